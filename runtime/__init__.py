@@ -1,0 +1,1 @@
+"""Carries a plan out. Knows the plan and the machine, never the language."""

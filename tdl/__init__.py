@@ -1,0 +1,1 @@
+"""The Thunderstorm description language: text to syntax tree, and back."""

@@ -1,0 +1,288 @@
+"""The syntax tree of a TDL file: frozen dataclasses, each node with the span it came from.
+
+Units end at the parser: durations are integer nanoseconds (`_ns`), rates integer bits per second
+at layer 3 (`_bps`), probabilities integer parts per billion (`_ppb`), sizes integer bytes.
+Source: docs/tdl.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of the source. Lines and columns count from 1, columns in characters."""
+
+    line: int
+    col: int
+    end_line: int
+    end_col: int
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as written, with its place."""
+
+    text: str
+    span: Span
+
+
+# --- static part -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrapper:
+    image: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    value: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """`routing delay` (default) or `routing hops`."""
+
+    metric: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    name: Name
+    span: Span
+    image: str | None = None
+    exec: str | None = None
+    command: tuple[str, ...] | None = None
+    replicas: int | None = None
+    tags: tuple[Name, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    ports: tuple[int, ...] = ()
+    cpu_millis: int | None = None
+    mem_bytes: int | None = None
+    # Options of the public dialect that are accepted and carried (supervisor, share, reuse, network).
+    options: tuple[tuple[Name, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bridges:
+    """`bridge NAME [tags=…]` or `bridges N1 N2 …`."""
+
+    names: tuple[Name, ...]
+    span: Span
+    tags: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """`link A--B …`. `up` is A to B, `down` is B to A; None = unlimited."""
+
+    a: Name
+    b: Name
+    span: Span
+    latency_ns: int = 0
+    jitter_ns: int = 0
+    loss_ppb: int = 0
+    up_bps: int | None = None
+    down_bps: int | None = None
+    symmetric: bool = False
+    queue_bytes: int | None = None
+    distribution: str | None = None
+    tags: tuple[Name, ...] = ()
+
+
+# --- selectors -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """No selector: everything that the action can apply to."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A service, a bridge, or with `index` one instance (`server.3`)."""
+
+    name: Name
+    span: Span
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSelector:
+    """`a--b` (both directions) or `a->b` (`directed`). Ends may be instances."""
+
+    a: Element
+    b: Element
+    directed: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """`tags=x;y`: whatever carries any of these tags."""
+
+    tags: tuple[Name, ...]
+    span: Span
+
+
+Selector = Everything | Element | LinkSelector | Tagged
+
+
+# --- actions ---------------------------------------------------------------------------------
+
+
+class Unit(Enum):
+    NUMBER = "number"
+    PERCENT = "percent"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many: `3` (value 3) or `40%` (value in parts per billion of the whole, 400_000_000)."""
+
+    unit: Unit
+    value: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    count: Count | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    count: Count | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    count: Count | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Churn:
+    count: Count
+    replace_ppb: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    count: Count | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnect:
+    count: Count | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Flap:
+    period_ns: int
+    span: Span
+
+
+class Op(Enum):
+    """How `set` writes a value: `=5ms`, `=200%` (value in ppb), `+=5ms`, `-=5ms`."""
+
+    ASSIGN = "="
+    SCALE = "%"
+    ADD = "+="
+    SUB = "-="
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One `prop=value`. `prop` is latency, jitter, loss, up, down, rate, queue or dist.
+
+    `value` is in the property's own unit (ns, ppb, bps, bytes), or ppb for SCALE; None stands for
+    `unlimited`; `dist` carries its name in `word`.
+    """
+
+    prop: Name
+    op: Op
+    value: int | None
+    span: Span
+    word: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    assignments: tuple[Assignment, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Groups of members; a member is an element or a tag selector."""
+
+    groups: tuple[tuple[Element | Tagged, ...], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    rate_bps: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    span: Span
+
+
+Action = (
+    Join
+    | Leave
+    | Crash
+    | Churn
+    | Disconnect
+    | Reconnect
+    | Flap
+    | Set
+    | Partition
+    | Heal
+    | Background
+    | Quit
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """`at T …` (`end_ns` None) or `from T1 to T2 …`; one selector and action.
+
+    `… and …` chains become several Dynamic nodes with the same times and their own spans.
+    """
+
+    start_ns: int
+    end_ns: int | None
+    selector: Selector
+    action: Action
+    span: Span
+
+
+Statement = Bootstrapper | Seed | Routing | Service | Bridges | Link | Dynamic
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    statements: tuple[Statement, ...]

@@ -1,0 +1,57 @@
+"""Errors and warnings as data: collected by every pass, sorted by place, shown once.
+
+A diagnostic has a code (`TS0012`, registered in tdl/codes.py), a span, a message, and a hint where
+one exists. Library code never prints; the command renders (text, JSON, SARIF).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from tdl.ast import Span
+
+
+class Severity(Enum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    severity: Severity
+    code: str
+    span: Span
+    message: str
+    hint: str | None = None
+
+
+class TdlError(Exception):
+    """Raised once, at the end of a pass that found errors. Carries every diagnostic so far."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = sort(diagnostics)
+        super().__init__("; ".join(d.message for d in self.diagnostics[:3]))
+
+
+def sort(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """By place, then code, then message: a total order."""
+    return tuple(sorted(set(diagnostics), key=lambda d: (d.span, d.code, d.message)))
+
+
+class Sink:
+    """Where a pass puts what it finds."""
+
+    def __init__(self) -> None:
+        self.found: list[Diagnostic] = []
+
+    def error(self, code: str, span: Span, message: str, hint: str | None = None) -> None:
+        self.found.append(Diagnostic(Severity.ERROR, code, span, message, hint))
+
+    def warning(self, code: str, span: Span, message: str, hint: str | None = None) -> None:
+        self.found.append(Diagnostic(Severity.WARNING, code, span, message, hint))
+
+    @property
+    def failed(self) -> bool:
+        return any(d.severity is Severity.ERROR for d in self.found)
