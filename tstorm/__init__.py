@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: thin commands over `tdl`, `compiler` and `runtime`. Nothing imports it."""

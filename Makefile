@@ -1,0 +1,68 @@
+# Builds, checks and tests everything. `make` alone gives .venv/bin/tstorm and the C programs.
+#   make demo     compile and run an example with real traffic, planned against measured
+#   make test     checks, C tests, Python tests; what needs root or a missing tool is skipped, named
+#   make check    linters, types, import rules, formatting, C warnings as errors
+#   make bench    measurements into bench/results and docs/performance.md
+#   make fuzz     every fuzzer for FUZZ_SECONDS each
+#   make golden   regenerate tests/golden and docs/errors.md after an intended change
+#   make clean    remove what was built (not runs/)
+# Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS, TESTS.
+VENV ?= .venv
+FUZZ_SECONDS ?= 20
+TESTS ?=
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+PACKAGES := tdl compiler runtime tstorm
+export FUZZ_SECONDS
+
+all: $(VENV)/.installed programs
+	@echo "ready: $(VENV)/bin/tstorm --help"
+
+$(PY):
+	@python=$$(scripts/find-python) && echo "creating $(VENV) with $$python" \
+		&& "$$python" -m venv $(VENV)
+
+# Editable: the sources are used in place. The programs come from tcal_c/build.
+$(VENV)/.installed: pyproject.toml setup.py | $(PY)
+	@echo "installing tstorm into $(VENV)"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml setup.py | $(PY)
+	@echo "installing tstorm and the development tools into $(VENV)"
+	@$(PIP) install --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+programs:
+	@$(MAKE) --no-print-directory -C tcal_c
+
+demo: all
+	@$(PY) -m bench.demo
+
+test: $(VENV)/.dev programs
+	@$(PY) scripts/run_tests.py $(TESTS)
+
+check: $(VENV)/.dev
+	@scripts/check $(VENV)/bin
+
+ctest:
+	@$(MAKE) --no-print-directory -C tcal_c test
+
+bench: all
+	@$(PY) -m bench
+
+fuzz: $(VENV)/.dev programs
+	@$(PY) scripts/fuzz.py
+	@$(MAKE) --no-print-directory -C tcal_c fuzz
+
+golden: $(VENV)/.dev
+	@$(PY) -m tests.golden.regenerate
+	@$(PY) -m tdl.codes > docs/errors.md
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache
+	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	@$(MAKE) --no-print-directory -C tcal_c clean
+
+.PHONY: all programs demo test check ctest bench fuzz golden clean

@@ -1,0 +1,89 @@
+"""Compiles the C programs into the wheel (runtime/bin). Everything else is in pyproject.toml.
+
+Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tstorm-ns,tprobe} in the wheel, which is
+tagged for this platform but for any Python 3. Only a C compiler is needed, not make. An editable
+install compiles nothing: there the programs come from `make` (tcal_c/build).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+PROGRAMS = {"pktd": "pktd", "tstorm-ns": "ns", "tprobe": "probe"}
+FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s"]
+
+
+def find_compiler() -> list[str]:
+    """$CC, or the first of cc, gcc and clang. Exits with what to install when there is none."""
+    if os.environ.get("CC"):
+        return shlex.split(os.environ["CC"])
+    for name in ("cc", "gcc", "clang"):
+        if shutil.which(name):
+            return [name]
+    sys.exit(
+        "error: building the packet engine needs a C compiler, and cc, gcc and clang are all missing\n"
+        "hint: on Debian: apt-get install gcc libc6-dev; or set CC"
+    )
+
+
+def compile_program(name: str, folder: str, target: Path) -> None:
+    """Compiles every .c file of tcal_c/FOLDER into the program TARGET/NAME."""
+    sources = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "tcal_c" / folder).glob("*.c"))
+    if not sources:
+        sys.exit(f"error: no C sources in tcal_c/{folder}: this copy of the project is incomplete")
+    target.mkdir(parents=True, exist_ok=True)
+    extra = shlex.split(os.environ.get("CFLAGS", "")), shlex.split(os.environ.get("LDFLAGS", ""))
+    output = ["-o", str(target / name)]
+    command = [*find_compiler(), *FLAGS, *extra[0], *output, *sources, *extra[1], "-pthread", "-lm"]
+    print(shlex.join(command), flush=True)
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+class BuildWithPrograms(build_py):
+    """build_py that also puts the compiled programs beside the runtime package."""
+
+    def _target(self) -> Path:
+        return Path(self.build_lib) / "runtime" / "bin"
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        if not sys.platform.startswith("linux"):
+            sys.exit("error: Thunderstorm runs on Linux only")
+        for name, folder in PROGRAMS.items():
+            compile_program(name, folder, self._target())
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:
+        outputs = super().get_outputs(include_bytecode)
+        if self.editable_mode:
+            return outputs
+        return [*outputs, *(str(self._target() / name) for name in PROGRAMS)]
+
+
+class PlatformWheel(bdist_wheel):
+    """Any Python 3, this platform: the programs are native, the Python code is not."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return ("py3", "none", super().get_tag()[2])
+
+
+class NativeDistribution(Distribution):
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+setup(
+    cmdclass={"build_py": BuildWithPrograms, "bdist_wheel": PlatformWheel},
+    distclass=NativeDistribution,
+)

@@ -1,0 +1,88 @@
+"""The command group. Commands are imported when used, so `tstorm compile` starts fast.
+
+The table holds each command's module and its one-line help: listing them (`tstorm --help`) imports
+none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "compile": "Compile a TDL file into a plan.",
+    "check": "Report what is wrong with a TDL file; write nothing.",
+    "fmt": "Rewrite TDL files in the canonical form.",
+    "events": "List what happens, when and to which instance.",
+    "paths": "List the network's end-to-end properties at a time.",
+    "run": "Run an experiment on this machine.",
+    "replay": "Run a recorded experiment again.",
+    "exec": "Run a command inside an instance of a running experiment.",
+    "inspect": "Show runs, or the state of one.",
+    "destroy": "End runs and remove what they left behind.",
+    "doctor": "Say what this machine can do and what is missing.",
+    "version": "Print versions.",
+    "completion": "Print the shell completion script.",
+}
+
+HELP = """Test distributed systems under changing networks.
+
+An experiment is a TDL file: services, links, and what happens to them over time. It compiles to a
+plan; the plan runs real programs through an emulated network; a run can be replayed exactly.
+
+\b
+Examples:
+  tstorm check quickstart.tdl
+  tstorm run quickstart.tdl --seed 7
+  tstorm paths quickstart.tdl --at 30s --from client --to server
+  tstorm replay runs/quickstart-1 --check
+
+\b
+Exit codes:
+  0    success
+  1    error in the input, or a check that did not hold
+  2    wrong usage of the command line
+  3    this machine lacks something that is needed (see tstorm doctor)
+  130  interrupted
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in tstorm/commands/NAME.py as `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"tstorm.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, but an unknown command comes with the nearest known one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else " See 'tstorm --help'."
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="thunderstorm", prog_name="tstorm")
+def cli() -> None:
+    """See HELP."""

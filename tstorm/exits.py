@@ -1,0 +1,18 @@
+"""Exit codes, and the one exception by which a command ends with one of them."""
+
+from __future__ import annotations
+
+OK = 0
+FAILED = 1  # error in the input, or a check that did not hold
+USAGE = 2  # click's own
+CANNOT = 3  # this machine lacks something; `tstorm doctor` says what
+INTERRUPTED = 130
+
+
+class CommandFailed(Exception):
+    """Ends the command with `code`. `message` goes to stderr; empty when all is already said."""
+
+    def __init__(self, message: str = "", code: int = FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
