@@ -94,6 +94,8 @@ class Link:
     queue_bytes: int | None = None
     distribution: str | None = None
     tags: tuple[Name, ...] = ()
+    # Options of the public dialect that are accepted and carried (network).
+    options: tuple[tuple[Name, str], ...] = ()
 
 
 # --- selectors -------------------------------------------------------------------------------
@@ -270,7 +272,9 @@ Action = (
 class Dynamic:
     """`at T …` (`end_ns` None) or `from T1 to T2 …`; one selector and action.
 
-    `… and …` chains become several Dynamic nodes with the same times and their own spans.
+    `… and …` chains and lists of names (`a;b leave`) become several Dynamic nodes with the same
+    times and their own spans. `from T1 …` without an end has `open_ended` (churn and flap only): it
+    goes on until `quit`.
     """
 
     start_ns: int
@@ -278,6 +282,7 @@ class Dynamic:
     selector: Selector
     action: Action
     span: Span
+    open_ended: bool = False
 
 
 Statement = Bootstrapper | Seed | Routing | Service | Bridges | Link | Dynamic
