@@ -1,7 +1,7 @@
 """Compiles the C programs into the wheel (runtime/bin). Everything else is in pyproject.toml.
 
-Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tstorm-ns,tprobe} in the wheel, which is
-tagged for this platform but for any Python 3. Only a C compiler is needed, not make. An editable
+Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tstorm-ns,tprobe} in the wheel, which
+is tagged for this platform but for any Python 3. Only a C compiler is needed, not make. An editable
 install compiles nothing: there the programs come from `make` (tcal_c/build).
 """
 
@@ -31,7 +31,7 @@ def find_compiler() -> list[str]:
         if shutil.which(name):
             return [name]
     sys.exit(
-        "error: building the packet engine needs a C compiler, and cc, gcc and clang are all missing\n"
+        "error: building needs a C compiler, and cc, gcc and clang are all missing\n"
         "hint: on Debian: apt-get install gcc libc6-dev; or set CC"
     )
 

@@ -30,7 +30,7 @@ def main() -> int:
             click.echo(error.message, err=True)
         return error.code
     except BrokenPipeError:
-        # The reader (`| head`) is gone. Point stdout at nothing, so that the flush at exit is quiet.
+        # The reader (`| head`) is gone. Point stdout at nothing, so that the last flush is quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     return result if isinstance(result, int) else OK

@@ -1,0 +1,147 @@
+"""`make test`: checks, C tests, Python tests; all of them run, whatever fails; one closing line.
+
+Python tests marked `e2e` start namespaces and real programs: they run one after another, the
+others on two workers. Root runs the e2e tests a second time as an ordinary user, where the machine
+lets it, since a rootless run is a way of its own through the runtime. Arguments go to pytest
+(`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C tests and the second run.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent  # not resolved: the environment's own
+ORDINARY_USER = "nobody"
+NO_TESTS = 5  # pytest's exit code when a selection is empty
+
+
+@dataclass
+class Totals:
+    """What the closing line says. Checks and C tests count as one each."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add_suite(self, report: Path) -> None:
+        """Adds the counts of a JUnit file as pytest writes it."""
+        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+            failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+            skipped = int(suite.get("skipped", 0))
+            self.passed += max(0, int(suite.get("tests", 0)) - failed - skipped)
+            self.failed += failed
+            self.skipped += skipped
+
+
+def say(text: str) -> None:
+    print(f"\n== {text}", flush=True)
+
+
+def step(totals: Totals, name: str, argv: list[str]) -> None:
+    """Runs one command that passes or fails as a whole."""
+    say(name)
+    if subprocess.run(argv, cwd=ROOT, check=False).returncode == 0:
+        totals.passed += 1
+    else:
+        totals.failed += 1
+        print(f"FAILED: {name}", flush=True)
+
+
+def suite(totals: Totals, name: str, arguments: list[str], prefix: tuple[str, ...] = ()) -> None:
+    """Runs pytest and counts. A pytest that dies without a report counts as one failure."""
+    say(name)
+    with tempfile.TemporaryDirectory(prefix="tstorm-tests-") as folder:
+        Path(folder).chmod(0o777)
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *arguments]
+        code = subprocess.run([*prefix, *command], cwd=ROOT, check=False).returncode
+        if report.exists():
+            before = totals.failed
+            totals.add_suite(report)
+            reported = totals.failed > before
+        else:
+            reported = False
+    if code not in (0, NO_TESTS) and not reported:
+        totals.failed += 1
+        print(f"FAILED: {name}: pytest ended with status {code}", flush=True)
+
+
+def as_ordinary_user(home: str) -> tuple[tuple[str, ...], str]:
+    """(how to start a program as an ordinary user, '') or ((), why that is not possible here)."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        return (), "setpriv (util-linux) is not installed"
+    user = pwd.getpwnam(ORDINARY_USER)
+    os.chown(home, user.pw_uid, user.pw_gid)
+    prefix = (
+        setpriv,
+        f"--reuid={user.pw_uid}",
+        f"--regid={user.pw_gid}",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "env",
+        f"HOME={home}",
+        f"USER={ORDINARY_USER}",
+        "PYTHONDONTWRITEBYTECODE=1",
+    )
+    trial = subprocess.run(
+        [*prefix, sys.executable, "-c", "import click, pytest, tdl"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if trial.returncode != 0:
+        reason = (trial.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        return (), f"an ordinary user cannot use this Python or this checkout ({reason})"
+    return prefix, ""
+
+
+def everything(totals: Totals) -> None:
+    step(totals, "checks", ["scripts/check", str(BIN)])
+    step(totals, "C tests", ["make", "--no-print-directory", "-C", "tcal_c", "test"])
+    suite(totals, "Python tests", ["-m", "not e2e", "-n", "2"])
+    suite(totals, "end-to-end tests", ["-m", "e2e"])
+    if os.geteuid() == 0:
+        rootless(totals)
+
+
+def rootless(totals: Totals) -> None:
+    name = "end-to-end tests as an ordinary user"
+    with tempfile.TemporaryDirectory(prefix="tstorm-home-") as home:
+        prefix, why_not = as_ordinary_user(home)
+        if prefix:
+            suite(totals, name, ["-m", "e2e and not root", "-p", "no:cacheprovider"], prefix)
+        else:
+            say(f"{name}: skipped: {why_not}")
+            totals.skipped += 1
+
+
+def main() -> int:
+    start = time.monotonic()
+    totals = Totals()
+    if sys.argv[1:]:
+        suite(totals, "Python tests", sys.argv[1:])
+    else:
+        everything(totals)
+    minutes, seconds = divmod(round(time.monotonic() - start), 60)
+    print(
+        f"\n{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped"
+        f" in {minutes}m{seconds:02d}s",
+        flush=True,
+    )
+    return 1 if totals.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

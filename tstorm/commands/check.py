@@ -1,0 +1,35 @@
+"""`tstorm check EXP.tdl`: diagnostics only."""
+
+from __future__ import annotations
+
+import click
+
+from tstorm import options
+
+
+@click.command()
+@click.argument("file", metavar="EXP.tdl", type=click.Path(allow_dash=True))
+@options.seed
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    show_default=True,
+    help="How to print diagnostics: text on stderr, the others on stdout.",
+)
+def command(file: str, seed: int | None, strict: bool, form: str) -> None:
+    """Report everything that is wrong with EXP.tdl ('-' reads standard input).
+
+    The file is compiled in full, so what only shows over time (too few instances to crash) is found
+    too. Nothing is written. Ends with 1 when there is an error.
+
+    \b
+    Examples:
+      tstorm check quickstart.tdl
+      tstorm check --strict --format sarif quickstart.tdl > quickstart.sarif
+    """
+    from tstorm.loading import compile_file
+
+    compile_file(file, seed, strict=strict, form=form)

@@ -1,0 +1,66 @@
+"""`tstorm compile EXP.tdl`: text in, plan directory out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tstorm import options
+from tstorm.exits import CommandFailed
+
+
+@click.command()
+@click.argument("file", metavar="EXP.tdl", type=click.Path(allow_dash=True))
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(),
+    help="The plan directory.  [default: EXP.plan in the working directory]",
+)
+@options.seed
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    show_default=True,
+    help="How to print diagnostics: text on stderr, the others on stdout.",
+)
+def command(file: str, output: str | None, seed: int | None, strict: bool, form: str) -> None:
+    """Compile EXP.tdl ('-' reads standard input) into a plan directory.
+
+    The same text and seed give the same bytes everywhere. The plan is written whole or not at all;
+    an older plan in its place is replaced, anything else is left alone.
+
+    \b
+    Examples:
+      tstorm compile quickstart.tdl                 # writes quickstart.plan
+      tstorm compile quickstart.tdl -o out/p --seed 7
+      generate | tstorm compile - -o generated.plan
+    """
+    if output == "-":
+        raise click.BadParameter(
+            "a plan is a directory and cannot go to standard output; "
+            "for its content see 'tstorm events' and 'tstorm paths'",
+            param_hint="'-o'",
+        )
+    from tstorm.loading import compile_file, read_plan, source_name
+
+    compilation = compile_file(file, seed, strict=strict, form=form)
+    directory = Path(output) if output else Path(Path(source_name(file)).stem + ".plan")
+
+    from compiler.compile import write
+
+    try:
+        write(compilation, directory)
+    except OSError as error:
+        raise CommandFailed(f"error: writing the plan {directory}: {error}") from error
+    plan = read_plan(directory)
+    click.echo(
+        f"{directory}: {len(plan.events)} events, {len(plan.epochs)} epochs, seed {plan.seed}, "
+        f"sha256 {plan.digest}",
+        err=form != "text",
+    )

@@ -1,0 +1,3 @@
+"""`tstorm doctor`: what this machine can do."""
+
+from __future__ import annotations

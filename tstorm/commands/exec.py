@@ -1,0 +1,31 @@
+"""`tstorm exec RUN INSTANCE -- CMD…`: a command inside a running instance."""
+
+from __future__ import annotations
+
+import click
+
+from tstorm.exits import CommandFailed
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("run")
+@click.argument("instance")
+@click.argument("argv", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
+    """Run CMD inside INSTANCE (such as server.0) of the running experiment RUN.
+
+    RUN is a run's name or directory. CMD sees the instance's network, host name and processes; its
+    exit code becomes this command's.
+
+    \b
+    Examples:
+      tstorm exec runs/quickstart-1 client.0 -- ping -c 3 server.0
+      tstorm exec quickstart-1 server.0 -- sh
+    """
+    from tstorm.running import errors_shown
+
+    with errors_shown():
+        from runtime.enter import exec_argv
+
+        code = exec_argv(run, instance, argv)
+    raise CommandFailed(code=code)

@@ -1,0 +1,44 @@
+"""`tstorm run PLAN|EXP.tdl`: carry a plan out on this machine."""
+
+from __future__ import annotations
+
+import click
+
+from tstorm import options
+from tstorm.exits import OK, CommandFailed
+
+
+@click.command()
+@options.source
+@options.seed
+@options.running
+@click.option("--quiet", is_flag=True, help="No progress; errors and the result only.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print the result: the run directory, or its summary as JSON.",
+)
+def command(source: str, seed: int | None, asked: options.Running, quiet: bool, form: str) -> None:
+    """Run an experiment on this machine, as root or as an ordinary user.
+
+    Progress goes to standard error, the run directory to standard output. Ctrl-C ends the run
+    cleanly and keeps what was recorded.
+
+    \b
+    Examples:
+      tstorm run quickstart.tdl
+      tstorm run quickstart.plan --until 2m --out runs/first
+      tstorm run day.tdl --pace 60              # a day in 24 minutes, links as they are
+      tstorm run quickstart.tdl --format json | jq .outcome
+    """
+    from tstorm.loading import plan_directory
+    from tstorm.running import carry_out, report
+
+    with plan_directory(source, seed) as directory:
+        result = carry_out(directory, asked, seed=seed, quiet=quiet)
+    report(result, form)
+    if result.exit_code != OK:
+        raise CommandFailed(code=result.exit_code)

@@ -1,0 +1,121 @@
+"""Option declarations and value types that several commands share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class DurationType(click.ParamType[int]):
+    """A TDL duration (`90s`, `1h30m`, `0.93s`), as integer nanoseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        from tdl.units import parse_duration
+
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(f"{error}; write a duration such as 90s, 1h30m or 250ms", param, ctx)
+
+
+DURATION = DurationType()
+
+
+def seed(function: F) -> F:
+    """--seed N."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(min=0, max=2**63 - 1),
+        metavar="N",
+        help="Seed of all random choices. Wins over the file's own; 0 when neither is given.",
+    )(function)
+
+
+def table_or_json(function: F) -> F:
+    """--format table|json."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help="How to print.",
+    )(function)
+
+
+def source(function: F) -> F:
+    """The experiment: a plan directory, a run directory, a TDL file, or `-`."""
+    return click.argument("source", metavar="PLAN|EXP.tdl", type=click.Path(allow_dash=True))(
+        function
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How to run, as asked on the command line; None where nothing was said."""
+
+    out: str | None
+    until_ns: int | None
+    start_at_ns: int | None
+    pace: int | None
+    datapath: str | None
+
+
+_RUNNING = (
+    click.option(
+        "--out",
+        metavar="DIR",
+        type=click.Path(),
+        help="The run directory.  [default: a new one, runs/NAME-TIME]",
+    ),
+    click.option("--until", metavar="T", type=DURATION, help="End at this time of the plan."),
+    click.option(
+        "--start-at",
+        metavar="T",
+        type=DURATION,
+        help="Begin with the state of this time of the plan and go on from there.",
+    ),
+    click.option(
+        "--pace",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Run the timeline N times faster; the network's properties stay.  [default: 1]",
+    ),
+    click.option(
+        "--datapath",
+        type=click.Choice(["auto", "user"]),
+        help="What emulates the network; today both mean the packet engine.  [default: auto]",
+    ),
+)
+
+
+def running(function: F) -> F:
+    """--out, --until, --start-at, --pace and --datapath, passed on as one `asked`."""
+
+    @functools.wraps(function)
+    def inner(
+        *args: Any,
+        out: str | None,
+        until: int | None,
+        start_at: int | None,
+        pace: int | None,
+        datapath: str | None,
+        **kwargs: Any,
+    ) -> Any:
+        return function(*args, asked=Running(out, until, start_at, pace, datapath), **kwargs)
+
+    wrapped: Any = inner
+    for option in reversed(_RUNNING):
+        wrapped = option(wrapped)
+    result: F = wrapped
+    return result
