@@ -12,7 +12,7 @@ import sys
 import click
 
 from tstorm.cli import cli
-from tstorm.exits import INTERRUPTED, OK, CommandFailed
+from tstorm.exits import INTERRUPTED, OK, CommandError
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except CommandFailed as error:
+    except CommandError as error:
         if error.message:
             click.echo(error.message, err=True)
         return error.code

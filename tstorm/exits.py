@@ -9,7 +9,7 @@ CANNOT = 3  # this machine lacks something; `tstorm doctor` says what
 INTERRUPTED = 130
 
 
-class CommandFailed(Exception):
+class CommandError(Exception):
     """Ends the command with `code`. `message` goes to stderr; empty when all is already said."""
 
     def __init__(self, message: str = "", code: int = FAILED) -> None:

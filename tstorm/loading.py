@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output
-from tstorm.exits import CommandFailed
+from tstorm.exits import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ def read_source(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise CommandFailed(f"error: reading {file}: {error.strerror}") from error
+        raise CommandError(f"error: reading {file}: {error.strerror}") from error
 
 
 def _show(found: Iterable[Diagnostic], file: str, raw: bytes, form: str) -> None:

@@ -48,16 +48,15 @@ def emit_json_rows(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def emit_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()
+    head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()
 ) -> None:
     """Writes aligned columns; those in `right` are aligned to the right. No rows: only the head."""
     lines = [tuple(head), *(tuple(row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    to_right = frozenset(right)
     bold = colour(sys.stdout)
     for number, line in enumerate(lines):
         cells = [
-            cell.rjust(width) if i in to_right else cell.ljust(width)
+            cell.rjust(width) if i in right else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         text = "  ".join(cells).rstrip()

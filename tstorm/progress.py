@@ -1,7 +1,7 @@
 """Shows a run's progress on stderr: a live table on a terminal, plain lines elsewhere.
 
-Input: `runtime.progress.Progress` records. The runtime decides when they come; this file decides what
-of them is worth showing. All of it is for people: nothing here is a product.
+Input: `runtime.progress.Progress` records. The runtime decides when they come; this file decides
+what of them is worth showing. All of it is for people: nothing here is a product.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tstorm import options
-from tstorm.exits import CommandFailed
+from tstorm.exits import CommandError
 
 
 @click.command()
@@ -57,7 +57,7 @@ def command(file: str, output: str | None, seed: int | None, strict: bool, form:
     try:
         write(compilation, directory)
     except OSError as error:
-        raise CommandFailed(f"error: writing the plan {directory}: {error}") from error
+        raise CommandError(f"error: writing the plan {directory}: {error}") from error
     plan = read_plan(directory)
     click.echo(
         f"{directory}: {len(plan.events)} events, {len(plan.epochs)} epochs, seed {plan.seed}, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tstorm.exits import CommandFailed
+from tstorm.exits import CommandError
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -28,4 +28,4 @@ def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
         from runtime.enter import exec_argv
 
         code = exec_argv(run, instance, argv)
-    raise CommandFailed(code=code)
+    raise CommandError(code=code)

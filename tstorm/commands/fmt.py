@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from tstorm.exits import FAILED, CommandFailed
+from tstorm.exits import FAILED, CommandError
 from tstorm.output import note
 
 
@@ -53,7 +53,7 @@ def _one(file: str, check: bool, diff: bool) -> bool:
         try:
             _replace(Path(file), after)
         except OSError as error:
-            raise CommandFailed(f"error: writing {file}: {error}") from error
+            raise CommandError(f"error: writing {file}: {error}") from error
         note(f"{file}: formatted")
     return changed
 
@@ -79,8 +79,8 @@ def command(files: tuple[str, ...], check: bool, diff: bool) -> None:
     for file in files:
         try:
             changed |= _one(file, check, diff)
-        except CommandFailed as error:
+        except CommandError as error:
             note(error.message)
             failed = True
     if failed or (check and changed):
-        raise CommandFailed(code=FAILED)
+        raise CommandError(code=FAILED)

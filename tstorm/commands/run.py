@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tstorm import options
-from tstorm.exits import OK, CommandFailed
+from tstorm.exits import OK, CommandError
 
 
 @click.command()
@@ -41,4 +41,4 @@ def command(source: str, seed: int | None, asked: options.Running, quiet: bool, 
         result = carry_out(directory, asked, seed=seed, quiet=quiet)
     report(result, form)
     if result.exit_code != OK:
-        raise CommandFailed(code=result.exit_code)
+        raise CommandError(code=result.exit_code)
