@@ -7,6 +7,8 @@ the file; nothing else in `tstorm` reads input files.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +18,15 @@ from tstorm import output
 from tstorm.exits import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
+    from compiler.compile import Compilation
+    from compiler.plan.reader import Plan
     from tdl.diagnostics import Diagnostic
 
 STDIN = "-"
+PLAN_HEADER = "plan.json"
+RUN_MANIFEST = "manifest.json"
 
 
 def source_name(file: str) -> str:
@@ -34,11 +40,15 @@ def read_source(file: str) -> bytes:
         return sys.stdin.buffer.read()
     try:
         return Path(file).read_bytes()
+    except IsADirectoryError:
+        raise CommandError(
+            f"error: {file} is a directory without {PLAN_HEADER}: neither a plan nor a TDL file"
+        ) from None
     except OSError as error:
         raise CommandError(f"error: reading {file}: {error.strerror}") from error
 
 
-def _show(found: Iterable[Diagnostic], file: str, raw: bytes, form: str) -> None:
+def show(found: Sequence[Diagnostic], file: str, raw: bytes, form: str = "text") -> None:
     """Prints diagnostics: text on stderr, JSON and SARIF on stdout."""
     from tdl import render
 
@@ -48,6 +58,100 @@ def _show(found: Iterable[Diagnostic], file: str, raw: bytes, form: str) -> None
         click.echo(render.render_json(found, name, text), nl=False)
     elif form == "sarif":
         click.echo(render.render_sarif(found, name, text), nl=False)
-    else:
+    elif found:
         coloured = output.colour(sys.stderr)
         click.echo(render.render_text(found, name, text, colour=coloured), nl=False, err=True)
+
+
+def compile_text(
+    raw: bytes, file: str, seed: int | None, *, strict: bool = False, form: str = "text"
+) -> Compilation:
+    """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it."""
+    from compiler.compile import compile_source
+    from tdl.diagnostics import TdlError
+
+    try:
+        compilation = compile_source(raw, filename=source_name(file), seed=seed)
+    except TdlError as error:
+        show(error.diagnostics, file, raw, form)
+        raise CommandError from None
+    show(compilation.diagnostics, file, raw, form)
+    if strict and compilation.diagnostics:
+        raise CommandError(f"error: {len(compilation.diagnostics)} warning(s), and --strict is on")
+    return compilation
+
+
+def compile_file(file: str, seed: int | None, *, strict: bool, form: str) -> Compilation:
+    """compile_text for a file or standard input."""
+    return compile_text(read_source(file), file, seed, strict=strict, form=form)
+
+
+def format_source(file: str, raw: bytes) -> str:
+    """The canonical form of a TDL text. Ends with its diagnostics if it has a syntax error."""
+    from tdl.diagnostics import TdlError
+    from tdl.formatter import format_text
+
+    try:
+        return format_text(raw)
+    except TdlError as error:
+        show(error.diagnostics, file, raw)
+        raise CommandError from None
+
+
+@contextmanager
+def plan_errors_shown() -> Iterator[None]:
+    """Turns a PlanError inside into the command's end."""
+    from compiler.plan.format import PlanError
+
+    try:
+        yield
+    except PlanError as error:
+        raise CommandError(f"error: {error}") from error
+
+
+def recorded_plan(source: str) -> Path | None:
+    """The plan directory that `source` is or, as a run directory, contains; None for a text."""
+    directory = Path(source)
+    if (directory / RUN_MANIFEST).is_file():
+        return directory / "plan"
+    return directory if (directory / PLAN_HEADER).is_file() else None
+
+
+def load_plan(source: str, seed: int | None) -> Plan:
+    """The plan of a plan directory, a run or a TDL text. A seed other than its own recompiles it."""
+    directory = recorded_plan(source)
+    if directory is None:
+        return compile_file(source, seed, strict=False, form="text").plan
+    from compiler.plan.reader import read_plan
+
+    with plan_errors_shown():
+        plan = read_plan(directory, lazy=True)
+        if seed is None or seed == plan.seed:
+            return plan
+        return compile_text(plan.source, str(directory / plan.source_name), seed).plan
+
+
+@contextmanager
+def plan_directory(source: str, seed: int | None) -> Iterator[Path]:
+    """A plan on disk for `source`: its own, or one compiled into a temporary directory."""
+    import tempfile
+
+    from compiler.compile import write
+
+    directory = recorded_plan(source)
+    if directory is not None and seed is None:
+        yield directory
+        return
+    if directory is None:
+        name, raw = source_name(source), read_source(source)
+    else:
+        from compiler.plan.reader import read_plan
+
+        with plan_errors_shown():
+            plan = read_plan(directory)
+            name, raw = str(directory / plan.source_name), plan.source
+    compilation = compile_text(raw, name, seed)
+    with tempfile.TemporaryDirectory(prefix="tstorm-plan-") as folder:
+        target = Path(folder) / f"{Path(source_name(source)).stem}.plan"
+        write(compilation, target)
+        yield target
