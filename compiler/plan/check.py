@@ -1,0 +1,142 @@
+"""What must hold between the records of a plan. Each function raises PlanError or returns.
+
+Rules in docs/plan.md.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+
+from compiler.plan import types
+from compiler.plan.format import (
+    MAX_INSTANCES,
+    MAX_LINKS,
+    MAX_NODES,
+    SNAPSHOTS,
+    TIMELINE,
+    TOPOLOGY,
+    Place,
+    PlanError,
+)
+from compiler.plan.state import epochs as fold_epochs
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*", re.ASCII)
+
+
+def topology(found: types.Topology) -> int:
+    """Returns the number of instances."""
+    place = Place(TOPOLOGY, 1)
+    if len(found.nodes) > MAX_NODES or len(found.links) > MAX_LINKS:
+        place.fail(f"more than {MAX_NODES} nodes or {MAX_LINKS} links")
+    bridges = [node.name for node in found.nodes if node.service < 0]
+    for name in (*(service.name for service in found.services), *bridges):
+        if not _NAME.fullmatch(name):
+            place.fail(f"{name!r:.60} is not a name")
+    _unique([service.name for service in found.services] + bridges, place)
+    _unique([node.name for node in found.nodes], place)
+    instances = _instances(found, place)
+    _addresses(found.nodes[:instances], place)
+    for node in found.nodes[instances:]:
+        if node.service != -1 or node.ipv4 or node.ipv6:
+            place.fail(f"{node.name} is not an instance and comes among bridges")
+    _links(found, place)
+    return instances
+
+
+def _unique(names: Iterable[str], place: Place) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            place.fail(f"the name {name!r:.60} appears twice")
+        seen.add(name)
+
+
+def _instances(found: types.Topology, place: Place) -> int:
+    """Instances come first, by service and index."""
+    position = 0
+    for number, service in enumerate(found.services):
+        for index in range(service.replicas):
+            if position == len(found.nodes):
+                place.fail(f"instances of service {service.name} are missing")
+            node = found.nodes[position]
+            if node.service != number or node.name != f"{service.name}.{index}":
+                place.fail(f"node {position} must be instance {service.name}.{index}")
+            position += 1
+    if position > MAX_INSTANCES:
+        place.fail(f"more than {MAX_INSTANCES} instances")
+    return position
+
+
+def _addresses(instances: Sequence[types.Node], place: Place) -> None:
+    families: tuple[tuple[type, list[str]], ...] = (
+        (ipaddress.IPv4Address, [node.ipv4 for node in instances]),
+        (ipaddress.IPv6Address, [node.ipv6 for node in instances]),
+    )
+    for family, texts in families:
+        _unique(texts, place)
+        for text in texts:
+            try:
+                same = str(family(text)) == text
+            except ValueError:
+                same = False
+            if not same:
+                place.fail(f"{text!r:.60} is not an address in canonical form")
+
+
+def _links(found: types.Topology, place: Place) -> None:
+    nodes, links = found.nodes, found.links
+    if len(links) % 2:
+        place.fail("a link has only one direction")
+    pairs: set[tuple[int, int]] = set()
+    for index, link in enumerate(links):
+        if link.src >= len(nodes) or link.dst >= len(nodes) or link.src == link.dst:
+            place.fail(f"link {index} has an end that is no other node")
+        if link.name != f"{nodes[link.src].name}->{nodes[link.dst].name}":
+            place.fail(f"link {index} must be called after its ends")
+        other = links[index ^ 1]
+        if (link.src, link.dst) != (other.dst, other.src):
+            place.fail(f"link {index} and {index ^ 1} are not the directions of one link")
+        if (link.src, link.dst) in pairs:
+            place.fail(f"{link.name} appears twice")
+        pairs.add((link.src, link.dst))
+
+
+def event(found: types.Event, last: types.Event | None, end_ns: int, place: Place) -> None:
+    """Place in the order; whether the event is possible is for the fold to say."""
+    wanted = last.seq + 1 if last else 0
+    if found.seq != wanted:
+        place.fail(f"event {found.seq} where {wanted} is expected")
+    if last and found.at_ns < last.at_ns:
+        place.fail(f"at {found.at_ns} ns, before the event above it at {last.at_ns} ns")
+    if found.at_ns > end_ns:
+        place.fail(f"at {found.at_ns} ns, after the end at {end_ns} ns")
+    if found.kind == "quit" and found.at_ns != end_ns:
+        place.fail(f"quit at {found.at_ns} ns is not the end at {end_ns} ns")
+
+
+def epoch(found: types.Epoch, last: types.Epoch | None, place: Place) -> None:
+    """Place in the order; contents are compared in folded()."""
+    index = last.index + 1 if last else 0
+    first = last.last_seq if last else 0
+    if found.index != index or found.first_seq != first or found.last_seq < first:
+        place.fail(f"epoch {index} with events from {first} is expected here")
+    if last is None and found.at_ns:
+        place.fail("the first epoch must start at 0")
+    if last and (found.at_ns <= last.at_ns or found.last_seq == first):
+        place.fail("an epoch needs a later time and an event of its own")
+
+
+def folded(
+    topology: types.Topology, events: Sequence[types.Event], epochs: Sequence[types.Epoch]
+) -> None:
+    """The epochs must be exactly what the events make of the topology."""
+    wanted = list(fold_epochs(topology, events))
+    for number, (want, have) in enumerate(zip(wanted, epochs, strict=False), 1):
+        if want != have:
+            raise PlanError(
+                SNAPSHOTS, f"epoch {have.index} is not what {TIMELINE} makes of it", line=number
+            )
+    if len(wanted) != len(epochs):
+        raise PlanError(SNAPSHOTS, f"{len(epochs)} epochs where {TIMELINE} makes {len(wanted)}")

@@ -1,0 +1,308 @@
+"""Reads a plan strictly: a missing, truncated, edited, foreign or newer plan is a PlanError.
+
+Bytes are checked against size and SHA-256 when they are read and used from memory afterwards, so
+what was checked is what is used. Nothing is allocated because a number in the plan says so.
+Format in docs/plan.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from compiler.plan import check
+from compiler.plan import format as form
+from compiler.plan.core import Core
+from compiler.plan.format import Place, PlanError
+from compiler.plan.groups import RouteGroup, route_changes, route_groups
+from compiler.plan.records import epoch_from_json, event_from_json, topology_from_json
+from compiler.plan.routetable import RouteReader
+from compiler.plan.state import NetworkState, StateAt
+from compiler.plan.types import Epoch, Event, RouteChange, Topology
+
+_COUNTS = ("epochs", "events", "instances", "links", "nodes", "services")
+
+
+class _Files(Protocol):
+    def size(self, name: str) -> int: ...
+
+    def read(self, name: str, size: int) -> bytes: ...
+
+
+class _Memory:
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+
+    def size(self, name: str) -> int:
+        if name not in self._files:
+            raise PlanError(name, "is missing")
+        return len(self._files[name])
+
+    def read(self, name: str, size: int) -> bytes:
+        return self._files[name][: size + 1]
+
+
+class _Directory:
+    """The files of a plan on disk. Only regular files are opened; a read never exceeds `size`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def size(self, name: str) -> int:
+        try:
+            found = (self._path / name).stat()
+        except FileNotFoundError:
+            raise PlanError(str(self._path / name), "is missing") from None
+        except (OSError, ValueError) as error:
+            raise self._refused(name, error) from error
+        if not stat.S_ISREG(found.st_mode):
+            raise PlanError(str(self._path / name), "is not a regular file")
+        return found.st_size
+
+    def read(self, name: str, size: int) -> bytes:
+        try:
+            with (self._path / name).open("rb") as file:
+                return file.read(size + 1)
+        except OSError as error:
+            raise self._refused(name, error) from error
+
+    def _refused(self, name: str, error: OSError | ValueError) -> PlanError:
+        reason = getattr(error, "strerror", None) or str(error)
+        return PlanError(
+            str(self._path / name), f"cannot be read: {reason}", "check its permissions"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    counts: Mapping[str, int]
+    end_ns: int
+    files: Mapping[str, tuple[int, str]]  # size, sha256
+    routing: str
+    seed: int
+    tool: str
+
+
+class Plan:
+    """A plan. Parts are read, checked and kept when first asked for; any may raise PlanError."""
+
+    source_name = form.SOURCE
+
+    def __init__(self, files: _Files) -> None:
+        self._files = files
+        size = files.size(form.HEADER)
+        if size > form.MAX_HEADER_BYTES:
+            raise PlanError(form.HEADER, f"{size} bytes are too many for a header")
+        data = files.read(form.HEADER, size)
+        self._header = _read_header(data)
+        self.digest = hashlib.sha256(data).hexdigest()
+        self.seed = self._header.seed
+        self.end_ns = self._header.end_ns
+        self.tool_version = self._header.tool
+        for name in form.FILES:
+            self._check_size(name, files.size(name))
+
+    def _check_size(self, name: str, size: int) -> None:
+        wanted = self._header.files[name][0]
+        if size != wanted:
+            raise PlanError(name, f"has {size} bytes instead of the {wanted} in {form.HEADER}")
+
+    def _load(self, name: str) -> bytes:
+        size, digest = self._header.files[name]
+        data = self._files.read(name, size)
+        self._check_size(name, len(data))
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise PlanError(name, f"was changed: its SHA-256 is not the one in {form.HEADER}")
+        return data
+
+    def _lines(self, name: str) -> Iterator[tuple[Place, Any]]:
+        """Parses the lines of a .jsonl one by one, with the place of each."""
+        lines = self._load(name).splitlines(keepends=True)
+        for number, line in enumerate(lines, 1):
+            yield Place(name, number), form.parse(line, name, number)
+
+    def _count(self, name: str, file: str, found: int) -> None:
+        wanted = self._header.counts[name]
+        if found != wanted:
+            raise PlanError(file, f"holds {found} {name} instead of the {wanted} in {form.HEADER}")
+
+    @cached_property
+    def source(self) -> bytes:
+        """The TDL source, as it was given."""
+        return self._load(form.SOURCE)
+
+    @cached_property
+    def topology(self) -> Topology:
+        data = self._load(form.TOPOLOGY)
+        found = topology_from_json(form.parse(data, form.TOPOLOGY, 1), Place(form.TOPOLOGY, 1))
+        instances = check.topology(found)
+        counted = (("instances", instances), ("links", len(found.links)))
+        for name, count in (*counted, ("nodes", len(found.nodes))):
+            self._count(name, form.TOPOLOGY, count)
+        self._count("services", form.TOPOLOGY, len(found.services))
+        if found.routing != self._header.routing:
+            raise PlanError(form.TOPOLOGY, f"routing is not the one in {form.HEADER}")
+        return found
+
+    @cached_property
+    def core(self) -> Core:
+        return Core(self.topology)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        found: list[Event] = []
+        for place, value in self._lines(form.TIMELINE):
+            event = event_from_json(value, place)
+            check.event(event, found[-1] if found else None, self.end_ns, place)
+            found.append(event)
+        self._count("events", form.TIMELINE, len(found))
+        return tuple(found)
+
+    @cached_property
+    def epochs(self) -> tuple[Epoch, ...]:
+        found = tuple(self._read_epochs())
+        self._count("epochs", form.SNAPSHOTS, len(found))
+        return found
+
+    def _read_epochs(self) -> Iterator[Epoch]:
+        last = None
+        for place, value in self._lines(form.SNAPSHOTS):
+            epoch = epoch_from_json(value, place, self.topology)
+            check.epoch(epoch, last, place)
+            yield epoch
+            last = epoch
+        if last is None:
+            raise PlanError(form.SNAPSHOTS, "holds no epoch")
+        if last.last_seq != self._header.counts["events"]:
+            raise PlanError(form.SNAPSHOTS, "does not account for every event")
+
+    @cached_property
+    def routes(self) -> RouteReader:
+        data = self._load(form.ROUTES)
+        return RouteReader(data, self.topology, self.core, self._header.counts["epochs"])
+
+    def route_groups(self, epoch: int) -> Iterable[RouteGroup]:
+        """What an engine has to be told about routes for this epoch, in a total order.
+
+        Epoch 0 lists every route there is (nothing is reachable before), later ones what changed.
+        """
+        return route_groups(self.core, self.routes.changes(epoch), initial=epoch == 0)
+
+    def route_changes(self, epoch: int) -> Iterable[RouteChange]:
+        """The same, one (node, destination) at a time: large for epoch 0, see route_groups."""
+        return route_changes(self.route_groups(epoch))
+
+    def state_at(self, at_ns: int) -> NetworkState:
+        """The network at a moment, events at that moment included. Reads no timeline."""
+        if at_ns < 0:
+            raise ValueError("time starts at 0")
+        fold = StateAt(self.topology)
+        for epoch in self._epochs_until(at_ns):
+            fold.advance(epoch)
+        count = self._header.counts["epochs"]
+        if fold.epoch >= count:
+            raise PlanError(form.SNAPSHOTS, f"holds more than {count} epochs")
+        table = self.routes.table(fold.epoch)
+        return NetworkState(
+            self.topology, self.core, fold.epoch, fold.at_ns, fold.nodes, fold.links, table
+        )
+
+    def _epochs_until(self, at_ns: int) -> Iterator[Epoch]:
+        source = self.epochs if "epochs" in self.__dict__ else self._read_epochs()
+        for epoch in source:
+            if epoch.at_ns > at_ns:
+                return
+            yield epoch
+
+    def verify(self, *, deep: bool = False) -> None:
+        """Reads everything and checks that the parts agree.
+
+        The epochs must be what the timeline makes of the topology. With `deep`, every change of
+        every route is replayed too (routes themselves are taken as given: compiling is not redone).
+        """
+        assert isinstance(self.source, bytes)
+        check.folded(self.topology, self.events, self.epochs)
+        if deep:
+            self.routes.verify()
+        else:
+            self.routes.table(0)
+
+
+def _read_header(data: bytes) -> _Header:
+    value = form.parse(data, form.HEADER, 1)
+    place = Place(form.HEADER, 1)
+    _check_version(value, place)
+    counts, end, files, _, routing, seed, tool, _ = place.fields(
+        value, "counts", "end_ns", "files", "format", "routing", "seed", "tool", "version"
+    )
+    numbers = place.fields(counts, *_COUNTS)
+    return _Header(
+        counts={
+            name: place.integer(number, name) for name, number in zip(_COUNTS, numbers, strict=True)
+        },
+        end_ns=place.integer(end, "end_ns"),
+        files=_read_files(files, place),
+        routing=place.word(routing, "routing", form.ROUTINGS),
+        seed=place.integer(seed, "seed"),
+        tool=place.text(tool, "tool"),
+    )
+
+
+def _check_version(value: Any, place: Place) -> None:
+    """Before anything else: a newer plan may differ in every other field."""
+    if type(value) is not dict or value.get("format") != form.FORMAT_NAME:
+        place.fail(f"not a plan (format is not {form.FORMAT_NAME!r})", "give a NAME.plan directory")
+    version = place.integer(value.get("version"), "version", 1)
+    if version != form.FORMAT_VERSION:
+        age = "newer" if version > form.FORMAT_VERSION else "older"
+        place.fail(
+            f"the plan has format {version}, {age} than {form.FORMAT_VERSION}, which this "
+            f"release ({form.TOOL_VERSION}) reads; it was written by {value.get('tool')!r:.60}",
+            "use that release, or compile the source again",
+        )
+
+
+def _read_files(value: Any, place: Place) -> dict[str, tuple[int, str]]:
+    found = {}
+    for name, entry in zip(form.FILES, place.fields(value, *form.FILES), strict=True):
+        digest, size = place.fields(entry, "sha256", "size")
+        text = place.text(digest, "sha256")
+        if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
+            place.fail(f"sha256 of {name} must be 64 lower-case hexadecimal digits")
+        found[name] = (place.integer(size, f"size of {name}", 0, form.MAX_FILE_BYTES), text)
+    return found
+
+
+def read_plan(path: str | Path, *, lazy: bool = False) -> Plan:
+    """The plan in directory `path`. Raises PlanError.
+
+    Everything is read and checked now; with `lazy`, each part when it is first used.
+    """
+    directory = Path(path)
+    try:
+        is_directory = directory.is_dir()
+    except (OSError, ValueError):
+        is_directory = False
+    if not is_directory:
+        what = "is not a directory" if os.path.lexists(directory) else "does not exist"
+        raise PlanError(
+            str(directory), what, "give the NAME.plan directory of a compiled experiment"
+        )
+    plan = Plan(_Directory(directory))
+    if not lazy:
+        plan.verify()
+    return plan
+
+
+def decode(files: Mapping[str, bytes], *, lazy: bool = True) -> Plan:
+    """The plan in memory, as compiler.plan.writer.encode() made it. Raises PlanError."""
+    plan = Plan(_Memory(files))
+    if not lazy:
+        plan.verify()
+    return plan

@@ -1,0 +1,272 @@
+"""Plan types to and from the JSON of topology.json, timeline.jsonl and snapshots.jsonl.
+
+Field names and ranges are those of docs/plan.md. Decoders raise PlanError at the first value that
+is out of its range; what spans several records (unique names, order) is checked in check.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.plan import types
+from compiler.plan.format import DISTRIBUTIONS, MAX_INT, MAX_NODES, PPB, ROUTINGS, Place
+
+_SET_INTEGERS = {
+    "rate_bps": MAX_INT,
+    "delay_ns": MAX_INT,
+    "jitter_ns": MAX_INT,
+    "loss_ppb": PPB,
+    "queue_bytes": MAX_INT,
+}
+_NODE_WORDS = ("up", "cut", "down")
+
+
+# --- topology --------------------------------------------------------------------------------
+
+
+def topology_to_json(topology: types.Topology) -> dict[str, object]:
+    return {
+        "bootstrapper": topology.bootstrapper,
+        "links": [_link_to_json(link) for link in topology.links],
+        "nodes": [_node_to_json(node) for node in topology.nodes],
+        "routing": topology.routing,
+        "services": [_service_to_json(service) for service in topology.services],
+    }
+
+
+def _service_to_json(service: types.Service) -> dict[str, object]:
+    return {
+        "command": list(service.command),
+        "cpu_millis": service.cpu_millis,
+        "env": [list(pair) for pair in service.env],
+        "exec": list(service.exec),
+        "image": service.image,
+        "mem_bytes": service.mem_bytes,
+        "name": service.name,
+        "options": [list(pair) for pair in service.options],
+        "ports": list(service.ports),
+        "replicas": service.replicas,
+        "tags": list(service.tags),
+    }
+
+
+def _node_to_json(node: types.Node) -> dict[str, object]:
+    return {
+        "ipv4": node.ipv4,
+        "ipv6": node.ipv6,
+        "name": node.name,
+        "service": node.service,
+        "tags": list(node.tags),
+    }
+
+
+def _link_to_json(link: types.Link) -> dict[str, object]:
+    state = link.state
+    return {
+        "delay_ns": state.delay_ns,
+        "distribution": state.distribution,
+        "dst": link.dst,
+        "jitter_ns": state.jitter_ns,
+        "loss_ppb": state.loss_ppb,
+        "name": link.name,
+        "queue_bytes": state.queue_bytes,
+        "rate_bps": state.rate_bps,
+        "seed": link.seed,
+        "src": link.src,
+        "tags": list(link.tags),
+    }
+
+
+def topology_from_json(value: Any, place: Place) -> types.Topology:
+    boot, links, nodes, routing, services = place.fields(
+        value, "bootstrapper", "links", "nodes", "routing", "services"
+    )
+    return types.Topology(
+        services=tuple(_service(item, place, i) for i, item in enumerate(place.items(services))),
+        nodes=tuple(_node(item, place, i) for i, item in enumerate(place.items(nodes))),
+        links=tuple(_link(item, place, i) for i, item in enumerate(place.items(links))),
+        bootstrapper=place.text(boot, "bootstrapper"),
+        routing=place.word(routing, "routing", ROUTINGS),
+    )
+
+
+def _service(value: Any, outer: Place, index: int) -> types.Service:
+    place = Place(outer.file, outer.line, f"service {index}")
+    names = ("command", "cpu_millis", "env", "exec", "image", "mem_bytes")
+    command, cpu, env, argv, image, mem, name, options, ports, replicas, tags = place.fields(
+        value, *names, "name", "options", "ports", "replicas", "tags"
+    )
+    return types.Service(
+        name=place.text(name, "name"),
+        image=place.text(image, "image"),
+        exec=place.texts(argv, "exec"),
+        command=place.texts(command, "command"),
+        replicas=place.integer(replicas, "replicas", 0, MAX_NODES),
+        tags=place.texts(tags, "tags"),
+        env=_pairs(env, "env", place),
+        ports=tuple(place.integer(port, "port", 1, 65_535) for port in place.items(ports)),
+        cpu_millis=place.integer(cpu, "cpu_millis"),
+        mem_bytes=place.integer(mem, "mem_bytes"),
+        options=_pairs(options, "options", place),
+    )
+
+
+def _pairs(value: Any, name: str, place: Place) -> tuple[tuple[str, str], ...]:
+    found = []
+    for item in place.items(value):
+        key, word = place.items(item, 2)
+        found.append((place.text(key, name), place.text(word, name)))
+    return tuple(found)
+
+
+def _node(value: Any, outer: Place, index: int) -> types.Node:
+    place = Place(outer.file, outer.line, f"node {index}")
+    ipv4, ipv6, name, service, tags = place.fields(value, "ipv4", "ipv6", "name", "service", "tags")
+    return types.Node(
+        name=place.text(name, "name"),
+        service=place.integer(service, "service", -1, MAX_NODES),
+        ipv4=place.text(ipv4, "ipv4"),
+        ipv6=place.text(ipv6, "ipv6"),
+        tags=place.texts(tags, "tags"),
+    )
+
+
+def _link(value: Any, outer: Place, index: int) -> types.Link:
+    place = Place(outer.file, outer.line, f"link {index}")
+    names = ("delay_ns", "distribution", "dst", "jitter_ns", "loss_ppb", "name", "queue_bytes")
+    delay, dist, dst, jitter, loss, name, queue, rate, seed, src, tags = place.fields(
+        value, *names, "rate_bps", "seed", "src", "tags"
+    )
+    return types.Link(
+        name=place.text(name, "name"),
+        src=place.integer(src, "src", 0, MAX_NODES - 1),
+        dst=place.integer(dst, "dst", 0, MAX_NODES - 1),
+        seed=place.integer(seed, "seed"),
+        tags=place.texts(tags, "tags"),
+        state=_state([1, rate, delay, jitter, loss, queue, dist], place),
+    )
+
+
+# --- link states -----------------------------------------------------------------------------
+
+
+def _state_to_json(state: types.LinkState) -> list[object]:
+    return [
+        int(state.up),
+        state.rate_bps,
+        state.delay_ns,
+        state.jitter_ns,
+        state.loss_ppb,
+        state.queue_bytes,
+        state.distribution,
+    ]
+
+
+def _state(values: list[Any], place: Place) -> types.LinkState:
+    up, rate, delay, jitter, loss, queue, distribution = values
+    return types.LinkState(
+        up=place.integer(up, "up", 0, 1) == 1,
+        rate_bps=place.integer(rate, "rate_bps"),
+        delay_ns=place.integer(delay, "delay_ns"),
+        jitter_ns=place.integer(jitter, "jitter_ns"),
+        loss_ppb=place.integer(loss, "loss_ppb", 0, PPB),
+        queue_bytes=place.integer(queue, "queue_bytes"),
+        distribution=place.word(distribution, "distribution", DISTRIBUTIONS),
+    )
+
+
+# --- timeline --------------------------------------------------------------------------------
+
+
+def event_to_json(event: types.Event) -> dict[str, object]:
+    return {
+        "args": dict(event.args),
+        "at_ns": event.at_ns,
+        "kind": event.kind,
+        "line": event.line,
+        "seq": event.seq,
+        "target": event.target,
+    }
+
+
+def event_from_json(value: Any, place: Place) -> types.Event:
+    args, at, kind, line, seq, target = place.fields(
+        value, "args", "at_ns", "kind", "line", "seq", "target"
+    )
+    word = place.word(kind, "kind", types.KINDS)
+    return types.Event(
+        seq=place.integer(seq, "seq"),
+        at_ns=place.integer(at, "at_ns"),
+        kind=word,
+        target=place.text(target, "target"),
+        args=_args(args, word, place),
+        line=place.integer(line, "line"),
+    )
+
+
+def _args(value: Any, kind: str, place: Place) -> dict[str, int | str]:
+    if kind == "background":
+        [rate] = place.fields(value, "rate_bps")
+        return {"rate_bps": place.integer(rate, "rate_bps")}
+    if kind != "set":
+        place.fields(value)
+        return {}
+    if type(value) is not dict or not value:
+        place.fail("set needs at least one property in args")
+    found: dict[str, int | str] = {}
+    for name, item in value.items():
+        if name == "distribution":
+            found[name] = place.word(item, name, DISTRIBUTIONS)
+        elif name in _SET_INTEGERS:
+            found[name] = place.integer(item, name, 0, _SET_INTEGERS[name])
+        else:
+            place.fail(f"set cannot change {name!r:.60}")
+    return found
+
+
+# --- snapshots -------------------------------------------------------------------------------
+
+
+def epoch_to_json(epoch: types.Epoch) -> dict[str, object]:
+    return {
+        "at_ns": epoch.at_ns,
+        "first_seq": epoch.first_seq,
+        "index": epoch.index,
+        "last_seq": epoch.last_seq,
+        "links": [[link, *_state_to_json(state)] for link, state in epoch.links],
+        "nodes": [list(change) for change in epoch.nodes],
+    }
+
+
+def epoch_from_json(value: Any, place: Place, topology: types.Topology) -> types.Epoch:
+    at, first, index, last, links, nodes = place.fields(
+        value, "at_ns", "first_seq", "index", "last_seq", "links", "nodes"
+    )
+    return types.Epoch(
+        index=place.integer(index, "index"),
+        at_ns=place.integer(at, "at_ns"),
+        first_seq=place.integer(first, "first_seq"),
+        last_seq=place.integer(last, "last_seq"),
+        nodes=_node_changes(nodes, place, len(topology.nodes)),
+        links=_link_changes(links, place, len(topology.links)),
+    )
+
+
+def _node_changes(value: Any, place: Place, count: int) -> tuple[tuple[int, str], ...]:
+    found: list[tuple[int, str]] = []
+    last = -1
+    for item in place.items(value):
+        node, word = place.items(item, 2)
+        last = place.integer(node, "node (each once, ascending)", last + 1, count - 1)
+        found.append((last, place.word(word, "state", _NODE_WORDS)))
+    return tuple(found)
+
+
+def _link_changes(value: Any, place: Place, count: int) -> tuple[tuple[int, types.LinkState], ...]:
+    found: list[tuple[int, types.LinkState]] = []
+    last = -1
+    for item in place.items(value):
+        link, *state = place.items(item, 8)
+        last = place.integer(link, "link (each once, ascending)", last + 1, count - 1)
+        found.append((last, _state(state, place)))
+    return tuple(found)

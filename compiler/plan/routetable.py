@@ -1,0 +1,209 @@
+"""routes.bin: the next-hop table of every epoch, as full tables now and then and changes between.
+
+A table has a row per core node and a column per destination anchor (compiler/plan/core.py). A cell
+is 0 (unreachable, or the destination itself) or k: the k-th core link out of that row's node.
+Layout in docs/plan.md. Everything is little-endian. Reading one epoch needs one table and the
+changes since; the writer adds a table as soon as the changes since the last one would be larger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import sys
+from array import array
+from dataclasses import dataclass
+
+from compiler.plan.core import Core
+from compiler.plan.format import ROUTES, Place
+from compiler.plan.types import Topology
+
+MAGIC = b"TSROUTES"
+_HEAD = struct.Struct("<8sIIII")  # magic, rows, columns, epochs, 0
+_ENTRY = struct.Struct("<QQII")  # offset of changes, offset of base table, changes, base epoch
+_BYTES_A_CHANGE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class RouteDelta:
+    """Cells of the table that changed in one epoch, ascending, and their new values."""
+
+    cells: array[int]  # 'I'
+    values: array[int]  # 'H'
+
+
+def pack(numbers: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        numbers = array(numbers.typecode, numbers)
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def unpack(typecode: str, data: bytes | memoryview) -> array[int]:
+    numbers: array[int] = array(typecode)
+    numbers.frombytes(data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+class RouteWriter:
+    """Collects one RouteDelta per epoch, epoch 0's counted from the empty table."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._table: array[int] = array("H", bytes(2 * core.cells))
+        self._entries: list[tuple[int, int, int, int]] = []  # offsets count from the first block
+        self._blocks: list[bytes] = []
+        self._known: dict[bytes, int] = {}
+        self._end = 0
+        self._since_base = 0
+
+    def add(self, delta: RouteDelta) -> None:
+        table = self._table
+        for cell, value in zip(delta.cells, delta.values, strict=True):
+            table[cell] = value
+        if not self._entries:
+            self._entries.append((0, self._put(pack(table)), 0, 0))
+            return
+        _, base_offset, _, base = self._entries[-1]
+        changes = self._put(pack(delta.cells) + pack(delta.values))
+        self._since_base += _BYTES_A_CHANGE * len(delta.cells)
+        if self._since_base > 2 * len(table):
+            self._since_base = 0
+            base, base_offset = len(self._entries), self._put(pack(table))
+        self._entries.append((changes, base_offset, len(delta.cells), base))
+
+    def _put(self, block: bytes) -> int:
+        """Where this block is: where the same bytes were put before, or at the end."""
+        key = hashlib.sha256(block).digest()
+        if key not in self._known:
+            self._known[key] = self._end
+            self._blocks.append(block)
+            self._end += len(block)
+        return self._known[key]
+
+    def encode(self) -> bytes:
+        core, count = self._core, len(self._entries)
+        start = _HEAD.size + count * _ENTRY.size
+        head = _HEAD.pack(MAGIC, len(core.rows), len(core.columns), count, 0)
+        index = b"".join(
+            _ENTRY.pack(start + changes, start + table, cells, base)
+            for changes, table, cells, base in self._entries
+        )
+        return b"".join((head, index, *self._blocks))
+
+
+class RouteReader:
+    """Random access to the tables in the bytes of routes.bin. Raises PlanError."""
+
+    def __init__(self, data: bytes, topology: Topology, core: Core, epochs: int) -> None:
+        self._place = Place(ROUTES)
+        self._data = memoryview(data)
+        self._core = core
+        self._topology = topology
+        self._read_head(epochs)
+        self._entries = [self._entry(epoch) for epoch in range(epochs)]
+        # Row -> {value: anchor}: links to an instance may be used for that instance alone.
+        self._private: list[dict[int, int]] = [
+            {
+                k: topology.links[link].dst
+                for k, link in enumerate(links, 1)
+                if topology.links[link].dst < core.instances
+            }
+            for links in core.out
+        ]
+
+    def _read_head(self, epochs: int) -> None:
+        core, place = self._core, self._place
+        if len(self._data) < _HEAD.size + epochs * _ENTRY.size:
+            place.fail("shorter than its index")
+        magic, rows, columns, count, zero = _HEAD.unpack_from(self._data)
+        if magic != MAGIC or zero:
+            place.fail("not a table of routes")
+        if (rows, columns, count) != (len(core.rows), len(core.columns), epochs):
+            place.fail(
+                f"{rows} x {columns} cells and {count} epochs, but the topology and the "
+                f"snapshots make it {len(core.rows)} x {len(core.columns)} and {epochs}"
+            )
+
+    def _entry(self, epoch: int) -> tuple[int, int, int, int]:
+        """Offset and number of changes, offset of the base table, base epoch."""
+        start = _HEAD.size + epoch * _ENTRY.size
+        changes, table, cells, base = _ENTRY.unpack_from(self._data, start)
+        self._place.what = f"epoch {epoch}"
+        size = len(self._data)
+        if base != epoch and (not epoch or base != self._entry_base(epoch - 1)):
+            self._place.fail("its base is neither itself nor the base of the epoch before")
+        if table + 2 * self._core.cells > size or changes + _BYTES_A_CHANGE * cells > size:
+            self._place.fail("its routes lie outside the file")
+        if cells > self._core.cells or (epoch == 0 and cells):
+            self._place.fail(f"{cells} changes are too many")
+        return changes, cells, table, base
+
+    def _entry_base(self, epoch: int) -> int:
+        base: int = _ENTRY.unpack_from(self._data, _HEAD.size + epoch * _ENTRY.size)[3]
+        return base
+
+    def changes(self, epoch: int) -> RouteDelta:
+        """What changed in this epoch; for epoch 0, the cells that are reachable."""
+        if epoch == 0:
+            table = self.table(0)
+            cells = array("I", (cell for cell, value in enumerate(table) if value))
+            return RouteDelta(cells, array("H", (value for value in table if value)))
+        offset, count, _, _ = self._entries[epoch]
+        middle = offset + 4 * count
+        cells = unpack("I", self._data[offset:middle])
+        values = unpack("H", self._data[middle : middle + 2 * count])
+        self._place.what = f"epoch {epoch}"
+        self._check_changes(cells, values)
+        return RouteDelta(cells, values)
+
+    def _check_changes(self, cells: array[int], values: array[int]) -> None:
+        core, columns, last = self._core, len(self._core.columns), -1
+        for cell, value in zip(cells, values, strict=True):
+            if not last < cell < core.cells:
+                self._place.fail(f"cell {cell} is out of order or beyond the table")
+            last = cell
+            row, column = divmod(cell, columns)
+            if value > len(core.out[row]):
+                self._place.fail(f"cell {cell} names link {value} of {len(core.out[row])}")
+            if self._private[row].get(value, core.columns[column]) != core.columns[column]:
+                self._place.fail(f"cell {cell} leads through an instance")
+
+    def table(self, epoch: int) -> array[int]:
+        """The whole table in this epoch."""
+        _, _, offset, base = self._entries[epoch]
+        self._place.what = f"table of epoch {base}"
+        table = unpack("H", self._data[offset : offset + 2 * self._core.cells])
+        self._check_table(table)
+        for later in range(base + 1, epoch + 1):
+            delta = self.changes(later)
+            for cell, value in zip(delta.cells, delta.values, strict=True):
+                table[cell] = value
+        return table
+
+    def _check_table(self, table: array[int]) -> None:
+        core, width = self._core, len(self._core.columns)
+        for row, links in enumerate(core.out if width else ()):
+            cells = table[row * width : (row + 1) * width]
+            if max(cells) > len(links):
+                self._place.fail(f"row {row} names link {max(cells)} of {len(links)}")
+            private = self._private[row]
+            if not private:
+                continue
+            for column, value in enumerate(cells):
+                if private.get(value, core.columns[column]) != core.columns[column]:
+                    self._place.fail(f"row {row} leads through an instance")
+
+    def verify(self) -> None:
+        """Replays all changes and compares them with every full table; reads everything."""
+        table = self.table(0)
+        for epoch in range(1, len(self._entries)):
+            delta = self.changes(epoch)
+            for cell, value in zip(delta.cells, delta.values, strict=True):
+                if table[cell] == value:
+                    self._place.fail(f"cell {cell} is said to change and does not")
+                table[cell] = value
+            if self._entries[epoch][3] == epoch and self.table(epoch) != table:
+                self._place.fail("its table is not what the changes lead to")

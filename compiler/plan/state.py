@@ -1,0 +1,220 @@
+"""The state of the network through time: events folded into epochs, and epochs into one moment.
+
+Input: a topology and its events in order. Output: one `Epoch` per instant at which something
+happens (and one for time 0), each the difference to the one before. Rules in docs/plan.md
+(semantics). Linear in events times the degree of what they touch.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compiler.plan.core import NO_LINK, Core
+from compiler.plan.format import TIMELINE, PlanError
+from compiler.plan.types import Epoch, Event, LinkState, Topology
+
+UP, CUT, DOWN = "up", "cut", "down"
+
+
+class _Links:
+    """What events have made of the links' own properties; `view` is the effective state."""
+
+    def __init__(self, topology: Topology, index: Mapping[str, int]) -> None:
+        self.index = index
+        self.own = [link.state for link in topology.links]  # rate as declared or set
+        self.background = [0] * len(topology.links)
+
+    def view(self, link: int, ends_up: bool) -> LinkState:
+        own, taken = self.own[link], self.background[link]
+        up = own.up and ends_up
+        if up == own.up and not taken:
+            return own
+        return replace(own, up=up, rate_bps=own.rate_bps - taken)
+
+
+class Fold:
+    """Applies events one by one and says what changed since it was last asked."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.node_index = {node.name: i for i, node in enumerate(topology.nodes)}
+        self.links = _Links(topology, {link.name: i for i, link in enumerate(topology.links)})
+        self.nodes = [DOWN if node.service >= 0 else UP for node in topology.nodes]
+        self.shown_nodes = [DOWN] * len(topology.nodes)
+        self.shown_links = [replace(link.state, up=False) for link in topology.links]
+        self._incident: list[list[int]] = [[] for _ in topology.nodes]
+        for i, link in enumerate(topology.links):
+            self._incident[link.src].append(i)
+            self._incident[link.dst].append(i)
+        self._touched_nodes = set(range(len(topology.nodes)))
+        self._touched_links = set(range(len(topology.links)))
+        self._quit = False
+
+    def apply(self, event: Event) -> None:
+        """Raises PlanError for an unknown target or an event that is not legal in this state."""
+        if self._quit:
+            _refuse(event, "comes after quit")
+        _APPLY[event.kind](self, event)
+
+    def delta(self, index: int, at_ns: int, first_seq: int, last_seq: int) -> Epoch:
+        """The epoch made by the events applied since the last call."""
+        nodes: list[tuple[int, str]] = []
+        for node in sorted(self._touched_nodes):
+            if self.nodes[node] != self.shown_nodes[node]:
+                self.shown_nodes[node] = self.nodes[node]
+                nodes.append((node, self.nodes[node]))
+                self._touched_links.update(self._incident[node])
+        links: list[tuple[int, LinkState]] = []
+        for link in sorted(self._touched_links):
+            ends = self.topology.links[link]
+            up = self.nodes[ends.src] == UP and self.nodes[ends.dst] == UP
+            state = self.links.view(link, up)
+            if state != self.shown_links[link]:
+                self.shown_links[link] = state
+                links.append((link, state))
+        self._touched_nodes.clear()
+        self._touched_links.clear()
+        return Epoch(index, at_ns, first_seq, last_seq, tuple(nodes), tuple(links))
+
+    def _instance(self, event: Event, legal: tuple[str, ...], new: str) -> None:
+        node = self._node(event, instance=True)
+        self._move(event, node, legal, new)
+
+    def _bridge(self, event: Event, legal: tuple[str, ...], new: str) -> None:
+        node = self._node(event, instance=False)
+        self._move(event, node, legal, new)
+
+    def _node(self, event: Event, *, instance: bool) -> int:
+        node = self.node_index.get(event.target, -1)
+        if node < 0 or (self.topology.nodes[node].service >= 0) != instance:
+            _refuse(event, "names no " + ("instance" if instance else "bridge"))
+        return node
+
+    def _move(self, event: Event, node: int, legal: tuple[str, ...], new: str) -> None:
+        if self.nodes[node] not in legal:
+            _refuse(event, f"is not possible: the target is {self.nodes[node]}")
+        self.nodes[node] = new
+        self._touched_nodes.add(node)
+
+    def _link(self, event: Event) -> int:
+        link = self.links.index.get(event.target, -1)
+        if link < 0:
+            _refuse(event, "names no link")
+        self._touched_links.add(link)
+        return link
+
+    def _switch(self, event: Event, up: bool) -> None:
+        link = self._link(event)
+        if self.links.own[link].up == up:
+            _refuse(event, f"is not possible: the link is {'up' if up else 'down'} already")
+        self.links.own[link] = replace(self.links.own[link], up=up)
+
+    def _set(self, event: Event) -> None:
+        link = self._link(event)
+        changes: dict[str, Any] = dict(event.args)
+        self.links.own[link] = replace(self.links.own[link], **changes)
+        self._check_background(event, link)
+
+    def _background(self, event: Event) -> None:
+        link = self._link(event)
+        self.links.background[link] = int(event.args["rate_bps"])
+        self._check_background(event, link)
+
+    def _check_background(self, event: Event, link: int) -> None:
+        taken = self.links.background[link]
+        if taken and taken >= self.links.own[link].rate_bps:
+            _refuse(event, f"leaves no rate beside the background of {taken} b/s")
+
+    def _end(self, event: Event) -> None:
+        if event.target:
+            _refuse(event, "has a target")
+        self._quit = True
+
+
+def _refuse(event: Event, why: str) -> None:
+    raise PlanError(TIMELINE, f"{event.kind} {event.target!r:.80} {why}", line=event.seq + 1)
+
+
+_APPLY: dict[str, Callable[[Fold, Event], None]] = {
+    "join": lambda fold, event: fold._instance(event, (DOWN,), UP),
+    "leave": lambda fold, event: fold._instance(event, (UP, CUT), DOWN),
+    "crash": lambda fold, event: fold._instance(event, (UP, CUT), DOWN),
+    "disconnect": lambda fold, event: fold._instance(event, (UP,), CUT),
+    "reconnect": lambda fold, event: fold._instance(event, (CUT,), UP),
+    "bridge_up": lambda fold, event: fold._bridge(event, (DOWN,), UP),
+    "bridge_down": lambda fold, event: fold._bridge(event, (UP,), DOWN),
+    "link_up": lambda fold, event: fold._switch(event, True),
+    "link_down": lambda fold, event: fold._switch(event, False),
+    "set": Fold._set,
+    "background": Fold._background,
+    "quit": Fold._end,
+}
+
+
+def epochs(topology: Topology, events: Iterable[Event]) -> Iterator[Epoch]:
+    """One epoch for time 0 and one for every later instant with events, in order.
+
+    Events must be sorted by (at_ns, seq) with seq counting from 0; PlanError if one is impossible.
+    """
+    fold = Fold(topology)
+    index, at_ns, first, seq = 0, 0, 0, 0
+    for event in events:
+        if event.at_ns != at_ns:
+            yield fold.delta(index, at_ns, first, seq)
+            index, at_ns, first = index + 1, event.at_ns, seq
+        fold.apply(event)
+        seq += 1
+    yield fold.delta(index, at_ns, first, seq)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkState:
+    """The network in one epoch. Sequences are indexed by node and by link; do not change them."""
+
+    topology: Topology
+    core: Core
+    epoch: int
+    at_ns: int  # when the epoch began
+    nodes: Sequence[str]  # 'up' | 'cut' | 'down'
+    links: Sequence[LinkState]
+    table: array[int]  # next hops, see Core
+
+    def next_link(self, node: int, dest: int) -> int:
+        """The link by which `node` sends packets for instance `dest`; -1 if there is none.
+
+        Leads towards the anchor of `dest`: whether the access links at both ends are up is in
+        `links`, not here.
+        """
+        core = self.core
+        if node == dest:
+            return NO_LINK
+        if core.access_out[node] != NO_LINK:
+            return core.access_out[node]
+        anchor = core.anchor[dest]
+        if anchor == node:
+            return core.access_in[dest]
+        row = core.row_of[node]
+        choice = self.table[row * len(core.columns) + core.column_of[anchor]]
+        return core.out[row][choice - 1] if choice else NO_LINK
+
+
+class StateAt:
+    """Folds epochs into the state of the nodes and links at one moment."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.nodes: list[str] = [DOWN] * len(topology.nodes)
+        self.links = [replace(link.state, up=False) for link in topology.links]
+        self.epoch = -1
+        self.at_ns = 0
+
+    def advance(self, epoch: Epoch) -> None:
+        """Epochs must come in order, from 0."""
+        assert epoch.index == self.epoch + 1
+        self.epoch, self.at_ns = epoch.index, epoch.at_ns
+        for node, word in epoch.nodes:
+            self.nodes[node] = word
+        for link, state in epoch.links:
+            self.links[link] = state

@@ -1,0 +1,158 @@
+"""Writes a plan: in memory, or as a directory that appears whole or not at all.
+
+Output is a function of the contents alone: no clock, host, path or hash order enters it.
+Format in docs/plan.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compiler.plan import format as form
+from compiler.plan.core import Core
+from compiler.plan.exchange import exchange
+from compiler.plan.format import PlanError
+from compiler.plan.records import epoch_to_json, event_to_json, topology_to_json
+from compiler.plan.routetable import RouteDelta, RouteWriter
+from compiler.plan.types import Epoch, Event, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContents:
+    """Everything a plan says. `snapshots` is what compiler.snapshots.snapshots() yields."""
+
+    source: bytes
+    seed: int
+    topology: Topology
+    events: Sequence[Event]
+    end_ns: int
+    snapshots: Iterable[tuple[Epoch, RouteDelta]]
+    tool_version: str = form.TOOL_VERSION
+
+
+def encode(contents: PlanContents) -> dict[str, bytes]:
+    """All files of the plan by name, plan.json among them."""
+    epochs, routes, count = _encode_snapshots(contents)
+    files = {
+        form.SOURCE: contents.source,
+        form.TOPOLOGY: form.canonical(topology_to_json(contents.topology)),
+        form.TIMELINE: b"".join(form.canonical(event_to_json(e)) for e in contents.events),
+        form.SNAPSHOTS: epochs,
+        form.ROUTES: routes,
+    }
+    header = _header(contents, files, count)
+    return {form.HEADER: form.canonical(header), **files}
+
+
+def _encode_snapshots(contents: PlanContents) -> tuple[bytes, bytes, int]:
+    table = RouteWriter(Core(contents.topology))
+    lines: list[bytes] = []
+    for epoch, delta in contents.snapshots:
+        lines.append(form.canonical(epoch_to_json(epoch)))
+        table.add(delta)
+    return b"".join(lines), table.encode(), len(lines)
+
+
+def _header(contents: PlanContents, files: Mapping[str, bytes], epochs: int) -> dict[str, object]:
+    topology = contents.topology
+    return {
+        "counts": {
+            "epochs": epochs,
+            "events": len(contents.events),
+            "instances": sum(node.service >= 0 for node in topology.nodes),
+            "links": len(topology.links),
+            "nodes": len(topology.nodes),
+            "services": len(topology.services),
+        },
+        "end_ns": contents.end_ns,
+        "files": {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+            for name, data in files.items()
+        },
+        "format": form.FORMAT_NAME,
+        "routing": topology.routing,
+        "seed": contents.seed,
+        "tool": contents.tool_version,
+        "version": form.FORMAT_VERSION,
+    }
+
+
+def write_plan(directory: str | Path, contents: PlanContents | Mapping[str, bytes]) -> str:
+    """Makes or replaces the plan `directory`; returns the plan's digest.
+
+    `contents` may be what encode() returned. Raises PlanError if the directory cannot be written
+    or is something else than a plan; then whatever was there is still there.
+    """
+    files = encode(contents) if isinstance(contents, PlanContents) else dict(contents)
+    target = Path(directory)
+    if target.is_symlink():
+        target = target.resolve()
+    _check_replaceable(target)
+    try:
+        with _temporary_beside(target) as fresh:
+            for name, data in files.items():
+                (fresh / name).write_bytes(data)
+            _put_in_place(fresh, target)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise PlanError(
+            str(target), f"cannot write the plan: {reason}", "choose another -o"
+        ) from error
+    return hashlib.sha256(files[form.HEADER]).hexdigest()
+
+
+def _check_replaceable(target: Path) -> None:
+    """Only nothing, an empty directory or a plan is ever replaced."""
+    if not target.exists():
+        return
+    hint = "choose another -o or move it away"
+    if not target.is_dir():
+        raise PlanError(str(target), "is a file, not a plan", hint)
+    found = sorted(entry.name for entry in target.iterdir())
+    known = {form.HEADER, *form.FILES}
+    if found and form.HEADER not in found:
+        raise PlanError(str(target), "is a directory, but not a plan (no plan.json)", hint)
+    strange = [name for name in found if name not in known]
+    if strange:
+        raise PlanError(str(target), f"holds {strange[0]!r}, which is no part of a plan", hint)
+
+
+@contextlib.contextmanager
+def _temporary_beside(target: Path) -> Iterator[Path]:
+    """A new directory on the same file system. Whatever is left in it at the end is removed."""
+    number = 0
+    while True:
+        path = target.parent / f".{target.name}.{os.getpid()}-{number}.tmp"
+        try:
+            path.mkdir()
+            break
+        except FileExistsError:
+            number += 1
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    """`target` becomes `fresh`. An old plan ends up at `fresh`, for the caller to remove."""
+    if not target.exists() or not any(target.iterdir()):
+        fresh.rename(target)
+        return
+    if exchange(fresh, target):
+        return
+    # No atomic exchange here: there is an instant without a plan, never one with half a plan.
+    aside = fresh.with_suffix(".old")
+    target.rename(aside)
+    try:
+        fresh.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside)
