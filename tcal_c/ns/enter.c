@@ -1,0 +1,119 @@
+/* enter: runs a program inside an instance, on the caller's terminal.
+ *
+ * Input: a pidfd of the instance's PID 1 (handed over by the driver, so no process number can be
+ * mistaken). Output: the program's exit status. The program dies with us and with the instance.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ns.h"
+
+struct entry {
+    long pidfd;
+    bool userns;
+    const char *directory;
+    char **program;
+};
+
+static volatile sig_atomic_t child_pid;
+
+static void pass_on(int number) {
+    if (child_pid > 0)
+        kill(child_pid, number);
+}
+
+static int parse(struct entry *entry, int argc, char **argv) {
+    static const struct option options[] = {{"pidfd", required_argument, NULL, 'p'},
+                                            {"userns", no_argument, NULL, 'u'},
+                                            {"directory", required_argument, NULL, 'd'},
+                                            {0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+        if (option == 'p' && parse_number(optarg, &entry->pidfd) == 0)
+            continue;
+        if (option == 'u')
+            entry->userns = true;
+        else if (option == 'd')
+            entry->directory = optarg;
+        else
+            return -1;
+    }
+    entry->program = argv + optind;
+    return entry->pidfd >= 0 && entry->directory && optind < argc ? 0 : -1;
+}
+
+/* setns(2) on a pidfd (Linux 5.8) enters all of them or none. */
+static int join_namespaces(const struct entry *entry) {
+    int kinds = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID;
+    if (setns((int)entry->pidfd, entry->userns ? kinds | CLONE_NEWUSER : kinds) < 0) {
+        say("cannot enter the instance's namespaces");
+        return -1;
+    }
+    if (entry->userns && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)) {
+        say("cannot become root of the instance");
+        return -1;
+    }
+    return 0;
+}
+
+static _Noreturn void become(const struct entry *entry, const struct lifeline *line) {
+    if (die_with_parent(line) < 0)
+        _exit(EXIT_REFUSED);
+    if (chdir(entry->directory) < 0) {
+        say("cannot enter %s", entry->directory);
+        _exit(EXIT_REFUSED);
+    }
+    reset_signals();
+    execvp(entry->program[0], entry->program);
+    say("cannot start %s", entry->program[0]);
+    _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}
+
+/* Stops when the program stops, so that ^Z works on the shell that called us. */
+static int wait_for(pid_t child) {
+    int status;
+    for (;;) {
+        if (waitpid(child, &status, WUNTRACED) < 0) {
+            if (errno == EINTR)
+                continue;
+            return EXIT_REFUSED;
+        }
+        if (!WIFSTOPPED(status))
+            return exit_status(status);
+        raise(SIGSTOP);
+        kill(child, SIGCONT);
+    }
+}
+
+int cmd_enter(int argc, char **argv) {
+    struct entry entry = {.pidfd = -1};
+    struct lifeline line;
+    if (parse(&entry, argc, argv) < 0) {
+        errno = 0;
+        say("enter: --pidfd FD, --directory DIR and a program are needed");
+        return EXIT_REFUSED;
+    }
+    if (join_namespaces(&entry) < 0 || lifeline_open(&line) < 0)
+        return EXIT_REFUSED;
+    signal(SIGINT, SIG_IGN); /* the terminal sends these to the program as well */
+    signal(SIGQUIT, SIG_IGN);
+    pid_t child = fork();
+    if (child < 0) {
+        say("cannot fork into the instance");
+        return EXIT_REFUSED;
+    }
+    if (child == 0)
+        become(&entry, &line);
+    child_pid = child;
+    close(line.read_end);
+    signal(SIGTERM, pass_on);
+    signal(SIGHUP, pass_on);
+    return wait_for(child);
+}

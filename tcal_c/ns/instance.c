@@ -1,0 +1,149 @@
+/* PID 1 of one instance: makes its namespaces, then starts, stops and reaps for the driver.
+ *
+ * To the driver: `ready` with a route netlink socket of the new network namespace, `err TEXT`,
+ * `started PID`, `failed TEXT`, `exited STATUS`, `signaled NUMBER`.
+ * From the driver: `start…` (program.c) with the log as descriptor, `term`. The driver kills us to
+ * kill the instance; end of file means the same.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ns.h"
+
+struct instance {
+    int control;
+    int signals;
+    pid_t program; /* 0: none */
+    bool ending;   /* told to end: do so when nothing is left to reap */
+};
+
+static _Noreturn void give_up(int control, const char *attempt) {
+    message_sendf(control, "err cannot %s: %s", attempt, strerror(errno));
+    _exit(EXIT_REFUSED);
+}
+
+/* /sys shows the devices of the network namespace it was mounted from. A container may refuse a
+ * new one; the old one then shows other devices, and nothing else is wrong. */
+static void mount_all(int control) {
+    const unsigned long safe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        give_up(control, "make the instance's mounts private");
+    if (mount("proc", "/proc", "proc", safe, NULL) < 0)
+        give_up(control, "mount the instance's /proc");
+    if (mount("sysfs", "/sys", "sysfs", safe | MS_RDONLY, NULL) < 0 && errno != EPERM)
+        give_up(control, "mount the instance's /sys");
+    if (access("/dev/shm", F_OK) == 0 && mount("shm", "/dev/shm", "tmpfs", safe, "mode=1777") < 0)
+        give_up(control, "mount the instance's /dev/shm");
+}
+
+/* A host may have switched IPv6 off for new namespaces; here every instance has an address. */
+static void allow_ipv6(void) {
+    int file = open("/proc/sys/net/ipv6/conf/all/disable_ipv6", O_WRONLY | O_CLOEXEC);
+    if (file < 0)
+        return; /* a kernel without IPv6: the driver finds out and says so */
+    ssize_t written = write(file, "0", 1);
+    (void)written; /* a refusal shows when the address is added */
+    close(file);
+}
+
+static int separate(int control, const char *hostname) {
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC) < 0)
+        give_up(control, "create the instance's mount, network, UTS and IPC namespaces");
+    mount_all(control);
+    allow_ipv6();
+    if (sethostname(hostname, strlen(hostname)) < 0)
+        give_up(control, "set the instance's host name");
+    if (chdir("/") < 0)
+        give_up(control, "enter /");
+    int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (netlink < 0)
+        give_up(control, "open a netlink socket in the instance");
+    return netlink;
+}
+
+static void start(struct instance *self, char *text, size_t length, int log) {
+    static struct program program; /* too large for the stack */
+    if (log < 0 || self->program != 0 || self->ending) {
+        message_send(self->control, "failed not now", -1);
+        return;
+    }
+    pid_t pid = program_parse(&program, text, length) == 0 ? program_start(&program, log) : -1;
+    if (pid < 0) {
+        message_sendf(self->control, "failed %s", strerror(errno));
+        return;
+    }
+    self->program = pid;
+    message_sendf(self->control, "started %d", (int)pid);
+}
+
+static void obey(struct instance *self) {
+    static char text[MESSAGE_BYTES];
+    int log;
+    ssize_t length = message_receive(self->control, text, sizeof text, &log);
+    if (length == 0)
+        _exit(0); /* the driver let go: the kernel kills the rest of the namespace */
+    if (length < 0)
+        message_sendf(self->control, "failed cannot receive: %s", strerror(errno));
+    else if (strcmp(text, "start") == 0)
+        start(self, text, (size_t)length, log);
+    else if (strcmp(text, "term") == 0) {
+        self->ending = true;
+        kill(-1, SIGTERM); /* everything in the namespace but us */
+    } else
+        message_sendf(self->control, "failed not a request: %.40s", text);
+    if (log >= 0)
+        close(log);
+}
+
+static void reap(struct instance *self) {
+    int status;
+    pid_t ended;
+    while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (ended != self->program)
+            continue;
+        self->program = 0;
+        if (WIFSIGNALED(status))
+            message_sendf(self->control, "signaled %d", WTERMSIG(status));
+        else
+            message_sendf(self->control, "exited %d", WEXITSTATUS(status));
+    }
+    if (self->ending && ended < 0 && errno == ECHILD)
+        _exit(0);
+}
+
+_Noreturn void instance_main(int control, const char *hostname) {
+    static const int watched[] = {SIGCHLD};
+    struct instance self = {.control = control, .signals = signal_fd(watched, 1)};
+    if (self.signals < 0)
+        give_up(control, "watch for children");
+    int netlink = separate(control, hostname);
+    message_send(control, "ready", netlink);
+    close(netlink);
+    struct pollfd watch[] = {{.fd = self.control, .events = POLLIN},
+                             {.fd = self.signals, .events = POLLIN}};
+    for (;;) {
+        if (poll(watch, 2, -1) < 0)
+            continue;
+        if (watch[1].revents) {
+            struct signalfd_siginfo info;
+            ssize_t length = read(self.signals, &info, sizeof info);
+            (void)length; /* the count of signals says nothing: waitpid does */
+        }
+        if (watch[0].revents)
+            obey(&self);
+        reap(&self);
+    }
+}

@@ -1,0 +1,32 @@
+/* tstorm-ns: namespaces for a run and its instances. Dispatches to one command a file. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ns.h"
+
+static const char USAGE[] =
+    "usage: tstorm-ns COMMAND …   (started by tstorm, not by hand)\n"
+    "  sandbox --parent PID [--userns] [--hosts FILE] -- PROGRAM ARG…\n"
+    "          runs PROGRAM in namespaces of its own that end with process PID\n"
+    "  nursery --parent PID --control FD\n"
+    "          makes instances (PID, network, mount, UTS and IPC namespaces) on request\n"
+    "  enter   --pidfd FD [--userns] --directory DIR -- PROGRAM ARG…\n"
+    "          runs PROGRAM in the namespaces of the process behind FD\n"
+    "Exit status: the program's own; 125 tstorm-ns failed, 126 not executable, 127 not found.\n";
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        int (*run)(int, char **);
+    } commands[] = {{"sandbox", cmd_sandbox}, {"nursery", cmd_nursery}, {"enter", cmd_enter}};
+    if (argc >= 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(USAGE, stdout);
+        return 0;
+    }
+    for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    fputs(USAGE, stderr);
+    return EXIT_REFUSED;
+}

@@ -1,0 +1,192 @@
+/* sandbox: the namespaces of one run, and the guarantee that nothing in them outlives it.
+ *
+ *   tstorm ── keeper (this process) ── init (PID 1 of the run) ── PROGRAM and all it starts
+ *
+ * The keeper dies with tstorm, init dies with the keeper, the kernel kills the rest with init
+ * (pid_namespaces(7)); init also ends when PROGRAM does. Network namespaces have no names, so they
+ * are gone with their processes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ns.h"
+
+static const int WATCHED[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+enum { WATCHED_COUNT = sizeof WATCHED / sizeof *WATCHED };
+
+struct sandbox {
+    pid_t parent;
+    bool userns;
+    const char *hosts; /* bound over /etc/hosts, NULL: leave it */
+    char **program;
+};
+
+static int write_file(const char *path, const char *text) {
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0)
+        return -1;
+    ssize_t written = write(file, text, strlen(text));
+    int reason = errno;
+    close(file);
+    errno = reason;
+    return written == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+/* The caller becomes root in a user namespace of its own; user_namespaces(7) asks for setgroups to
+ * be denied before an ordinary user may map a group. */
+static int enter_user_namespace(void) {
+    char user[64];
+    char group[64];
+    snprintf(user, sizeof user, "0 %u 1\n", (unsigned)geteuid());
+    snprintf(group, sizeof group, "0 %u 1\n", (unsigned)getegid());
+    if (unshare(CLONE_NEWUSER) < 0) {
+        say("cannot create a user namespace");
+        return -1;
+    }
+    if (write_file("/proc/self/setgroups", "deny") < 0 ||
+        write_file("/proc/self/uid_map", user) < 0 || write_file("/proc/self/gid_map", group) < 0) {
+        say("cannot map this user to root in its user namespace");
+        return -1;
+    }
+    return 0;
+}
+
+static int prepare_mounts(const char *hosts) {
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+        say("cannot make the mounts private");
+        return -1;
+    }
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
+        say("cannot mount a /proc of the run's own");
+        return -1;
+    }
+    if (hosts && mount(hosts, "/etc/hosts", NULL, MS_BIND, NULL) < 0) {
+        say("cannot bind %s over /etc/hosts", hosts);
+        return -1;
+    }
+    return 0;
+}
+
+/* Waits until `child` ends and passes signals on to it. Reaps whatever else is handed to us. */
+static int supervise(pid_t child, int signals, int parent) {
+    struct pollfd watch[] = {{.fd = signals, .events = POLLIN}, {.fd = parent, .events = POLLIN}};
+    for (;;) {
+        struct signalfd_siginfo info;
+        if (poll(watch, 2, -1) < 0)
+            continue;
+        if (watch[1].revents) { /* tstorm is gone */
+            kill(child, SIGKILL);
+            return EXIT_REFUSED;
+        }
+        if (read(signals, &info, sizeof info) != (ssize_t)sizeof info)
+            continue;
+        if (info.ssi_signo != SIGCHLD) {
+            kill(child, (int)info.ssi_signo);
+            continue;
+        }
+        int status;
+        pid_t ended;
+        while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
+            if (ended == child)
+                return exit_status(status);
+    }
+}
+
+static _Noreturn void run_program(char **program) {
+    reset_signals();
+    execvp(program[0], program);
+    say("cannot start %s", program[0]);
+    _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}
+
+/* PID 1 of the run. Signals reach it from the keeper only while they are blocked or handled. */
+static _Noreturn void init_main(const struct sandbox *box, const struct lifeline *line,
+                                int signals) {
+    if (die_with_parent(line) < 0)
+        _exit(EXIT_REFUSED);
+    if (prepare_mounts(box->hosts) < 0)
+        _exit(EXIT_REFUSED);
+    pid_t program = fork();
+    if (program < 0) {
+        say("cannot fork");
+        _exit(EXIT_REFUSED);
+    }
+    if (program == 0)
+        run_program(box->program);
+    _exit(supervise(program, signals, -1));
+}
+
+static int parse(struct sandbox *box, int argc, char **argv) {
+    static const struct option options[] = {{"parent", required_argument, NULL, 'p'},
+                                            {"userns", no_argument, NULL, 'u'},
+                                            {"hosts", required_argument, NULL, 'h'},
+                                            {0}};
+    long number = -1;
+    int option;
+    while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+        if (option == 'p' && parse_number(optarg, &number) == 0)
+            box->parent = (pid_t)number;
+        else if (option == 'u')
+            box->userns = true;
+        else if (option == 'h')
+            box->hosts = optarg;
+        else
+            return -1;
+    }
+    box->program = argv + optind;
+    return number >= 0 && optind < argc ? 0 : -1;
+}
+
+/* Namespaces of the run, entered by the next child. The death signal is set twice because a change
+ * of credentials clears it (prctl(2)). */
+static int separate(const struct sandbox *box) {
+    if (die_with_process(box->parent) < 0) {
+        say("the process that started the run is gone");
+        return -1;
+    }
+    if (box->userns && enter_user_namespace() < 0)
+        return -1;
+    if (die_with_process(box->parent) < 0)
+        return -1;
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID) < 0) {
+        say("cannot create mount, network, UTS, IPC and PID namespaces");
+        return -1;
+    }
+    return 0;
+}
+
+int cmd_sandbox(int argc, char **argv) {
+    struct sandbox box = {.parent = -1};
+    struct lifeline line;
+    if (parse(&box, argc, argv) < 0) {
+        errno = 0;
+        say("sandbox: --parent PID and a program are needed");
+        return EXIT_REFUSED;
+    }
+    /* Watched besides the death signal: that one follows the thread that started us, not tstorm. */
+    int parent = (int)syscall(SYS_pidfd_open, box.parent, 0);
+    int signals = signal_fd(WATCHED, WATCHED_COUNT);
+    if (signals < 0 || separate(&box) < 0 || lifeline_open(&line) < 0)
+        return EXIT_REFUSED;
+    pid_t init = fork();
+    if (init < 0) {
+        say("cannot fork into the new namespaces");
+        return EXIT_REFUSED;
+    }
+    if (init == 0)
+        init_main(&box, &line, signals);
+    close(line.read_end);
+    return supervise(init, signals, parent);
+}
