@@ -36,9 +36,15 @@ def find_compiler() -> list[str]:
     )
 
 
+def program_sources(folder: str) -> list[str]:
+    """The sources of one program, from the project's root. A test holds them equal to the Makefile's."""
+    found = (ROOT / "tcal_c" / folder).glob("*.c")
+    return sorted(str(p.relative_to(ROOT)) for p in found if not p.name.startswith("test_"))
+
+
 def compile_program(name: str, folder: str, target: Path) -> None:
-    """Compiles every .c file of tcal_c/FOLDER into the program TARGET/NAME."""
-    sources = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "tcal_c" / folder).glob("*.c"))
+    """Compiles every .c file of tcal_c/FOLDER but its tests into the program TARGET/NAME."""
+    sources = program_sources(folder)
     if not sources:
         sys.exit(f"error: no C sources in tcal_c/{folder}: this copy of the project is incomplete")
     target.mkdir(parents=True, exist_ok=True)

@@ -20,12 +20,15 @@ class DurationType(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        from tdl.units import parse_duration
+        from tdl import values
 
+        if not value:
+            self.fail("a duration is missing, such as 90s, 1h30m or 250ms", param, ctx)
         try:
-            return parse_duration(value)
-        except ValueError as error:
-            self.fail(f"{error}; write a duration such as 90s, 1h30m or 250ms", param, ctx)
+            return values.time(value)
+        except values.ValueProblem as problem:
+            hint = f" ({problem.hint})" if problem.hint else ""
+            self.fail(f"{problem.message}{hint}", param, ctx)
 
 
 DURATION = DurationType()

@@ -1,0 +1,122 @@
+"""`pip install`: the sdist is complete, the wheel carries the programs and works elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from compiler.plan.format import TOOL_VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = {"pktd": "pktd", "tstorm-ns": "ns", "tprobe": "probe"}
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin"
+)
+
+
+def run(argv: list[str], cwd: Path, **environment: str) -> str:
+    done = subprocess.run(
+        argv,
+        cwd=cwd,
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(cwd), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from an sdist built from a copy of this tree, as pip would."""
+    tree = tmp_path_factory.mktemp("packaging") / "tree"
+    shutil.copytree(ROOT, tree, ignore=NOT_COPIED)
+    run([sys.executable, "-m", "build", "--no-isolation", "."], tree)
+    (built,) = (tree / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("installed")
+    run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", ".", str(wheel)],
+        target,
+    )
+    return target
+
+
+def test_the_wheel_fits_any_python_3_on_this_platform(wheel: Path) -> None:
+    assert re.fullmatch(r"thunderstorm-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {f"runtime/bin/{name}" for name in PROGRAMS} <= set(names)
+    assert "tdl/grammar.lark" in names
+    strays = [name for name in names if name.startswith(("tests/", "bench/", "examples/"))]
+    assert strays == []
+
+
+def test_the_sdist_has_what_tests_and_docs_need(wheel: Path) -> None:
+    import tarfile
+
+    (sdist,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {
+        "Makefile",
+        "LICENSE",
+        "README.md",
+        "CHANGELOG.md",
+        "tcal_c/Makefile",
+        "tcal_c/pktd/rules.mk",
+        "docs/plan.md",
+        "examples/listing1.tdl",
+        "tests/conftest.py",
+        ".ci/run",
+    } <= names
+    assert not [name for name in names if name.startswith(("tcal_c/build/", "runtime/bin/"))]
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_the_programs_come_from_the_installed_package(name: str, installed: Path) -> None:
+    code = f"from runtime.programs import find; print(find({name!r}))"
+    found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
+    assert Path(found.strip()) == installed / "runtime" / "bin" / name
+
+
+def test_the_command_works_outside_the_source_tree(
+    installed: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "tstorm"]
+    version = run([*command, "version", "--format", "json"], tmp_path, PYTHONPATH=str(installed))
+    assert json.loads(version)["tstorm"] == TOOL_VERSION
+    source = tmp_path / "two.tdl"
+    shutil.copy(ROOT / "examples" / "listing1.tdl", source)
+    run([*command, "compile", "two.tdl"], tmp_path, PYTHONPATH=str(installed))
+    assert (tmp_path / "two.plan" / "plan.json").is_file()
+
+
+def test_one_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == TOOL_VERSION
+
+
+@pytest.mark.parametrize(("name", "folder"), sorted(PROGRAMS.items()))
+def test_setup_compiles_what_make_compiles(name: str, folder: str, tmp_path: Path) -> None:
+    """setup.py finds sources by itself, since pip must not need make: they must not drift apart."""
+    told = run(
+        ["make", "-C", str(ROOT / "tcal_c"), "-n", f"BUILD={tmp_path}", f"{tmp_path}/{name}"],
+        tmp_path,
+    )
+    from_make = {word for word in told.split() if word.endswith(".c")}
+    sources = (ROOT / "tcal_c" / folder).glob("*.c")
+    from_setup = {f"{folder}/{p.name}" for p in sources if not p.name.startswith("test_")}
+    assert from_make == from_setup
