@@ -7,7 +7,8 @@ import click
 from tstorm.exits import CommandError
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+# Options end at RUN: what follows INSTANCE belongs to CMD, with or without the `--`.
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("run")
 @click.argument("instance")
 @click.argument("argv", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -24,8 +25,11 @@ def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
     """
     from tstorm.running import errors_shown
 
+    words = argv[1:] if argv[0] == "--" else argv
+    if not words:
+        raise click.UsageError("Missing command after '--'.")
     with errors_shown():
         from runtime.enter import exec_argv
 
-        code = exec_argv(run, instance, argv)
+        code = exec_argv(run, instance, words)
     raise CommandError(code=code)

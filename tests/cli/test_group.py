@@ -1,0 +1,123 @@
+"""The command group: help, usage errors, completion, and that commands import only what they use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tstorm.cli import COMMANDS, cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tstorm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tstorm", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_help_lists_every_command_and_exit_code() -> None:
+    result = CliRunner().invoke(cli, ["--help"])
+    assert result.exit_code == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in result.stdout
+    assert "130" in result.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name: str) -> None:
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0, result.output
+    assert f"tstorm {name}" in result.stdout.partition("Example")[2]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["compile"],
+        ["compile", "x.tdl", "-o", "-"],
+        ["paths", "examples/quickstart.tdl"],
+        ["paths", "examples/quickstart.tdl", "--at", "9"],
+        ["paths", "examples/quickstart.tdl", "--at", ""],
+        ["events", "examples/quickstart.tdl", "--seed", "-1"],
+        ["run", "examples/quickstart.tdl", "--pace", "0"],
+        ["run", "examples/quickstart.tdl", "--datapath", "tc"],
+        ["destroy"],
+        ["destroy", "--all", "some-run"],
+        ["exec", "run", "server.0"],
+        ["exec", "run", "server.0", "--"],
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    result = tstorm(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "Error" in result.stderr
+
+
+def test_an_unknown_command_is_answered_with_the_nearest() -> None:
+    assert "Did you mean 'compile'?" in tstorm("complie").stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(shell: str) -> None:
+    result = tstorm("completion", shell)
+    assert result.returncode == 0, result.stderr
+    assert "_TSTORM_COMPLETE" in result.stdout
+
+
+def test_completion_of_commands() -> None:
+    result = tstorm(_TSTORM_COMPLETE="bash_complete", COMP_WORDS="tstorm co", COMP_CWORD="1")
+    assert {line.partition(",")[2] for line in result.stdout.splitlines()} == {
+        "compile",
+        "completion",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--help"], {"tdl", "compiler", "runtime", "rich", "pyroute2", "lark"}),
+        (["check", "examples/quickstart.tdl"], {"runtime", "rich", "pyroute2", "lark"}),
+        (["events", "examples/quickstart.tdl"], {"runtime", "rich", "pyroute2", "lark"}),
+    ],
+)
+def test_commands_import_only_what_they_use(arguments: list[str], absent: set[str]) -> None:
+    code = (
+        "import sys\n"
+        "from tstorm.__main__ import main\n"
+        f"sys.argv = ['tstorm', *{arguments!r}]\n"
+        "main()\n"
+        "print(*sorted(sys.modules), file=sys.stderr)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in result.stderr.splitlines()[-1].split()}
+    assert "click" in loaded
+    assert loaded & absent == set()
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    result = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m tstorm events examples/listing1.tdl | head -n 1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout.startswith("SEQ")
+    assert "Traceback" not in result.stderr
+    assert "Broken pipe" not in result.stderr

@@ -1,0 +1,1 @@
+"""What every example must compile to: events, paths at a few times, and the plan's digest."""
