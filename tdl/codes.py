@@ -128,6 +128,13 @@ _SYNTAX = (
         "at 5s a leave and at 6s b leave",
     ),
     Code(
+        "TS0018",
+        "unknown action",
+        "The actions are join, leave, crash, churn, disconnect, reconnect, flap, set, partition, "
+        "heal, background and quit.",
+        "at 5s a restart",
+    ),
+    Code(
         "TS0020",
         "not a number",
         "Numbers are decimal, with at most one point: `5`, `0.93`.",

@@ -1,0 +1,425 @@
+"""Builds the dynamic part of the tree: times, selectors and actions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tdl import ast, values
+from tdl.build import Builder, Property, cover, join_spans, name, shown
+from tdl.lexer import Token
+from tdl.static import StaticActions
+from tdl.suggest import did_you_mean
+from tdl.words import LINK_ALIASES, LINK_PROPERTIES, SERVICE_PROPERTIES, SET_PROPERTIES
+
+_Statements = tuple[ast.Statement, ...]
+_COUNTED: dict[str, type[ast.Join | ast.Leave | ast.Crash | ast.Disconnect | ast.Reconnect]] = {
+    "join": ast.Join,
+    "leave": ast.Leave,
+    "crash": ast.Crash,
+    "disconnect": ast.Disconnect,
+    "reconnect": ast.Reconnect,
+}
+_PERIOD_ONLY = (ast.Churn, ast.Flap)
+_INSTANT_ONLY = (ast.Set, ast.Partition, ast.Heal, ast.Quit, ast.Reconnect)
+
+
+class Clause(NamedTuple):
+    """One selector and action; no selectors stands for everything."""
+
+    selectors: tuple[ast.Selector, ...]
+    action: ast.Action
+    verb: Token
+    span: ast.Span
+
+
+class DynamicActions(StaticActions):
+    """Actions of the rules for events."""
+
+    # --- statements ---
+
+    def at(self, word: Token, time: Token, clauses: list[Clause]) -> _Statements:
+        start = self.number(time, values.time)
+        for clause in clauses:
+            if isinstance(clause.action, _PERIOD_ONLY):
+                verb = clause.verb.text
+                hint = f"write from {time.text} to … {verb}"
+                if verb == "churn":
+                    hint += "; for one moment use crash"
+                self.error("TS0206", clause.verb.span, f"{verb} goes on for a while", hint)
+        return self._events(word, start, None, clauses)
+
+    def interval(
+        self, word: Token, first: Token, _to: Token, last: Token, clauses: list[Clause]
+    ) -> _Statements:
+        errors = self.errors
+        start, end = self.number(first, values.time), self.number(last, values.time)
+        if self.errors == errors and end <= start:
+            same = "when" if end == start else "before"
+            message = f"the interval ends {same} it begins: {last.text} is not after {first.text}"
+            self.error("TS0301", cover(first, last), message)
+        for clause in clauses:
+            self._check_interval(clause, first, last)
+            if isinstance(clause.action, ast.Flap) and self.errors == errors:
+                self._check_period(clause, clause.action, end - start)
+        return self._events(word, start, end, clauses)
+
+    def open_end(self, word: Token, first: Token, clauses: list[Clause]) -> _Statements:
+        start = self.number(first, values.time)
+        for clause in clauses:
+            if not isinstance(clause.action, _PERIOD_ONLY):
+                verb = clause.verb.text
+                hint = f"write 'at {first.text}', or add 'to' and the end"
+                self.error("TS0308", clause.verb.span, f"{verb} needs an end or an instant", hint)
+        return self._events(word, start, None, clauses, open_ended=True)
+
+    def timeless(self, clauses: list[Clause]) -> _Statements:
+        for clause in clauses:
+            if not isinstance(clause.action, _PERIOD_ONLY):
+                verb = clause.verb.text
+                hint = f"begin with a time, such as 'at 10s {verb}'"
+                self.error("TS0308", clause.verb.span, f"{verb} needs a time", hint)
+        return self._events(self.tokens[0], 0, None, clauses, open_ended=True)
+
+    def _events(
+        self,
+        word: Token,
+        start: int,
+        end: int | None,
+        clauses: list[Clause],
+        *,
+        open_ended: bool = False,
+    ) -> _Statements:
+        events: list[ast.Statement] = []
+        for clause in clauses:
+            span = clause.span
+            if not events:
+                span = ast.Span(word.line, word.col, span.end_line, span.end_col)
+            targets = clause.selectors or (ast.Everything(clause.verb.span),)
+            events.extend(
+                ast.Dynamic(start, end, target, clause.action, span, open_ended)
+                for target in targets
+            )
+        return tuple(events)
+
+    def _check_interval(self, clause: Clause, first: Token, last: Token) -> None:
+        if not isinstance(clause.action, _INSTANT_ONLY):
+            return
+        verb = clause.verb.text
+        hint = f"write 'at {first.text} … {verb}'"
+        if verb == "set":
+            hint += f", and another set at {last.text} to change it back"
+        elif verb == "partition":
+            hint += f" and 'at {last.text} heal'"
+        elif verb == "reconnect":
+            hint += "; 'from … to … disconnect' reconnects the same instances at the end"
+        self.error("TS0207", clause.verb.span, f"{verb} happens at one moment", hint)
+
+    def _check_period(self, clause: Clause, flap: ast.Flap, length: int) -> None:
+        if flap.period_ns >= length:
+            message = "the period is as long as the interval: the link goes down once"
+            self.sink.warning("TS0908", flap.span, message)
+
+    # --- selectors ---
+
+    def element(self, token: Token) -> ast.Element:
+        word, dot, index = token.text.partition(".")
+        if not dot:
+            return ast.Element(name(token), token.span)
+        span = ast.Span(token.line, token.col, token.line, token.col + len(word))
+        number = Token("VALUE", index, token.line, token.col + len(word) + 1)
+        if len(index) > 1 and index[0] == "0":
+            hint = f"write {word}.{index.lstrip('0') or '0'}"
+            self.error("TS0203", token.span, f"'{token.text}' is not an instance", hint)
+        return ast.Element(ast.Name(word, span), token.span, self.number(number, values.whole))
+
+    def pair(self, a: Token, dash: Token, b: Token) -> ast.LinkSelector:
+        if a.text == b.text:
+            self.error("TS0107", cover(a, b), f"no link goes from '{a.text}' to itself")
+        directed = dash.kind == "ARROW"
+        return ast.LinkSelector(self.element(a), self.element(b), directed, cover(a, b))
+
+    direction = pair
+
+    def entities(self, found: list[ast.Selector]) -> tuple[ast.Selector, ...]:
+        return tuple(found)
+
+    def tagged(self, key: Token, names: list[Token]) -> tuple[ast.Selector, ...]:
+        return (ast.Tagged(self.names(names, "tag"), cover(key, names[-1])),)
+
+    # --- actions with a count ---
+
+    def counted_all(self, verb: Token, count: Token | None = None) -> Clause:
+        return self.counted((), verb, count)
+
+    def counted_verb(
+        self, verb: Token, selectors: tuple[ast.Selector, ...], count: Token | None = None
+    ) -> Clause:
+        return self.counted(selectors, verb, count)
+
+    def counted(
+        self, selectors: tuple[ast.Selector, ...], verb: Token, count: Token | None = None
+    ) -> Clause:
+        number = None if count is None else self.count(count, selectors)
+        span = cover(verb, count or verb)
+        return self._clause(selectors, _COUNTED[verb.text](number, span), verb)
+
+    def count(self, token: Token, selectors: tuple[ast.Selector, ...]) -> ast.Count:
+        """`3` or `40%`, and whether the selection can have a number at all."""
+        if len(selectors) > 1:
+            hint = "give them a common tag and write tags=…"
+            self.error("TS0217", token.span, "a number for a list of names", hint)
+        elif selectors and isinstance(selectors[0], ast.Element) and selectors[0].index is not None:
+            message = f"'{selectors[0].name.text}.{selectors[0].index}' is one instance"
+            self.error("TS0209", token.span, message, f"leave out {token.text}")
+        if not token.text.endswith("%"):
+            return ast.Count(ast.Unit.NUMBER, self.number(token, values.whole), token.span)
+        share = self.number(token, values.percent)
+        if share > values.PPB:
+            message = f"{token.text} is more than all of them"
+            self.error("TS0208", token.span, message, "at most 100%")
+        return ast.Count(ast.Unit.PERCENT, share, token.span)
+
+    def churn_count(
+        self, count: Token, replace: Token | None = None, share: Token | None = None
+    ) -> tuple[Token, Token | None]:
+        return count, share
+
+    def churn_all(self, verb: Token, what: tuple[Token, Token | None]) -> Clause:
+        return self.churn((), verb, what)
+
+    def churn_verb(
+        self, verb: Token, selectors: tuple[ast.Selector, ...], what: tuple[Token, Token | None]
+    ) -> Clause:
+        return self.churn(selectors, verb, what)
+
+    def churn(
+        self,
+        selectors: tuple[ast.Selector, ...],
+        verb: Token,
+        what: tuple[Token, Token | None],
+    ) -> Clause:
+        token, share = what
+        replace = 0
+        if share is not None:
+            replace = self.number(share, values.percent)
+            if replace > values.PPB:
+                message = f"{share.text} is more than every one of them"
+                self.error("TS0208", share.span, message, "at most 100%")
+        span = cover(verb, share or token)
+        return self._clause(selectors, ast.Churn(self.count(token, selectors), replace, span), verb)
+
+    # --- other actions ---
+
+    def period(self, value: Token, after_freq: Token | None = None) -> Token:
+        return after_freq or value
+
+    def flap_all(self, verb: Token, period: Token) -> Clause:
+        return self.flap((), verb, period)
+
+    def flap_verb(self, verb: Token, selectors: tuple[ast.Selector, ...], period: Token) -> Clause:
+        return self.flap(selectors, verb, period)
+
+    def flap(self, selectors: tuple[ast.Selector, ...], verb: Token, period: Token) -> Clause:
+        errors = self.errors
+        length = self.number(period, values.time)
+        if length == 0 and self.errors == errors:
+            self.error("TS0210", period.span, "a flap needs a period greater than zero")
+        return self._clause(selectors, ast.Flap(length, cover(verb, period)), verb)
+
+    def background_all(self, verb: Token, rate: Token) -> Clause:
+        return self.background((), verb, rate)
+
+    def background_verb(
+        self, verb: Token, selectors: tuple[ast.Selector, ...], rate: Token
+    ) -> Clause:
+        return self.background(selectors, verb, rate)
+
+    def background(self, selectors: tuple[ast.Selector, ...], verb: Token, rate: Token) -> Clause:
+        number = self.number(rate, values.rate)
+        return self._clause(selectors, ast.Background(number, cover(verb, rate)), verb)
+
+    def solo(self, verb: Token) -> Clause:
+        action = ast.Quit(verb.span) if verb.text == "quit" else ast.Heal(verb.span)
+        return self._clause((), action, verb)
+
+    def solo_verb(self, verb: Token, selectors: tuple[ast.Selector, ...]) -> Clause:
+        return self.solo_of(selectors, verb)
+
+    def solo_of(self, selectors: tuple[ast.Selector, ...], verb: Token) -> Clause:
+        self._no_selector(selectors, verb)
+        return self.solo(verb)
+
+    def _no_selector(self, selectors: tuple[ast.Selector, ...], verb: Token) -> None:
+        message = f"{verb.text} concerns the whole experiment"
+        hint = "to stop a service use leave or crash" if verb.text == "quit" else None
+        span = join_spans(selector.span for selector in selectors)
+        self.error("TS0205", span, message, hint or "leave the selector out")
+
+    def member_tag(self, key: Token, tag: Token) -> ast.Tagged:
+        return ast.Tagged((name(tag),), cover(key, tag))
+
+    def partition_of(
+        self,
+        selectors: tuple[ast.Selector, ...],
+        verb: Token,
+        groups: list[list[ast.Element | ast.Tagged]],
+    ) -> Clause:
+        self._no_selector(selectors, verb)
+        return self.partition(verb, groups)
+
+    def partition(self, verb: Token, groups: list[list[ast.Element | ast.Tagged]]) -> Clause:
+        span = join_spans([verb.span, groups[-1][-1].span])
+        if len(groups) < 2:
+            hint = "separate the groups with ';': partition a b;c"
+            self.error("TS0211", span, "a partition needs at least two groups", hint)
+        self._check_members(groups)
+        action = ast.Partition(tuple(tuple(group) for group in groups), span)
+        return self._clause((), action, verb)
+
+    def _check_members(self, groups: list[list[ast.Element | ast.Tagged]]) -> None:
+        """The same words on two sides; what they resolve to is the compiler's to compare."""
+        side: dict[str, int] = {}
+        for index, group in enumerate(groups):
+            for member in group:
+                words = _member_text(member)
+                if side.setdefault(words, index) != index:
+                    self.error("TS0212", member.span, f"'{words}' is in two groups")
+
+    def _clause(
+        self, selectors: tuple[ast.Selector, ...], action: ast.Action, verb: Token
+    ) -> Clause:
+        span = join_spans([action.span, *(selector.span for selector in selectors)])
+        return Clause(selectors, action, verb, span)
+
+    # --- set ---
+
+    def set_all(self, verb: Token, assignments: list[Property]) -> Clause:
+        return self.set_of((), verb, assignments)
+
+    def set_verb(
+        self, verb: Token, selectors: tuple[ast.Selector, ...], assignments: list[Property]
+    ) -> Clause:
+        return self.set_of(selectors, verb, assignments)
+
+    def set_of(
+        self, selectors: tuple[ast.Selector, ...], verb: Token, assignments: list[Property]
+    ) -> Clause:
+        if verb.text == "ramp":
+            hint = "use several 'at T … set …' statements"
+            self.error("TS0218", verb.span, "ramp is not in this version", hint)
+        found: dict[str, ast.Assignment] = {}
+        for prop in assignments:
+            if prop.op:
+                self._assign(prop, found)
+        for prop in assignments:
+            if not prop.op:
+                self._set_flag(prop, found)
+        self._check_together(found)
+        span = join_spans([verb.span, assignments[-1].span])
+        return self._clause(selectors, ast.Set(tuple(found.values()), span), verb)
+
+    def _assign(self, prop: Property, found: dict[str, ast.Assignment]) -> None:
+        word = LINK_ALIASES.get(prop.name, prop.name)
+        if word not in SET_PROPERTIES:
+            hint = did_you_mean(prop.name, SET_PROPERTIES)
+            if word in LINK_PROPERTIES or word in SERVICE_PROPERTIES:
+                message = f"{prop.name} cannot be changed"
+                hint = "set changes " + ", ".join(SET_PROPERTIES)
+                self.error("TS0213", prop.name_span, message, hint)
+                return
+            message = f"a link has no property '{prop.name}'"
+            hint = hint or "set changes " + ", ".join(SET_PROPERTIES)
+            self.error("TS0012", prop.name_span, message, hint)
+            return
+        if word in found:
+            self.error("TS0013", prop.name_span, f"{prop.name} is set twice", "keep one of them")
+            return
+        found[word] = self._assignment(prop, ast.Name(word, prop.name_span))
+
+    def _set_flag(self, prop: Property, found: dict[str, ast.Assignment]) -> None:
+        """`up=… symmetric` sets the rate of both directions."""
+        if prop.name != "symmetric":
+            self.error("TS0012", prop.span, f"set does not know '{prop.name}'")
+        elif "down" in found or "rate" in found or "up" not in found:
+            message = "symmetric copies up= to down="
+            self.error("TS0110", prop.span, message, "write set rate=… for both directions")
+        else:
+            up = found["up"]
+            both = ast.Assignment(ast.Name("rate", up.prop.span), up.op, up.value, up.span)
+            items = [
+                ("rate", both) if key == "up" else (key, value) for key, value in found.items()
+            ]
+            found.clear()
+            found.update(items)
+
+    def _check_together(self, found: dict[str, ast.Assignment]) -> None:
+        for direction in ("up", "down"):
+            if "rate" in found and direction in found:
+                message = f"rate sets up and down; {direction} is one too many"
+                self.error("TS0013", found[direction].prop.span, message)
+        latency, jitter = found.get("latency"), found.get("jitter")
+        if latency is None or jitter is None or latency.value is None or jitter.value is None:
+            return
+        absolute = latency.op is ast.Op.ASSIGN and jitter.op is ast.Op.ASSIGN
+        if absolute and jitter.value > latency.value:
+            hint = "delay cannot be negative: raise the latency or lower the jitter"
+            self.error("TS0105", jitter.span, "jitter is greater than the latency", hint)
+
+    def _assignment(self, prop: Property, word: ast.Name) -> ast.Assignment:
+        op = {"=": ast.Op.ASSIGN, "+=": ast.Op.ADD, "-=": ast.Op.SUB}[prop.op]
+        if word.text == "dist":
+            return self._assign_distribution(prop, word, op)
+        token = prop.values[0]
+        share = token.kind == "VALUE" and token.text.endswith("%") and word.text != "loss"
+        if share and op is not ast.Op.ASSIGN:
+            self._relative_share(prop, token)
+        elif share:
+            value = self.measure(prop, values.percent, "a percentage", default=1)
+            if value == 0 and word.text in ("up", "down", "rate", "queue"):
+                self.error("TS0104", prop.span, f"0% of {word.text} leaves nothing")
+            return ast.Assignment(word, ast.Op.SCALE, value, prop.span)
+        return ast.Assignment(word, op, self._set_value(prop, word.text, op), prop.span)
+
+    def _assign_distribution(self, prop: Property, word: ast.Name, op: ast.Op) -> ast.Assignment:
+        token = self.single(prop, ("NAME",), "a distribution")
+        if op is not ast.Op.ASSIGN:
+            self.error("TS0214", prop.key.span, f"dist is a name; {prop.op} has no meaning")
+        chosen = None if token is None else self.distribution_name(token)
+        return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, chosen)
+
+    def _relative_share(self, prop: Property, token: Token) -> None:
+        hint = f"write {prop.key_name}=… with the percentage that is left, such as 110% or 90%"
+        self.error("TS0214", prop.span, f"{prop.op} takes a value, not {shown(token)}", hint)
+
+    def _set_value(self, prop: Property, word: str, op: ast.Op) -> int | None:
+        """The value of an absolute, += or -= assignment in the property's own unit."""
+        if op is ast.Op.ASSIGN:
+            if word in ("up", "down", "rate"):
+                return self.rate(prop)
+            if word == "queue":
+                return self._queue(prop)
+            return self._loss(prop) if word == "loss" else self._latency(prop)
+        token = prop.values[0]
+        if token.kind == "NAME" and token.text == "unlimited":
+            self.error("TS0214", prop.span, f"{prop.op} needs a number, not 'unlimited'")
+            return 0
+        if word in ("up", "down", "rate"):
+            return self.measure(prop, values.rate, "a rate such as 100Mb")
+        if word == "queue":
+            return self.measure(prop, values.size, "a size such as 64KB")
+        if word == "loss":
+            return self.measure(prop, values.loss, "a share such as 0.01 or 1%")
+        return self.measure(prop, values.latency, "a time such as 5ms")
+
+
+def _member_text(member: ast.Element | ast.Tagged) -> str:
+    if isinstance(member, ast.Tagged):
+        return "tags=" + member.tags[0].text
+    return member.name.text if member.index is None else f"{member.name.text}.{member.index}"
+
+
+class Actions(DynamicActions):
+    """All the actions of the grammar."""
+
+
+__all__ = ["Actions", "Builder", "Clause"]

@@ -1,0 +1,313 @@
+"""Says what is wrong where the grammar stops: a code, a place, what was expected, and what to write.
+
+The tables know which terminals could have followed; the mistakes that people make often are
+recognised first and get a message of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tdl.ast import Span
+from tdl.build import shown
+from tdl.diagnostics import Diagnostic, Severity
+from tdl.lalr import END
+from tdl.lexer import Token
+from tdl.suggest import nearest
+from tdl.words import (
+    ACTIONS,
+    FLAGS,
+    LINK_ALIASES,
+    LINK_PROPERTIES,
+    RESERVED,
+    SERVICE_ALIASES,
+    SERVICE_PROPERTIES,
+    SET_PROPERTIES,
+    STATEMENTS,
+)
+
+_VERBS = frozenset(ACTIONS.values())
+_NAMES = frozenset({"NAME", "INSTANCE", "TAGS"})
+_ALL_PROPERTIES = tuple(
+    dict.fromkeys((*LINK_PROPERTIES, *SERVICE_PROPERTIES, *LINK_ALIASES, *SERVICE_ALIASES))
+)
+_UNITS = ("ns", "us", "ms", "s", "m", "h", "d", "b", "Kb", "Mb", "Gb", "KB", "MB", "KiB", "MiB")
+_WORDS_FOR = {
+    "NAME": "a name",
+    "INSTANCE": "",
+    "VALUE": "a number",
+    "WORD": "text",
+    "STRING": "a string",
+    "ENVITEM": "NAME:value",
+    "TAGS": "tags=…",
+    "KEY": "a property such as latency=5ms",
+    "DASH": "'--'",
+    "ARROW": "'->'",
+    "SEMI": "';'",
+    "COMMA": "','",
+    "OPEN": "'['",
+    "CLOSE": "']'",
+    "TO": "'to'",
+    "AND": "'and'",
+    "AT": "'at'",
+    "FROM": "'from'",
+    "REPLACE": "'replace'",
+    "FREQ": "'freq'",
+    "FLAG": "",
+    END: "the end of the line",
+}
+
+
+class _Place:
+    """Where parsing stopped: the tokens around it and what could have followed."""
+
+    def __init__(self, tokens: Sequence[Token], index: int, expected: frozenset[str]) -> None:
+        self.tokens = tokens
+        self.expected = expected
+        self.before = tokens[index - 1] if index else None
+        self.token = tokens[index] if index < len(tokens) else None
+        self.after = tokens[index + 1] if index + 1 < len(tokens) else None
+        self.first = tokens[0]
+
+    @property
+    def span(self) -> Span:
+        """The guilty token, or the empty place after the last one."""
+        if self.token is not None:
+            return self.token.span
+        end = self.tokens[-1].span
+        return Span(end.end_line, end.end_col, end.end_line, end.end_col + 1)
+
+    def error(
+        self, code: str, message: str, hint: str | None = None, span: Span | None = None
+    ) -> Diagnostic:
+        return Diagnostic(Severity.ERROR, code, span or self.span, message, hint)
+
+
+def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Diagnostic:
+    """The diagnostic for the statement `tokens`, which stopped making sense at `index`."""
+    place = _Place(tokens, index, expected)
+    for rule in (
+        _first_word,
+        _single_hyphen,
+        _missing_value,
+        _missing_equals,
+        _detached_unit,
+        _time_after_and,
+        _not_a_name,
+        _stray_bracket,
+        _property_out_of_place,
+        _unknown_action,
+        _misspelt_flag,
+        _too_early,
+    ):
+        found = rule(place)
+        if found is not None:
+            return found
+    return place.error("TS0009", f"unexpected {_shown(place.token)}", _expectation(place))
+
+
+def _first_word(place: _Place) -> Diagnostic | None:
+    if place.token is not place.first:
+        if place.before is not place.first or place.first.kind not in _NAMES:
+            return None
+        return _not_a_statement(place)
+    if place.first.kind in ("NAME", "INSTANCE"):
+        return _not_a_statement(place)
+    return place.error("TS0008", f"a statement cannot begin with {_shown(place.token)}")
+
+
+def _not_a_statement(place: _Place) -> Diagnostic:
+    word = place.first.text
+    verb = next((t for t in place.tokens[1:3] if t.kind in _VERBS), None)
+    better = nearest(word, (*STATEMENTS, "churn", "flap"))
+    if verb is not None and better is None:
+        hint = f"begin with a time, such as 'at 10s {word} {verb.text}'"
+        return place.error("TS0008", "an event needs a time", hint, place.first.span)
+    hint = f"did you mean '{better}'?" if better else "statements: " + ", ".join(STATEMENTS)
+    return place.error("TS0008", f"unknown statement '{word}'", hint, place.first.span)
+
+
+def _single_hyphen(place: _Place) -> Diagnostic | None:
+    token, before = place.token, place.before
+    if token is not None and token.kind == "HYPHEN":
+        hint = "the link between a and b is a--b"
+        if before is not None and before.kind in _NAMES and place.after is not None:
+            hint = f"write {before.text}--{place.after.text}"
+        return place.error("TS0011", "a link is written with two hyphens", hint)
+    if before is None or before.kind != "NAME" or "DASH" not in place.expected:
+        return None
+    if place.first.kind != "LINK" or "-" not in before.text:
+        return None
+    left, _, right = before.text.partition("-")
+    hint = f"write {left}--{right}"
+    return place.error("TS0011", f"'{before.text}' is one name, not a link", hint, before.span)
+
+
+def _missing_value(place: _Place) -> Diagnostic | None:
+    before = place.before
+    if before is None or before.kind not in ("KEY", "TAGS"):
+        return None
+    name = before.text.rstrip("+-= \t\u00a0")
+    if before.kind == "TAGS":
+        if place.token is not None and place.token.kind in ("VALUE", "STRING"):
+            return None
+        if place.token is not None and place.token.kind in RESERVED.values():
+            return None
+    if name == "env" and place.token is not None:
+        span = place.span
+        message = f"{_shown(place.token)} is not a variable"
+        return place.error("TS0117", message, "env is NAME:value, several separated by ';'", span)
+    if place.token is None or place.token.kind in ("KEY", "TAGS", "FLAG", "SEMI"):
+        return place.error("TS0016", f"{name} has no value", None, before.span)
+    if place.token.text in RESERVED:
+        return place.error("TS0016", f"{name} has no value", None, before.span)
+    return None
+
+
+def _missing_equals(place: _Place) -> Diagnostic | None:
+    """`latency 5`: the name of a property, and then its value without '='."""
+    token, before = place.token, place.before
+    if token is None:
+        return None
+    if token.kind in ("NAME", "FLAG") and "KEY" in place.expected and place.after is not None:
+        word = token.text
+        if place.after.kind == "VALUE" or word in _ALL_PROPERTIES:
+            better = word if word in _ALL_PROPERTIES else nearest(word, _ALL_PROPERTIES)
+            if better is not None:
+                value = place.after.text if place.after.kind in ("VALUE", "STRING", "NAME") else "…"
+                return place.error("TS0014", f"'{word}' needs a '='", f"write {better}={value}")
+    tagged = any(t.kind == "TAGS" for t in place.tokens)
+    if token.kind == "VALUE" and tagged and before is not None and before.text in _ALL_PROPERTIES:
+        hint = f"write {before.text}={token.text}"
+        return place.error("TS0014", f"'{before.text}' needs a '='", hint, before.span)
+    return None
+
+
+def _detached_unit(place: _Place) -> Diagnostic | None:
+    token, before = place.token, place.before
+    if token is None or before is None or before.kind != "VALUE" or token.text not in _UNITS:
+        return None
+    span = Span(before.line, before.col, token.line, token.col + len(token.text))
+    hint = f"write {before.text}{token.text}"
+    return place.error("TS0009", "a space between the number and its unit", hint, span)
+
+
+def _time_after_and(place: _Place) -> Diagnostic | None:
+    if place.before is None or place.before.kind != "AND":
+        return None
+    if place.token is None or place.token.kind not in ("AT", "FROM"):
+        return None
+    hint = "begin a new line for another time"
+    return place.error("TS0017", "the time stands once, at the front of the statement", hint)
+
+
+def _not_a_name(place: _Place) -> Diagnostic | None:
+    """Only a name fits here, and something else stands here."""
+    token = place.token
+    if token is None or "NAME" not in place.expected:
+        return None
+    if place.expected & _VERBS and place.before is not None and place.before.kind != "SEMI":
+        return None
+    if token.kind == "VALUE" and "VALUE" not in place.expected:
+        hint = "names begin with a letter or '_'"
+        return place.error("TS0006", f"'{token.text}' is not a name", hint)
+    if token.kind == "STRING" and "STRING" not in place.expected:
+        return place.error("TS0006", f"{token.text} is not a name", "names have no quotes")
+    if token.kind == "INSTANCE":
+        hint = "the dot is for instances, in events"
+        return place.error("TS0006", f"'{token.text}' is not a name", hint)
+    if token.text in RESERVED and not place.expected & {"KEY", "TO", END}:
+        return place.error("TS0007", f"'{token.text}' is a reserved word", "choose another name")
+    return None
+
+
+def _stray_bracket(place: _Place) -> Diagnostic | None:
+    if place.token is None or place.token.kind != "CLOSE" or "COMMA" in place.expected:
+        return None
+    if any(t.kind == "OPEN" for t in place.tokens):
+        return None
+    return place.error("TS0004", "this ']' closes nothing")
+
+
+def _property_out_of_place(place: _Place) -> Diagnostic | None:
+    token = place.token
+    if token is None or token.kind not in ("KEY", "TAGS", "FLAG"):
+        return None
+    if place.first.kind not in ("AT", "FROM") and place.first.kind not in _VERBS:
+        return None
+    if token.kind == "TAGS" and any(t.text == "set" for t in place.tokens):
+        hint = "set changes " + ", ".join(SET_PROPERTIES)
+        return place.error("TS0213", "tags cannot be changed", hint)
+    name = token.text.rstrip("+-= \t\u00a0")
+    if name in ("tag", "tasg", "tgas"):
+        return place.error("TS0009", f"unexpected '{name}='", "select by tag with tags=…")
+    if not any(t.kind in ("SET", "RAMP") for t in place.tokens):
+        return place.error("TS0009", f"unexpected {_shown(token)}", "to change a link write 'set'")
+    return None
+
+
+def _unknown_action(place: _Place) -> Diagnostic | None:
+    """`server restart`: a word where only an action fits."""
+    token, before = place.token, place.before
+    if not place.expected & _VERBS or before is None or before.kind in ("AND", "SEMI"):
+        return None
+    word = token if token is not None and token.kind == "NAME" else None
+    if word is None and token is None and before.kind == "NAME":
+        better = nearest(before.text, ACTIONS)
+        if better is not None and before.text != better and len(before.text) > 2:
+            hint = f"did you mean '{better}'?"
+            message = f"what happens to '{before.text}'? The action is missing"
+            return place.error("TS0010", message, hint, before.span)
+    if word is None:
+        return None
+    better = nearest(word.text, ACTIONS)
+    hint = f"did you mean '{better}'?" if better else "actions: " + ", ".join(ACTIONS)
+    return place.error("TS0018", f"unknown action '{word.text}'", hint)
+
+
+def _misspelt_flag(place: _Place) -> Diagnostic | None:
+    token = place.token
+    if token is None or token.kind != "NAME" or "FLAG" not in place.expected:
+        return None
+    better = nearest(token.text, (*FLAGS, *_ALL_PROPERTIES))
+    if better is None:
+        return None
+    wanted = better if better in FLAGS else f"{better}=…"
+    return place.error("TS0012", f"unknown option '{token.text}'", f"did you mean '{wanted}'?")
+
+
+def _too_early(place: _Place) -> Diagnostic | None:
+    if place.token is not None:
+        return None
+    verb = next((t for t in reversed(place.tokens) if t.kind in _VERBS), None)
+    if verb is not None and "VALUE" in place.expected:
+        needs = {
+            "churn": "how many, such as 3 or 40%",
+            "flap": "a period, such as 500ms",
+            "background": "a rate, such as 10Mb",
+        }.get(verb.text)
+        if needs:
+            return place.error("TS0220", f"{verb.text} needs {needs}", None, verb.span)
+    if verb is not None and verb.text in ("set", "partition") and place.before is verb:
+        needs = "what to change, such as latency=5ms" if verb.text == "set" else "groups: a b;c"
+        return place.error("TS0220", f"{verb.text} needs {needs}", None, verb.span)
+    return place.error("TS0010", "the statement ends too early", _expectation(place))
+
+
+def _expectation(place: _Place) -> str | None:
+    """What could have stood here, in words."""
+    if place.first.kind in ("AT", "FROM") and len(place.tokens) > 1 and place.before is place.first:
+        return "expected a time such as 30s or 4h20m"
+    expected = place.expected
+    words = [_WORDS_FOR[kind] for kind in _WORDS_FOR if kind in expected and _WORDS_FOR[kind]]
+    if expected & _VERBS:
+        words.append("an action such as join, leave or set")
+    if "FLAG" in expected and "KEY" in expected and place.first.kind == "LINK":
+        words.append("'symmetric'")
+    if not words:
+        return None
+    return "expected " + (", ".join(words[:-1]) + " or " + words[-1] if words[1:] else words[0])
+
+
+def _shown(token: Token | None) -> str:
+    return "the end of the line" if token is None else shown(token)

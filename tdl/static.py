@@ -1,0 +1,324 @@
+"""Builds the static part of the tree: bootstrapper, seed, routing, service, bridge, link."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from tdl import ast, values
+from tdl.build import Builder, Property, cover, name, shown
+from tdl.lexer import Token
+from tdl.suggest import did_you_mean
+from tdl.words import (
+    BRIDGE_PROPERTIES,
+    DISTRIBUTIONS,
+    LINK_ALIASES,
+    LINK_PROPERTIES,
+    ROUTINGS,
+    SERVICE_ALIASES,
+    SERVICE_PROPERTIES,
+)
+
+FULL_PACKET_BYTES = 1500
+UNLIMITED = "unlimited"
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUOTES = "\"'“‘"
+_Statements = tuple[ast.Statement, ...]
+_OPTION_NOTES = {
+    "supervisor": "marks a tool of another system, which is not part of the network",
+    "share": "is about container volumes of another system",
+    "reuse": "is about container volumes of another system",
+    "network": "names a container network of another system",
+}
+
+
+class StaticActions(Builder):
+    """Actions of the rules for declarations."""
+
+    def bootstrapper(self, _word: Token, text: Token) -> _Statements:
+        return (ast.Bootstrapper(self._image(text), self.whole_span),)
+
+    def seed(self, _word: Token, value: Token) -> _Statements:
+        number = self.number(value, lambda text: values.whole(text, values.MAX_SEED))
+        return (ast.Seed(number, self.whole_span),)
+
+    def routing(self, _word: Token, metric: Token) -> _Statements:
+        if metric.text not in ROUTINGS:
+            hint = did_you_mean(metric.text, ROUTINGS) or "routing is 'delay' or 'hops'"
+            self.error("TS0116", metric.span, f"unknown routing '{metric.text}'", hint)
+        return (ast.Routing(metric.text, self.whole_span),)
+
+    def bridge(self, _word: Token, token: Token, properties: list[Property]) -> _Statements:
+        return self.bridges(_word, [token], properties)
+
+    def bridges(self, _word: Token, tokens: list[Token], properties: list[Property]) -> _Statements:
+        found = self.collect(properties, "bridge", BRIDGE_PROPERTIES, {})
+        names = []
+        for token in tokens:
+            if any(token.text == other.text for other in names):
+                self.error("TS0101", token.span, f"'{token.text}' is declared twice")
+            names.append(name(token))
+        return (ast.Bridges(tuple(names), self.whole_span, self._tags(found)),)
+
+    def service(self, _word: Token, token: Token, properties: list[Property]) -> _Statements:
+        flags = ("supervisor", "share", "reuse")
+        found = self.collect(properties, "service", SERVICE_PROPERTIES, SERVICE_ALIASES, flags)
+        get = found.get
+        image, line, command, replicas = get("img"), get("exec"), get("command"), get("replicas")
+        cpu, mem, env = get("cpu"), get("mem"), get("env")
+        return (
+            ast.Service(
+                name=name(token),
+                span=self.whole_span,
+                image=None if image is None else self._image_property(image),
+                exec=None if line is None else self._exec(line),
+                command=None if command is None else self._command(command),
+                replicas=None if replicas is None else self._replicas(replicas),
+                tags=self._tags(found),
+                env=() if env is None else self._env(env),
+                ports=self._ports(found.get("port")),
+                cpu_millis=None if cpu is None else self._cpu(cpu),
+                mem_bytes=None if mem is None else self._size(mem),
+                options=self._options(found, (*flags, "network")),
+            ),
+        )
+
+    def link(
+        self, _word: Token, a: Token, _dash: Token, b: Token, properties: list[Property]
+    ) -> _Statements:
+        for end in (a, b):
+            if end.kind == "INSTANCE":
+                service = end.text.partition(".")[0]
+                hint = f"write '{service}': each instance gets its own link"
+                self.error("TS0120", end.span, f"'{end.text}' is an instance", hint)
+        if a.text == b.text:
+            span = cover(a, b)
+            self.error("TS0107", span, f"this link goes from '{a.text}' to itself")
+        found = self.collect(properties, "link", LINK_PROPERTIES, LINK_ALIASES, ("symmetric",))
+        up_bps, down_bps, symmetric = self._rates(found)
+        return (
+            ast.Link(
+                a=name(a),
+                b=name(b),
+                span=self.whole_span,
+                latency_ns=self._latency(found.get("latency")),
+                jitter_ns=self._jitter(found),
+                loss_ppb=self._loss(found.get("loss")),
+                up_bps=up_bps,
+                down_bps=down_bps,
+                symmetric=symmetric,
+                queue_bytes=self._queue(found.get("queue")),
+                distribution=self._distribution(found.get("dist")),
+                tags=self._tags(found),
+                options=self._options(found, ("network",)),
+            ),
+        )
+
+    def link_arrow(
+        self, word: Token, a: Token, arrow: Token, b: Token, properties: list[Property]
+    ) -> _Statements:
+        hint = f"write {a.text}--{b.text}; up= is this direction, down= the other"
+        self.error("TS0119", cover(a, b), "a link is declared with both directions", hint)
+        return self.link(word, a, arrow, b, properties)
+
+    # --- values ---
+
+    def _tags(self, found: dict[str, Property]) -> tuple[ast.Name, ...]:
+        prop = found.get("tags")
+        return () if prop is None else self.names(prop.values, "tag")
+
+    def _options(
+        self, found: dict[str, Property], words: tuple[str, ...]
+    ) -> tuple[tuple[ast.Name, str], ...]:
+        options = []
+        for word in words:
+            prop = found.get(word)
+            if prop is None:
+                continue
+            value = "true"
+            if prop.op:
+                token = self.single(prop, ("WORD", "STRING"), "a name")
+                value = "" if token is None else self.text(token)
+            self.sink.warning(
+                "TS0902", prop.span, f"'{word}' {_OPTION_NOTES[word]}; no effect here"
+            )
+            options.append((ast.Name(word, prop.name_span), value))
+        return tuple(options)
+
+    def _image_property(self, prop: Property) -> str:
+        token = self.single(prop, ("WORD", "STRING"), "an image such as nginx:1.27")
+        return "" if token is None else self._image(token)
+
+    def _image(self, token: Token) -> str:
+        image = self.text(token)
+        if not _IMAGE.fullmatch(image):
+            hint = "such as nginx:1.27 or registry.example/app:2"
+            self.error("TS0118", token.span, f"{shown(token)} is not an image", hint)
+        return image
+
+    def _exec(self, prop: Property) -> str:
+        token = self.single(prop, ("WORD", "STRING"), 'a command line such as "redis-server"')
+        if token is None:
+            return ""
+        line = self.text(token)
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            self.error("TS0111", token.span, "a quote inside this command line is not closed")
+            return line
+        if not words:
+            self.error("TS0111", token.span, "this command line is empty")
+        return line
+
+    def _command(self, prop: Property) -> tuple[str, ...]:
+        if not prop.array:
+            span = cover(prop.values[0], prop.values[-1])
+            self.error("TS0015", span, "command takes a list", "such as command=['serve', '80']")
+            return ()
+        return tuple(self.text(token) for token in prop.values[:-1])
+
+    def _replicas(self, prop: Property) -> int:
+        count = self.measure(prop, values.whole, "a whole number", default=1)
+        return self._positive(count, prop)
+
+    def _cpu(self, prop: Property) -> int:
+        return self._positive(self.measure(prop, values.cpu, "a number such as 0.5", 1), prop)
+
+    def _size(self, prop: Property) -> int:
+        return self._positive(self.measure(prop, values.size, "a size such as 64KB", 1), prop)
+
+    def _positive(self, value: int, prop: Property) -> int:
+        if value < 1:
+            self.error("TS0113", prop.span, f"{prop.key_name} must be greater than zero")
+        return value
+
+    def _ports(self, prop: Property | None) -> tuple[int, ...]:
+        ports: list[int] = []
+        for token in [] if prop is None else prop.values:
+            if token.kind != "VALUE" or (prop is not None and prop.array):
+                message = f"port takes numbers, not {shown(token)}"
+                self.error("TS0015", token.span, message, "such as port=80 or port=80;443")
+                continue
+            port = self.number(token, values.whole, default=1)
+            if not 1 <= port <= 65535:
+                self.error("TS0114", token.span, f"there is no port {token.text}")
+            if port in ports:
+                self.sink.warning("TS0907", token.span, f"port {port} stands here twice")
+            else:
+                ports.append(port)
+        return tuple(ports)
+
+    def _env(self, prop: Property) -> tuple[tuple[str, str], ...]:
+        pairs: dict[str, str] = {}
+        for token in prop.values:
+            key, colon, value = token.text.partition(":")
+            if prop.array or token.kind != "ENVITEM" or not colon:
+                hint = "env is NAME:value, several separated by ';'"
+                if token.kind == "STRING" and _ENV_NAME.match(token.text, 1):
+                    hint = 'quote the value only: env=NAME:"some value"'
+                self.error("TS0117", token.span, f"{shown(token)} is not a variable", hint)
+                continue
+            if key in pairs:
+                self.error("TS0121", token.span, f"{key} is set twice")
+            if value[:1] in tuple(_QUOTES):
+                inner = Token("STRING", value, token.line, token.col + len(key) + 1)
+                value = self.text(inner)
+            pairs[key] = value
+        return tuple(pairs.items())
+
+    def _latency(self, prop: Property | None) -> int:
+        wanted = "a time such as 5ms"
+        return 0 if prop is None else self.measure(prop, values.latency, wanted)
+
+    def _jitter(self, found: dict[str, Property]) -> int:
+        prop = found.get("jitter")
+        if prop is None:
+            return 0
+        errors = self.errors
+        jitter = self._latency(prop)
+        if "latency" in found:
+            latency = self._value_quietly(found["latency"])
+        else:
+            latency = 0
+        if self.errors == errors and latency is not None and jitter > latency:
+            hint = "delay cannot be negative: raise the latency or lower the jitter"
+            message = f"jitter {prop.values[0].text} is greater than the latency"
+            self.error("TS0105", prop.span, message, hint)
+        return jitter
+
+    def _value_quietly(self, prop: Property) -> int | None:
+        """A latency that has been reported already if it is wrong."""
+        try:
+            return values.latency(prop.values[0].text)
+        except values.ValueProblem:
+            return None
+
+    def _loss(self, prop: Property | None) -> int:
+        if prop is None:
+            return 0
+        loss = self.measure(prop, values.loss, "a share such as 0.01 or 1%")
+        if loss == values.PPB and prop.values[0].text != "100%":
+            hint = "write 1% for one percent, 100% if you mean it"
+            self.sink.warning("TS0905", prop.span, "this loses every packet", hint)
+        return loss
+
+    def _queue(self, prop: Property | None) -> int | None:
+        if prop is None:
+            return None
+        size = self._size(prop)
+        if 1 < size < FULL_PACKET_BYTES:
+            message = f"a queue of {size} bytes does not hold a packet of {FULL_PACKET_BYTES} bytes"
+            self.sink.warning("TS0906", prop.span, message)
+        return size
+
+    def _distribution(self, prop: Property | None) -> str | None:
+        token = None if prop is None else self.single(prop, ("NAME",), "a distribution")
+        return None if token is None else self.distribution_name(token)
+
+    def distribution_name(self, token: Token) -> str:
+        if token.text not in DISTRIBUTIONS:
+            hint = did_you_mean(token.text, DISTRIBUTIONS) or "one of " + ", ".join(DISTRIBUTIONS)
+            self.error("TS0115", token.span, f"unknown distribution '{token.text}'", hint)
+        return token.text
+
+    def _rates(self, found: dict[str, Property]) -> tuple[int | None, int | None, bool]:
+        """Rates up and down, and whether the link is symmetric."""
+        up, down, both = found.get("up"), found.get("down"), found.get("rate")
+        flag = found.get("symmetric")
+        if both is not None:
+            for other in (up, down):
+                if other is not None:
+                    message = (
+                        f"{both.key_name} stands for up and down; {other.name} is one too many"
+                    )
+                    self.error("TS0013", other.name_span, message)
+            rate = self.rate(both)
+            return rate, rate, True
+        up_bps = None if up is None else self.rate(up)
+        down_bps = None if down is None else self.rate(down)
+        if flag is None:
+            return up_bps, down_bps, False
+        if down is not None:
+            message = "symmetric and down= exclude each other"
+            self.error("TS0110", flag.span, message, "symmetric copies up= to down=")
+        elif up is None:
+            message = "symmetric copies up=, which is missing"
+            self.error("TS0110", flag.span, message, "add up=… or leave symmetric out")
+        return up_bps, up_bps, True
+
+    def rate(self, prop: Property) -> int | None:
+        """The rate in bits per second, None for unlimited."""
+        token = self.single(prop, ("VALUE", "NAME"), "a rate such as 100Mb")
+        if token is None:
+            return None
+        if token.kind == "NAME":
+            if token.text != UNLIMITED:
+                message = f"{prop.key_name} takes a rate such as 100Mb, not '{token.text}'"
+                self.error("TS0015", token.span, message, did_you_mean(token.text, [UNLIMITED]))
+            return None
+        rate = self.number(token, values.rate, default=1)
+        if rate == 0:
+            hint = "to cut the link use 'at T a--b leave'; without a rate it is unlimited"
+            self.error("TS0104", prop.span, "a rate of zero carries nothing", hint)
+        return rate

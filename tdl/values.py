@@ -1,0 +1,276 @@
+"""The text of a number to an exact integer: times in ns, rates in b/s, shares in ppb, sizes in bytes.
+
+Everything is integer arithmetic; what is not a whole number of the target unit is an error, never
+rounded. Every function takes the text of a token and raises ValueProblem. Source: docs/tdl.md,
+"Numbers and units".
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from tdl.suggest import nearest
+
+PPB = 1_000_000_000
+NS_PER_MS = 1_000_000
+MAX_TIME_NS = 2**63 - 1
+MAX_LATENCY_NS = 86_400 * PPB
+MAX_RATE_BPS = 10**15
+MAX_SIZE_BYTES = 2**40
+MAX_SEED = 2**63 - 1
+MAX_COUNT = 10**9
+_MAX_DIGITS = 40
+
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)(.*)", re.DOTALL)
+_TIME_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)([^0-9.]*)")
+
+_TIME_UNITS = {
+    "d": 86_400 * PPB,
+    "h": 3_600 * PPB,
+    "m": 60 * PPB,
+    "s": PPB,
+    "ms": NS_PER_MS,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ns": 1,
+}
+_TIME_WORDS = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "S": "s",
+    "min": "m", "mins": "m", "minute": "m", "minutes": "m", "M": "m",
+    "hr": "h", "hrs": "h", "hour": "h", "hours": "h", "H": "h",
+    "day": "d", "days": "d", "D": "d",
+    "msec": "ms", "millis": "ms", "usec": "us", "nsec": "ns", "mS": "ms", "MS": "ms",
+}  # fmt: skip
+_RATE_PREFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_RATE_SUFFIXES = ("b", "bps", "bit", "b/s", "bit/s")
+_RATE_UNITS = {p + s: n for p, n in _RATE_PREFIXES.items() for s in _RATE_SUFFIXES}
+_SIZE_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+}
+
+
+class ValueProblem(Exception):
+    """What is wrong with a value: the arguments of a diagnostic, without its place."""
+
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Digits (with an optional point) and the unit after them."""
+    if text[0] == "-":
+        raise ValueProblem("TS0026", f"{text} is negative", "nothing in the language is negative")
+    if text[0] == "+":
+        raise ValueProblem("TS0020", f"'{text}' is not a number", f"leave the '+' out: {text[1:]}")
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise ValueProblem("TS0020", f"'{text}' is not a number")
+    digits, unit = match.groups()
+    if unit[:1] == "." or "_" in unit:
+        raise ValueProblem("TS0020", f"'{text}' is not a number", "write it like 1500 or 0.93")
+    return digits, unit
+
+
+def _exact(digits: str, scale: int, text: str, what: str) -> int:
+    """`digits` times `scale`, which must be a whole number of `what`."""
+    if len(digits) > _MAX_DIGITS:
+        raise ValueProblem("TS0025", f"{digits[:12]}… has too many digits")
+    whole, _, fraction = digits.partition(".")
+    value = int((whole + fraction) or "0") * scale
+    quotient, rest = divmod(value, 10 ** len(fraction))
+    if rest:
+        raise ValueProblem(
+            "TS0024", f"{text} is not a whole number of {what}", "give fewer digits after the point"
+        )
+    return quotient
+
+
+def _limit(value: int, limit: int, text: str, most: str) -> int:
+    if value > limit:
+        raise ValueProblem("TS0025", f"{text} is too large", f"at most {most}")
+    return value
+
+
+@lru_cache(maxsize=4096)
+def time(text: str) -> int:
+    """A time or duration with its units, `4h20m` or `0.93s`, in ns. A bare 0 is allowed."""
+    return _limit(_duration(text, bare=None), MAX_TIME_NS, text, "292 years")
+
+
+@lru_cache(maxsize=4096)
+def latency(text: str) -> int:
+    """A latency or jitter in ns. Without a unit it is in milliseconds."""
+    return _limit(_duration(text, bare=NS_PER_MS), MAX_LATENCY_NS, text, "one day")
+
+
+def _duration(text: str, bare: int | None) -> int:
+    digits, unit = _split(text)
+    if not unit:
+        if bare is None and digits.strip("0."):
+            hint = f"write {text}s for seconds or {text}ms for milliseconds"
+            raise ValueProblem("TS0021", f"{text} has no unit", hint)
+        return _exact(digits, bare or 0, text, "nanoseconds")
+    total, smallest, pos = 0, MAX_TIME_NS, 0
+    for part in _TIME_PART.finditer(text):
+        if part.start() != pos:
+            break
+        pos = part.end()
+        scale = _time_scale(part[2], part[1], text)
+        if scale >= smallest:
+            hint = "go from long to short: 4h20m, 1m30s"
+            raise ValueProblem("TS0027", f"the parts of {text} are not in order", hint)
+        smallest = scale
+        total += _exact(part[1], scale, text, "nanoseconds")
+    if pos != len(text):
+        raise ValueProblem("TS0020", f"'{text}' is not a duration", "write it like 4h20m or 0.93s")
+    return total
+
+
+def _time_scale(unit: str, digits: str, text: str) -> int:
+    scale = _TIME_UNITS.get(unit)
+    if scale is not None:
+        return scale
+    if not unit:
+        raise ValueProblem("TS0021", f"the {digits} at the end of {text} has no unit")
+    if unit == "%":
+        raise ValueProblem("TS0015", f"{text} is a share, a time is needed here", "such as 5ms")
+    better = _TIME_WORDS.get(unit) or nearest(unit, _TIME_UNITS)
+    known = f"did you mean {digits}{better}?" if better else "units of time: d h m s ms us ns"
+    raise ValueProblem("TS0022", f"unknown unit of time '{unit}'", known)
+
+
+@lru_cache(maxsize=4096)
+def rate(text: str) -> int:
+    """A rate such as `100Mb`, in bits per second. 0 needs no unit (the caller decides on zero)."""
+    digits, unit = _split(text)
+    scale = _RATE_UNITS.get(unit)
+    if scale is None:
+        if not unit and not digits.strip("0."):
+            return 0
+        raise _rate_unit_problem(digits, unit)
+    return _limit(_exact(digits, scale, text, "bits per second"), MAX_RATE_BPS, text, "1000Tb")
+
+
+def _rate_unit_problem(digits: str, unit: str) -> ValueProblem:
+    written = digits + unit
+    if not unit:
+        return ValueProblem(
+            "TS0021", f"the rate {digits} has no unit", f"write {digits}Mb for megabits per second"
+        )
+    if unit == "%":
+        return ValueProblem("TS0015", f"{written} is a share, a rate is needed here", "as in 10Mb")
+    if unit in _RATE_PREFIXES:
+        return ValueProblem("TS0021", f"the rate {written} has no unit", f"write {written}b (bits)")
+    prefix = unit[0] if unit[0] in _RATE_PREFIXES else ""
+    rest = unit[len(prefix) :]
+    if rest in ("B", "Bps", "B/s", "iB", "iB/s", "Byte", "Bytes", "byte", "bytes"):
+        hint = f"write {digits}{prefix}b if bits are meant"
+        if "." not in digits and "i" not in rest and len(digits) <= _MAX_DIGITS:
+            hint += f", {int(digits) * 8}{prefix}b if bytes are"
+        return ValueProblem("TS0023", f"{written} counts bytes; rates are bits per second", hint)
+    fixed = _closest_rate_unit(unit)
+    hint = f"did you mean {digits}{fixed}?" if fixed else "rates look like 128Kb, 10Mb, 1Gb"
+    return ValueProblem("TS0022", f"unknown unit of rate '{unit}'", hint)
+
+
+def _closest_rate_unit(unit: str) -> str | None:
+    upper = unit[0].upper() + unit[1:].lower()
+    if upper in _RATE_UNITS:
+        return upper
+    return nearest(unit, _RATE_UNITS)
+
+
+@lru_cache(maxsize=4096)
+def percent(text: str) -> int:
+    """`40%`, in ppb of the whole. The caller decides on the upper limit."""
+    digits, unit = _split(text)
+    if unit != "%":
+        hint = f"write {digits}%" if not unit else "such as 40%"
+        raise ValueProblem("TS0015", f"{text} is not a percentage", hint)
+    return _limit(_exact(digits, PPB // 100, text, "parts per billion"), 10**15, text, "100000000%")
+
+
+@lru_cache(maxsize=4096)
+def loss(text: str) -> int:
+    """A probability of loss, `0.01` or `1%`, in ppb from 0 to 10^9."""
+    if text.endswith("%"):
+        value = percent(text)
+    else:
+        digits, unit = _split(text)
+        if unit:
+            raise ValueProblem("TS0022", f"unknown unit of loss '{unit}'", "such as 0.01 or 1%")
+        value = _exact(digits, PPB, text, "parts per billion")
+    if value > PPB:
+        hint = "loss is a probability: 0.01 or 1%"
+        if not text.endswith("%") and value <= 100 * PPB:
+            hint = f"write {text}% for {text} percent"
+        raise ValueProblem("TS0106", f"a loss of {text} is more than everything", hint)
+    return value
+
+
+@lru_cache(maxsize=4096)
+def size(text: str) -> int:
+    """A size in bytes, with B, KB, KiB, MB, MiB, GB, GiB, or bare."""
+    digits, unit = _split(text)
+    scale = _SIZE_UNITS.get(unit)
+    if scale is None:
+        raise _size_unit_problem(digits, unit)
+    return _limit(_exact(digits, scale, text, "bytes"), MAX_SIZE_BYTES, text, "1024GiB")
+
+
+def _size_unit_problem(digits: str, unit: str) -> ValueProblem:
+    if unit in ("p", "pkt", "pkts", "packet", "packets"):
+        return ValueProblem(
+            "TS0022", "a size in packets", "sizes are in bytes; a full packet has 1500 (1.5KB)"
+        )
+    if unit in ("K", "k", "M", "G"):
+        prefix = unit.upper()
+        hint = f"write {digits}{prefix}B (thousands) or {digits}{prefix}iB (powers of 1024)"
+        return ValueProblem("TS0022", f"unknown unit of size '{unit}'", hint)
+    if unit in _RATE_UNITS:
+        return ValueProblem("TS0022", f"'{unit}' counts bits; sizes are in bytes", "such as 64KB")
+    better = nearest(unit, [known for known in _SIZE_UNITS if known])
+    hint = f"did you mean {digits}{better}?" if better else "sizes look like 30000, 64KB or 1MiB"
+    return ValueProblem("TS0022", f"unknown unit of size '{unit}'", hint)
+
+
+@lru_cache(maxsize=4096)
+def whole(text: str, limit: int = MAX_COUNT) -> int:
+    """A whole number from 0 to `limit`."""
+    digits, unit = _split(text)
+    if unit:
+        raise ValueProblem("TS0020", f"'{text}' is not a number", f"a whole number like {digits}")
+    if "." in digits:
+        raise ValueProblem("TS0028", f"{text} is not a whole number")
+    if len(digits) > _MAX_DIGITS:
+        raise ValueProblem("TS0025", f"{digits[:12]}… has too many digits")
+    return _limit(int(digits), limit, text, str(limit))
+
+
+@lru_cache(maxsize=4096)
+def cpu(text: str) -> int:
+    """A share of processors, `0.5`, `2` or `500m`, in thousandths."""
+    digits, unit = _split(text)
+    if unit == "m":
+        value = _exact(digits, 1, text, "thousandths of a processor")
+    elif not unit:
+        value = _exact(digits, 1000, text, "thousandths of a processor")
+    else:
+        raise ValueProblem("TS0022", f"unknown unit '{unit}'", "such as 0.5, 2 or 500m")
+    return _limit(value, MAX_COUNT, text, str(MAX_COUNT // 1000))

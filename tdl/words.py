@@ -1,0 +1,84 @@
+"""The words of the language, and what kind of token each of them is."""
+
+from __future__ import annotations
+
+MAX_NAME = 63
+
+# First word of a statement. Elsewhere these may be names.
+STATEMENTS = {
+    "bootstrapper": "BOOTSTRAPPER",
+    "seed": "SEED",
+    "routing": "ROUTING",
+    "service": "SERVICE",
+    "bridge": "BRIDGE",
+    "bridges": "BRIDGES",
+    "link": "LINK",
+    "at": "AT",
+    "from": "FROM",
+}
+
+ACTIONS = {
+    "join": "COUNTED",
+    "leave": "COUNTED",
+    "crash": "COUNTED",
+    "disconnect": "COUNTED",
+    "reconnect": "COUNTED",
+    "churn": "CHURN",
+    "flap": "FLAP",
+    "set": "SET",
+    "ramp": "RAMP",
+    "partition": "PARTITION",
+    "heal": "SOLO",
+    "background": "BACKGROUND",
+    "quit": "SOLO",
+}
+
+FLAGS = ("symmetric", "supervisor", "share", "reuse")
+
+# Words that are never names.
+RESERVED = {
+    **ACTIONS,
+    **dict.fromkeys(FLAGS, "FLAG"),
+    "at": "AT",
+    "from": "FROM",
+    "to": "TO",
+    "and": "AND",
+    "replace": "REPLACE",
+    "freq": "FREQ",
+}
+
+# Properties whose value is bare text rather than a number or a name.
+TEXT_PROPERTIES = ("img", "image", "exec", "network")
+
+# Other spellings of a property, mostly of the public dialect, by statement.
+SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
+LINK_ALIASES = {"drop": "loss", "bandwidth": "rate", "bw": "rate", "lat": "latency", "j": "jitter"}
+
+SERVICE_PROPERTIES = (
+    "img",
+    "exec",
+    "command",
+    "replicas",
+    "tags",
+    "env",
+    "port",
+    "cpu",
+    "mem",
+    "network",
+)
+BRIDGE_PROPERTIES = ("tags",)
+LINK_PROPERTIES = (
+    "latency",
+    "jitter",
+    "loss",
+    "up",
+    "down",
+    "rate",
+    "queue",
+    "dist",
+    "tags",
+    "network",
+)
+SET_PROPERTIES = ("latency", "jitter", "loss", "up", "down", "rate", "queue", "dist")
+DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")
+ROUTINGS = ("delay", "hops")
