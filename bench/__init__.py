@@ -1,0 +1,1 @@
+"""Measurements of the engine and the compiler, and the demonstration (docs/performance.md)."""

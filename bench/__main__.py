@@ -1,0 +1,84 @@
+"""`python -m bench [--quick] [--only NAME…]`: measures, writes JSON, brings docs/performance.md up.
+
+Output: bench/results/root.json or user.json (quick.json for --quick, which no document uses), and
+the tables of docs/performance.md. Progress goes to stderr. Exit code 1 when a measurement failed;
+the others are still made and written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import commit, compiling, delay, rate, scale, throughput
+from bench.errors import BenchError
+from bench.machine import describe
+from bench.netns import isolate, privilege
+from bench.probing import Record
+from bench.report import update
+from runtime.errors import RunError
+
+RESULTS = Path(__file__).resolve().parent / "results"
+FORMAT = 1
+MEASURES: dict[str, Callable[[bool], list[Record]]] = {
+    "compiling": compiling.measure,
+    "commit": commit.measure,
+    "delay": delay.measure,
+    "throughput": throughput.measure,
+    "rate": rate.measure,
+    "scale": scale.measure,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="a look of under 90 s, not for figures"
+    )
+    parser.add_argument("--only", choices=sorted(MEASURES), action="append", help="may be repeated")
+    parser.add_argument("--out", type=Path, help="where to write the JSON instead")
+    options = parser.parse_args()
+    isolate()
+    document: dict[str, object] = {"format": FORMAT, "machine": describe(), "quick": options.quick}
+    results, failures = _measure(options.only or list(MEASURES), options.quick)
+    path = options.out or RESULTS / ("quick.json" if options.quick else f"{privilege()}.json")
+    if options.only and path.exists():
+        before = json.loads(path.read_text())
+        results = {**before.get("results", {}), **results}
+    document["results"] = results
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    print(path)
+    if not options.quick and options.out is None:
+        update(RESULTS)
+    return 1 if failures else 0
+
+
+def _measure(names: list[str], quick: bool) -> tuple[dict[str, list[Record]], int]:
+    results: dict[str, list[Record]] = {}
+    failures = 0
+    for name in names:
+        began = time.monotonic()
+        _say(f"{name} …")
+        try:
+            results[name] = MEASURES[name](quick)
+        except (BenchError, RunError) as error:
+            failures += 1
+            _say(f"{name} failed: {error}")
+            continue
+        for row in results[name]:
+            _say("  " + " ".join(f"{key}={value}" for key, value in row.items()))
+        _say(f"{name}: {time.monotonic() - began:.1f} s")
+    return results, failures
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

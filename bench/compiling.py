@@ -1,0 +1,80 @@
+"""The compiler: 100,000 events out of 10,000 statements, and Listing 1 with start-up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from bench.errors import BenchError
+from bench.probing import Record
+
+ROOT = Path(__file__).resolve().parent.parent
+_Result = TypeVar("_Result")
+
+
+def measure(quick: bool) -> list[Record]:
+    """Rows of {what, seconds}."""
+    rows = _timeline(1_000 if quick else 10_000)
+    rows.append({"what": "tstorm compile examples/listing1.tdl", "seconds": _listing(quick)})
+    return rows
+
+
+def _timeline(statements: int) -> list[Record]:
+    """Statements that disconnect and reconnect ten of a hundred instances in turn."""
+    from compiler.model import build
+    from compiler.timeline import expand
+    from tdl.diagnostics import Sink
+    from tdl.parser import parse
+
+    lines = [
+        "service s exec=true replicas=100",
+        "bridge b",
+        "link s--b latency=1ms up=1Gb symmetric",
+    ]
+    for index in range(statements):
+        action = "disconnect" if index % 2 == 0 else "reconnect"
+        lines.append(f"at {index + 1}s s {action} 10")
+    text = "\n".join(lines) + "\n"
+    parsed, parsing = _timed(lambda: parse(text)[0])
+    model, building = _timed(lambda: build(parsed, Sink()))
+    timeline, expanding = _timed(lambda: expand(model, parsed, 1, Sink()))
+    made = f"{statements} statements, {len(timeline.events)} events"
+    return [
+        {"what": f"parse {made}", "seconds": parsing},
+        {"what": f"check {made}", "seconds": building},
+        {"what": f"expand {made}", "seconds": expanding},
+    ]
+
+
+def _timed(work: Callable[[], _Result]) -> tuple[_Result, float]:
+    began = time.perf_counter()
+    result = work()
+    return result, round(time.perf_counter() - began, 4)
+
+
+def _listing(quick: bool) -> float:
+    """The best of several whole commands, interpreter start-up included."""
+    times: list[float] = []
+    with tempfile.TemporaryDirectory() as directory:
+        for turn in range(3 if quick else 10):
+            out = Path(directory) / f"{turn}.plan"
+            argv = [
+                sys.executable,
+                "-m",
+                "tstorm",
+                "compile",
+                "examples/listing1.tdl",
+                "-o",
+                str(out),
+            ]
+            began = time.perf_counter()
+            done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+            times.append(time.perf_counter() - began)
+            if done.returncode != 0:
+                raise BenchError(f"compiling listing1.tdl failed: {done.stderr.strip()}")
+    return round(min(times), 4)
