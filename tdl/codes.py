@@ -592,6 +592,13 @@ _WARNINGS = (
         "The statement asks for what is already so.",
         "",
     ),
+    Code(
+        "TS0912",
+        "not reconnected at the end",
+        "An interval of disconnect brings the same instances back at its end. This one has left, "
+        "joined anew or been reconnected in the meantime.",
+        "service a\nbridge s1\nlink a--s1\nfrom 1s to 9s a disconnect\nat 5s a crash",
+    ),
 )
 
 CODES: dict[str, Code] = {

@@ -1,0 +1,108 @@
+"""From a text to a plan: parse, model, timeline, snapshots.
+
+Nothing here looks at the machine: the same text and seed give the same bytes everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from compiler.model import Model, build
+from compiler.plan.reader import Plan, decode
+from compiler.plan.types import Event, Topology
+from compiler.plan.writer import PlanContents, encode, write_plan
+from compiler.snapshots import snapshots
+from compiler.timeline import Timeline, expand
+from compiler.world import NeedReplicas
+from tdl import ast
+from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
+from tdl.parser import parse
+
+GROWTH_STEP = 4096  # instances that a guess is ahead at most
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A plan in memory, and the warnings on the way to it."""
+
+    model: Model
+    timeline: Timeline
+    files: Mapping[str, bytes]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @cached_property
+    def plan(self) -> Plan:
+        return decode(self.files)
+
+    @property
+    def topology(self) -> Topology:
+        return self.model.topology
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.timeline.events
+
+
+def compile_source(
+    text: str | bytes, *, filename: str = "experiment.tdl", seed: int | None = None
+) -> Compilation:
+    """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0."""
+    raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
+    file, found = parse(text, filename)
+    sink = Sink()
+    sink.found += found
+    model, timeline = elaborate(file, sink, seed)
+    diagnostics = sort(sink.found)
+    if sink.failed:
+        raise TdlError(diagnostics)
+    contents = PlanContents(
+        source=raw,
+        seed=model.seed,
+        topology=model.topology,
+        events=timeline.events,
+        end_ns=timeline.end_ns,
+        snapshots=snapshots(model.topology, timeline.events),
+    )
+    return Compilation(model, timeline, encode(contents), diagnostics)
+
+
+def elaborate(file: ast.File, sink: Sink, seed: int | None = None) -> tuple[Model, Timeline]:
+    """The model and its timeline, with as many instances as the joins ask for.
+
+    Services without `replicas=` have as many instances as were asked for at once. The model guesses
+    from the joins alone; where the walk needs more (or less), the model is built again. Draws do
+    not look at the number in the model, so the last walk repeats the ones before.
+    """
+    raised: dict[str, int] = {}
+    needed: dict[str, int] = {}
+    while True:
+        attempt = Sink()
+        model = build(file, attempt, seed, raised)
+        if model.oversized and raised != needed:
+            raised = dict(needed)
+            continue
+        if model.oversized:
+            sink.found += attempt.found
+            return model, Timeline((), 0, ())
+        services = model.topology.services
+        try:
+            timeline = expand(model, attempt)
+        except NeedReplicas as need:
+            name, before = services[need.service].name, services[need.service].replicas
+            needed[name] = need.count
+            # More than needed, so that a file that grows by steps is not walked once a step.
+            raised[name] = max(need.count, min(2 * before, before + GROWTH_STEP))
+            continue
+        exact = {s.name: n for s, n in zip(services, timeline.replicas, strict=True)}
+        if attempt.failed or all(s.replicas == exact[s.name] for s in services):
+            sink.found += attempt.found
+            return model, timeline
+        raised = needed = exact
+
+
+def write(compilation: Compilation, directory: str | Path) -> str:
+    """Writes the plan as a directory, whole or not at all; returns its digest (PlanError)."""
+    return write_plan(directory, compilation.files)

@@ -1,0 +1,182 @@
+"""Pass 1: what the file declares, by name.
+
+Input: the tree. Output: `Declared`, in which every name is unique and every link has two declared
+ends. What is wrong is reported and left out; links left out are remembered in `broken`, so that
+events that name them are not reported a second time. Source: docs/tdl.md (static part).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tdl import ast
+from tdl.diagnostics import Sink
+from tdl.suggest import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredBridge:
+    name: ast.Name
+    tags: tuple[ast.Name, ...]
+
+
+@dataclass(slots=True)
+class Declared:
+    """The declarations, in the order of the file."""
+
+    services: dict[str, ast.Service] = field(default_factory=dict)
+    bridges: dict[str, DeclaredBridge] = field(default_factory=dict)
+    links: list[ast.Link] = field(default_factory=list)
+    pairs: dict[tuple[str, str], int] = field(default_factory=dict)  # both orientations -> link
+    broken: set[tuple[str, str]] = field(default_factory=set)  # both orientations
+    tags: dict[str, None] = field(default_factory=dict)
+    bootstrapper: ast.Bootstrapper | None = None
+    seed: ast.Seed | None = None
+    routing: ast.Routing | None = None
+    dynamics: list[ast.Dynamic] = field(default_factory=list)
+
+    def names(self) -> list[str]:
+        return [*self.services, *self.bridges]
+
+    def knows(self, name: str) -> bool:
+        return name in self.services or name in self.bridges
+
+
+def declare(file: ast.File, sink: Sink) -> Declared:
+    """Collects all declarations; reports TS0101-TS0109 and the warnings about names."""
+    found = Declared()
+    links: list[ast.Link] = []
+    for statement in file.statements:
+        match statement:
+            case ast.Service():
+                _service(found, statement, sink)
+            case ast.Bridges():
+                _bridges(found, statement, sink)
+            case ast.Link():
+                links.append(statement)
+            case ast.Dynamic():
+                found.dynamics.append(statement)
+            case _:
+                _setting(found, statement, sink)
+    for link in links:
+        _link(found, link, sink)
+    _check_connected(found, sink)
+    _collect_tags(found, sink)
+    return found
+
+
+def _setting(
+    found: Declared, statement: ast.Bootstrapper | ast.Seed | ast.Routing, sink: Sink
+) -> None:
+    word = type(statement).__name__.lower()
+    first = getattr(found, word)
+    if first is not None:
+        sink.error(
+            "TS0109",
+            statement.span,
+            f"{word!r} is given twice; the first is on line {first.span.line}",
+            "keep one of them",
+        )
+        return
+    setattr(found, word, statement)
+
+
+def _service(found: Declared, statement: ast.Service, sink: Sink) -> None:
+    if _is_new(found, statement.name, sink):
+        found.services[statement.name.text] = statement
+
+
+def _bridges(found: Declared, statement: ast.Bridges, sink: Sink) -> None:
+    for name in statement.names:
+        if _is_new(found, name, sink):
+            found.bridges[name.text] = DeclaredBridge(name, statement.tags)
+
+
+def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:
+    if name.text in found.services:
+        kind, line = "service", found.services[name.text].span.line
+    elif name.text in found.bridges:
+        kind, line = "bridge", found.bridges[name.text].name.span.line
+    else:
+        return True
+    sink.error(
+        "TS0101",
+        name.span,
+        f"{name.text!r} is declared twice; it is a {kind} on line {line}",
+        "give one of them another name",
+    )
+    return False
+
+
+def _link(found: Declared, link: ast.Link, sink: Sink) -> None:
+    a, b = link.a.text, link.b.text
+    missing = [end for end in (link.a, link.b) if not found.knows(end.text)]
+    for end in missing:
+        near = nearest(end.text, found.names())
+        sink.error(
+            "TS0102",
+            end.span,
+            f"{end.text!r} is not declared",
+            f"did you mean {near!r}?" if near else f"declare it: `bridge {end.text}`",
+        )
+    if a == b and not missing:
+        _report_self(found, link, sink)
+    elif (a, b) in found.pairs and not missing:
+        first = found.links[found.pairs[a, b]]
+        sink.error(
+            "TS0108",
+            link.span,
+            f"{a!r} and {b!r} are linked already, on line {first.span.line}",
+            "put a bridge in between for a second way",
+        )
+    elif not missing:
+        found.pairs[a, b] = found.pairs[b, a] = len(found.links)
+        found.links.append(link)
+        return
+    found.broken.update(((a, b), (b, a)))
+
+
+def _report_self(found: Declared, link: ast.Link, sink: Sink) -> None:
+    name = link.a.text
+    hint = "link it to something else"
+    if name in found.services:
+        hint = f"to connect the instances of {name!r}, link it to a bridge"
+    sink.error("TS0107", link.span, f"{name!r} is linked to itself", hint)
+
+
+def _check_connected(found: Declared, sink: Sink) -> None:
+    linked = {name for pair in (*found.pairs, *found.broken) for name in pair}
+    for name, service in found.services.items():
+        if name not in linked:
+            some = next(iter(found.bridges), "s1")
+            sink.error(
+                "TS0103",
+                service.name.span,
+                f"service {name!r} has no link",
+                f"give it one: `link {name}--{some} latency=1ms`",
+            )
+    for name, bridge in found.bridges.items():
+        if name not in linked:
+            sink.warning("TS0909", bridge.name.span, f"bridge {name!r} has no link")
+
+
+def _collect_tags(found: Declared, sink: Sink) -> None:
+    for service in found.services.values():
+        _add_tags(found, service.tags, sink)
+    for link in found.links:
+        _add_tags(found, link.tags, sink)
+    for bridge in found.bridges.values():
+        _add_tags(found, bridge.tags, sink)
+
+
+def _add_tags(found: Declared, tags: Iterable[ast.Name], sink: Sink) -> None:
+    for tag in tags:
+        if found.knows(tag.text) and tag.text not in found.tags:
+            sink.warning(
+                "TS0910",
+                tag.span,
+                f"the tag {tag.text!r} has the name of an element",
+                f"`tags={tag.text}` selects by tag, `{tag.text}` alone is the element",
+            )
+        found.tags[tag.text] = None

@@ -1,0 +1,296 @@
+"""Pass 3: selectors become sets of targets.
+
+Input: a selector, the declarations and the layout. Output: a `Selection`, or None when the selector
+does not name anything that exists (reported: TS0201, TS0202, TS0203, TS0901). Each selector text is
+resolved once.
+
+A *target* is what one count of `leave 3` stands for: an instance, a bridge, or a link between two
+nodes (one direction of it for `a->b`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from compiler.declared import Declared
+from compiler.topology import Layout
+from tdl import ast
+from tdl.diagnostics import Sink
+from tdl.suggest import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a selector covers. Services stand for all their instances, now or later.
+
+    A link target is a tuple of directions: (there, back) as the selector is oriented, or (one,).
+    """
+
+    what: str  # how messages call it: "'server' instances"
+    services: tuple[int, ...] = ()
+    instances: tuple[int, ...] = ()  # single ones, by node
+    bridges: tuple[int, ...] = ()  # by node
+    links: tuple[tuple[int, ...], ...] = ()
+    named: bool = False  # one element by its own name, as against a tag or everything
+    single: bool = False  # named, and can only be one target
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        found = []
+        if self.services or self.instances:
+            found.append("service")
+        if self.bridges:
+            found.append("bridge")
+        if self.links:
+            found.append("link")
+        return tuple(found)
+
+    def only(self, kinds: Sequence[str]) -> Selection:
+        """The part of these kinds."""
+        members = "service" in kinds
+        return Selection(
+            self.what,
+            self.services if members else (),
+            self.instances if members else (),
+            self.bridges if "bridge" in kinds else (),
+            self.links if "link" in kinds else (),
+            self.named,
+            self.single,
+        )
+
+
+EMPTY = Selection("nothing")
+
+
+class Resolver:
+    """Resolves selectors against one layout."""
+
+    def __init__(self, declared: Declared, layout: Layout, sink: Sink) -> None:
+        self.declared = declared
+        self.layout = layout
+        self.sink = sink
+        self._known: dict[object, Selection] = {}
+        self._tagged: dict[str, Selection] | None = None
+        self._everything: Selection | None = None
+
+    def resolve(self, selector: ast.Selector) -> Selection | None:
+        """None: reported already (or names a link whose declaration was). EMPTY: undeclared tag."""
+        match selector:
+            case ast.Everything():
+                return self._all()
+            case ast.Element():
+                return self._element(selector)
+            case ast.LinkSelector():
+                return self._link(selector)
+            case ast.Tagged():
+                return self._tags(selector)
+
+    # --- names ---------------------------------------------------------------------------------
+
+    def _element(self, element: ast.Element) -> Selection | None:
+        key = (element.name.text, element.index)
+        if key not in self._known:
+            found = self._find_element(element)
+            if found is None:
+                return None
+            self._known[key] = found
+        return self._known[key]
+
+    def _find_element(self, element: ast.Element) -> Selection | None:
+        name = element.name.text
+        if name in self.declared.services:
+            service = self.layout.service_of[name]
+            if element.index is None:
+                return Selection(f"{name!r} instances", services=(service,), named=True)
+            node = self._instance(element)
+            if node is None:
+                return None
+            label = f"{name}.{element.index}"
+            return Selection(f"{label!r}", instances=(node,), named=True, single=True)
+        if name in self.declared.bridges:
+            if element.index is None:
+                node = self.layout.node_of[name]
+                return Selection(f"{name!r}", bridges=(node,), named=True, single=True)
+            self.sink.error(
+                "TS0203",
+                element.span,
+                f"{name!r} is a bridge and has no instances",
+                f"write `{name}`",
+            )
+            return None
+        self._unknown(element)
+        return None
+
+    def _instance(self, element: ast.Element) -> int | None:
+        name = element.name.text
+        nodes = self.layout.instances[self.layout.service_of[name]]
+        assert element.index is not None
+        if element.index < len(nodes):
+            return nodes[element.index]
+        count = len(nodes)
+        self.sink.error(
+            "TS0203",
+            element.span,
+            f"{name!r} has {count} instance{'s' if count > 1 else ''}, "
+            f"{name}.0{f' to {name}.{count - 1}' if count > 1 else ''}",
+            f"declare `service {name} replicas={element.index + 1}`",
+        )
+        return None
+
+    def _unknown(self, element: ast.Element) -> None:
+        name = element.name.text
+        if name in self.declared.tags:
+            hint = f"{name!r} is a tag: write `tags={name}`"
+        else:
+            near = nearest(name, self.declared.names())
+            tag = None if near else nearest(name, list(self.declared.tags))
+            hint = f"did you mean {near!r}?" if near else ""
+            hint = f"did you mean `tags={tag}`?" if tag else hint
+        message = f"{name!r} is neither a service nor a bridge of this file"
+        self.sink.error("TS0201", element.span, message, hint or None)
+
+    # --- links ---------------------------------------------------------------------------------
+
+    def _link(self, selector: ast.LinkSelector) -> Selection | None:
+        a, b = selector.a, selector.b
+        key = (a.name.text, a.index, b.name.text, b.index, selector.directed)
+        if key not in self._known:
+            found = self._find_link(selector)
+            if found is None:
+                return None
+            self._known[key] = found
+        return self._known[key]
+
+    def _find_link(self, selector: ast.LinkSelector) -> Selection | None:
+        a, b = selector.a, selector.b
+        missing = [end for end in (a, b) if not self.declared.knows(end.name.text)]
+        for end in missing:
+            if (a.name.text, b.name.text) not in self.declared.broken:
+                self._unknown(end)
+        if missing:
+            return None
+        position = self.declared.pairs.get((a.name.text, b.name.text))
+        if position is None:
+            self._no_link(selector)
+            return None
+        nodes = [self._end(end) for end in (a, b)]
+        if None in nodes:
+            return None
+        turned = self.declared.links[position].a.text != a.name.text
+        pairs = self._directions(position, turned, nodes[0], nodes[1])
+        links: tuple[tuple[int, ...], ...] = pairs
+        if selector.directed:
+            links = tuple((there,) for there, _ in pairs)
+        arrow = "->" if selector.directed else "--"
+        label = f"{_label(a)}{arrow}{_label(b)}"
+        services = [end for end in (a, b) if end.index is None and self._is_service(end)]
+        what = f"links of {label!r}" if services else f"{label!r}"
+        return Selection(what, links=links, named=True, single=not services)
+
+    def _is_service(self, end: ast.Element) -> bool:
+        return end.name.text in self.declared.services
+
+    def _end(self, end: ast.Element) -> frozenset[int] | None:
+        """The nodes this end allows; None if it names an instance that does not exist."""
+        name = end.name.text
+        if end.index is not None:
+            found = self._find_element(end)
+            return None if found is None else frozenset(found.instances)
+        if name in self.declared.services:
+            return frozenset(self.layout.instances[self.layout.service_of[name]])
+        return frozenset((self.layout.node_of[name],))
+
+    def _directions(
+        self, position: int, turned: bool, a: frozenset[int] | None, b: frozenset[int] | None
+    ) -> tuple[tuple[int, int], ...]:
+        assert a is not None
+        assert b is not None
+        found = []
+        for pair in self.layout.pairs[position]:
+            there, back = (2 * pair + 1, 2 * pair) if turned else (2 * pair, 2 * pair + 1)
+            link = self.layout.topology.links[there]
+            if link.src in a and link.dst in b:
+                found.append((there, back))
+        return tuple(found)
+
+    def _no_link(self, selector: ast.LinkSelector) -> None:
+        a, b = selector.a.name.text, selector.b.name.text
+        if (a, b) in self.declared.broken:
+            return
+        ends = {a, b}
+        some = [f"{link.a.text}--{link.b.text}" for link in self.declared.links
+                if ends & {link.a.text, link.b.text}]  # fmt: skip
+        hint = f"there is {', '.join(f'`{name}`' for name in some[:3])}" if some else None
+        self.sink.error("TS0202", selector.span, f"there is no link between {a!r} and {b!r}", hint)
+
+    # --- tags and everything -------------------------------------------------------------------
+
+    def _tags(self, selector: ast.Tagged) -> Selection:
+        tags = tuple(dict.fromkeys(tag.text for tag in selector.tags))
+        for tag in selector.tags:
+            if tag.text not in self.declared.tags:
+                self._undeclared(tag)
+        if tags not in self._known:
+            index = self._by_tag()
+            known = [index[tag] for tag in tags if tag in index]
+            self._known[tags] = _union(tags, known) if known else EMPTY
+        return self._known[tags]
+
+    def _undeclared(self, tag: ast.Name) -> None:
+        near = nearest(tag.text, list(self.declared.tags))
+        hint = f"did you mean {near!r}?" if near else None
+        if near is None and self.declared.knows(tag.text):
+            hint = f"{tag.text!r} is an element, not a tag: write it without `tags=`"
+        self.sink.warning("TS0901", tag.span, f"nothing has the tag {tag.text!r}", hint)
+
+    def _by_tag(self) -> dict[str, Selection]:
+        if self._tagged is None:
+            topology = self.layout.topology
+            services = _by_word((i, s.tags) for i, s in enumerate(topology.services))
+            bridges = _by_word((i, topology.nodes[i].tags) for i in self.layout.bridges)
+            links = _by_word((k, topology.links[k].tags) for k in range(0, len(topology.links), 2))
+            self._tagged = {
+                tag: Selection(
+                    f"elements with the tag {tag!r}",
+                    services=tuple(services.get(tag, ())),
+                    bridges=tuple(bridges.get(tag, ())),
+                    links=tuple((k, k + 1) for k in links.get(tag, ())),
+                )
+                for tag in self.declared.tags
+            }
+        return self._tagged
+
+    def _all(self) -> Selection:
+        if self._everything is None:
+            topology = self.layout.topology
+            self._everything = Selection(
+                "elements",
+                services=tuple(range(len(topology.services))),
+                bridges=tuple(self.layout.bridges),
+                links=tuple((k, k + 1) for k in range(0, len(topology.links), 2)),
+            )
+        return self._everything
+
+
+def _label(end: ast.Element) -> str:
+    return end.name.text if end.index is None else f"{end.name.text}.{end.index}"
+
+
+def _by_word(tagged: Iterable[tuple[int, tuple[str, ...]]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for index, words in tagged:
+        for word in words:
+            found.setdefault(word, []).append(index)
+    return found
+
+
+def _union(tags: tuple[str, ...], parts: Sequence[Selection]) -> Selection:
+    if len(parts) == 1:
+        return parts[0]
+    return Selection(
+        f"elements with the tags {', '.join(repr(tag) for tag in tags)}",
+        services=tuple(sorted({i for part in parts for i in part.services})),
+        bridges=tuple(sorted({i for part in parts for i in part.bridges})),
+        links=tuple(sorted({i for part in parts for i in part.links})),
+    )

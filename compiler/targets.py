@@ -1,0 +1,120 @@
+"""The candidates of one statement at one moment, and which of them are legal.
+
+A target is an instance, a bridge or a link; its position counts instances and bridges by node
+first, then links in the order of the selection. Which states are legal depends on the verb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.draws import Stream
+from compiler.selection import Selection
+from compiler.world import ABSENT, CUT, PRESENT, UP, World
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What a verb needs of its targets, and the words for it."""
+
+    name: str
+    states: frozenset[int]  # of nodes
+    left: int  # of links: 0 = must be in place, 1 = must have left
+    word: str  # 'only 3 of 5 are WORD'
+
+
+JOIN = Verb("join", ABSENT, 1, "absent")
+LEAVE = Verb("leave", PRESENT, 0, "joined")
+CRASH = Verb("crash", PRESENT, 0, "joined")
+DISCONNECT = Verb("disconnect", frozenset((UP,)), 0, "joined and connected")
+RECONNECT = Verb("reconnect", frozenset((CUT,)), 0, "disconnected")
+
+
+class Targets:
+    """Candidates in a fixed order; only the instances asked for so far are candidates."""
+
+    def __init__(self, world: World, chosen: Selection, verb: Verb) -> None:
+        self.world = world
+        self.chosen = chosen
+        self.verb = verb
+        self._growth = world.growth
+        self.nodes: Sequence[int]
+        if len(chosen.services) == 1 and not chosen.instances and not chosen.bridges:
+            self.nodes = world.range_of(chosen.services[0])
+        else:
+            nodes = [node for service in chosen.services for node in world.range_of(service)]
+            self.nodes = (*nodes, *chosen.instances, *chosen.bridges)
+
+    @property
+    def outdated(self) -> bool:
+        """A service has more instances than when this was made."""
+        return self._growth != self.world.growth
+
+    @property
+    def size(self) -> int:
+        return len(self.nodes) + len(self.chosen.links)
+
+    def legal(self, position: int) -> bool:
+        nodes = self.nodes
+        if position < len(nodes):
+            return self.world.nodes[nodes[position]] in self.verb.states
+        return self._legal_link(self.chosen.links[position - len(nodes)])
+
+    def _legal_link(self, link: tuple[int, ...]) -> bool:
+        left = self.world.left
+        return any(left[direction] == self.verb.left for direction in link)
+
+    def count_legal(self) -> int:
+        links = sum(self._legal_link(link) for link in self.chosen.links)
+        return self.world.count(self.nodes, self.verb.states) + links
+
+    def any_legal(self) -> bool:
+        nodes = self.nodes
+        if isinstance(nodes, range):
+            if any(
+                self.world.nodes.find(state, nodes.start, nodes.stop) >= 0
+                for state in self.verb.states
+            ):
+                return True
+        elif any(self.world.nodes[node] in self.verb.states for node in nodes):
+            return True
+        return any(self._legal_link(link) for link in self.chosen.links)
+
+    def choose(self, stream: Stream) -> int:
+        """The position of one legal target; there must be one."""
+        return stream.choose(self.size, self.legal)
+
+    def pick(self, stream: Stream, count: int) -> list[int]:
+        """Positions of `count` legal targets, ascending."""
+        return sorted(stream.sample(self.size, self.legal, count))
+
+    def all_legal(self) -> list[int]:
+        return [position for position in range(self.size) if self.legal(position)]
+
+    def apply(self, position: int, kind: str) -> int:
+        """Does it to one target. The node it was done to, -1 for a link."""
+        world, nodes = self.world, self.nodes
+        if position >= len(nodes):
+            self._switch(self.chosen.links[position - len(nodes)])
+            return -1
+        node = nodes[position]
+        if self.verb is not JOIN:
+            world.take(node, kind)
+            return node
+        service = world.service_of[node]
+        if service in self.chosen.services:
+            node = world.next_to_join(service)
+        world.bring(node)
+        return node
+
+    def _switch(self, link: tuple[int, ...]) -> None:
+        world = self.world
+        for direction in sorted(link):
+            if world.left[direction] != self.verb.left:
+                continue
+            world.left[direction] = 1 - self.verb.left
+            if self.verb is JOIN:
+                world.unblock(direction)
+            else:
+                world.block(direction)

@@ -1,0 +1,80 @@
+"""The timeline: dynamic statements become primitive events, by walking through time in order.
+
+Input: a model. Output: `Timeline`, its events in total order: (time, place of the statement in the
+file, expansion order). Every statement sees the state that all earlier ones have left; statements
+that are not legal in that state are reported and skipped. Source: docs/tdl.md (dynamic part).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from compiler import acts_links, acts_members, acts_partition
+from compiler.model import Model
+from compiler.plan.types import Event
+from compiler.selection import EMPTY
+from compiler.steps import WHOLE, Step
+from compiler.walk import Walk
+from compiler.world import GONE
+from tdl import ast
+from tdl.diagnostics import Sink
+
+GRACE_NS = 10_000_000_000  # without `quit` the experiment ends this long after its last event
+
+ACTS: dict[type, Callable[[Walk, Step], None]] = {
+    ast.Join: acts_members.join,
+    ast.Leave: acts_members.leave,
+    ast.Crash: acts_members.crash,
+    ast.Churn: acts_members.churn,
+    ast.Disconnect: acts_members.disconnect,
+    ast.Reconnect: acts_members.reconnect,
+    ast.Flap: acts_links.flap,
+    ast.Set: acts_links.set_properties,
+    ast.Background: acts_links.background,
+    ast.Partition: acts_partition.partition,
+    ast.Heal: acts_partition.heal,
+    ast.Quit: lambda walk, _: walk.quit(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    events: tuple[Event, ...]
+    end_ns: int
+    replicas: tuple[int, ...]  # by service: how many were asked for in the end
+
+
+def expand(model: Model, sink: Sink) -> Timeline:
+    """Raises NeedReplicas when a join needs more instances than the model has."""
+    walk = Walk(model, sink)
+    _begin(walk)
+    for step in model.steps:
+        if step.chosen is not EMPTY or isinstance(step.statement.action, WHOLE):
+            walk.later(step.statement.start_ns, step, _act(walk, step))
+    walk.run()
+    events = tuple(walk.world.events)
+    return Timeline(events, _end(events), tuple(walk.world.declared))
+
+
+def _act(walk: Walk, step: Step) -> Callable[[], None]:
+    act = ACTS[type(step.statement.action)]
+    return lambda: act(walk, step)
+
+
+def _begin(walk: Walk) -> None:
+    """What holds before the first statement, as events at 0 s without a line."""
+    world, beginning = walk.world, walk.model.beginning
+    for node in beginning.absent_bridges:
+        world.move(node, GONE, "bridge_down")
+    for direction in beginning.absent_links:
+        world.left[direction] = 1
+        world.block(direction)
+    for node in beginning.joins:
+        world.bring(node)
+
+
+def _end(events: tuple[Event, ...]) -> int:
+    if events and events[-1].kind == "quit":
+        return events[-1].at_ns
+    return (events[-1].at_ns if events else 0) + GRACE_NS

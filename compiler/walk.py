@@ -1,0 +1,130 @@
+"""The agenda of the walk through time, and how its statements report.
+
+Entries run by (time, order of the statement in the file, order of scheduling): a total order that
+does not depend on anything else. `quit` stops the walk; what is left is reported, not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from compiler import identity
+from compiler.draws import Stream
+from compiler.model import Model
+from compiler.plan.types import Topology
+from compiler.say import moment
+from compiler.selection import Selection
+from compiler.steps import Step
+from compiler.world import MAX_EVENTS, TooManyEvents, World
+from tdl import ast
+from tdl.diagnostics import Sink
+
+Act = Callable[[], None]
+
+
+class Walk:
+    """State of one walk. `run` executes everything that is on the agenda."""
+
+    def __init__(self, model: Model, sink: Sink) -> None:
+        self.model = model
+        self.world = World(model)
+        self.sink = sink
+        self.partitions: list[tuple[int, ...]] = []  # directions cut, by partition in force
+        self._keys = identity.keys(model.steps, model.seed)
+        self._agenda: list[tuple[int, int, int, Step, bool, Act]] = []
+        self._scheduled = 0
+        self._quit = False
+        self._tainted_everything = model.taint.everything
+        self._tainted: set[tuple[str, int]] = set()
+        for selection in model.taint.selections:
+            self._tainted.update(self._marks(selection))
+
+    @property
+    def topology(self) -> Topology:
+        return self.model.topology
+
+    # --- agenda --------------------------------------------------------------------------------
+
+    def later(self, at_ns: int, step: Step, act: Act, *, closing: bool = False) -> None:
+        """`closing`: ends an interval; not missed when the experiment quits at that instant."""
+        self._scheduled += 1
+        entry = (at_ns, step.order, self._scheduled, step, closing, act)
+        heappush(self._agenda, entry)
+
+    def run(self) -> None:
+        agenda, world = self._agenda, self.world
+        while agenda and not self._quit:
+            at_ns, _, _, step, _, act = heappop(agenda)
+            world.now = at_ns
+            world.line = step.line
+            try:
+                act()
+            except TooManyEvents:
+                message = f"more than {MAX_EVENTS:,} events"
+                hint = "shorten the interval, lengthen the period or lower the number"
+                self.sink.error("TS0309", step.statement.span, message, hint)
+                agenda.clear()
+        self._report_missed()
+
+    def quit(self) -> None:
+        self.world.emit("quit", "")
+        self._quit = True
+
+    def _report_missed(self) -> None:
+        now = self.world.now
+        for at_ns, _, _, step, closing, _ in sorted(self._agenda, key=lambda entry: entry[:3]):
+            if step.statement.open_ended or (closing and at_ns == now):
+                continue
+            begun = step.statement.start_ns < at_ns
+            what = "the rest of this statement" if begun else "this statement"
+            self.sink.warning(
+                "TS0904",
+                step.statement.span,
+                f"the experiment quits at {moment(now)}; {what} is left out",
+                "move it before the quit, or remove it",
+            )
+        self._agenda.clear()
+
+    def stream(self, step: Step, label: str) -> Stream:
+        return Stream(self._keys[step.order], label)
+
+    # --- reports -------------------------------------------------------------------------------
+
+    def error(self, step: Step, code: str, message: str, hint: str | None = None) -> None:
+        """An error about the state of what the step has chosen.
+
+        Silent where an earlier error may be the reason; from here on this one may be a reason too.
+        """
+        marks = self._marks(step.chosen)
+        if not self._tainted_everything and self._tainted.isdisjoint(marks):
+            self.sink.error(code, step.statement.span, message, hint)
+        self._tainted.update(marks)
+
+    def warning(self, step: Step, code: str, message: str, hint: str | None = None) -> None:
+        if not self._tainted_everything and self._tainted.isdisjoint(self._marks(step.chosen)):
+            self.sink.warning(code, step.statement.span, message, hint)
+
+    @property
+    def tainted(self) -> bool:
+        return self._tainted_everything or bool(self._tainted)
+
+    def _marks(self, selection: Selection) -> set[tuple[str, int]]:
+        service_of = self.world.service_of
+        marks = {("service", service) for service in selection.services}
+        marks.update(("service", service_of[node]) for node in selection.instances)
+        marks.update(("bridge", node) for node in selection.bridges)
+        marks.update(("link", direction) for link in selection.links for direction in link)
+        return marks
+
+
+def half_up(count: int, ppb: int) -> int:
+    """`ppb` of `count`, rounded half up."""
+    return (count * ppb + 500_000_000) // 1_000_000_000
+
+
+def asked(count: ast.Count | None, legal: int) -> int:
+    """How many a count stands for, when `legal` are possible."""
+    if count is None:
+        return legal
+    return count.value if count.unit is ast.Unit.NUMBER else half_up(legal, count.value)

@@ -1,0 +1,170 @@
+"""The state that the walk through time carries, and the events it leaves behind.
+
+Nodes: one byte each, so that counting is fast. Link directions: how many reasons there are for
+being down (a leave, each flap, each partition); an event is written when the first comes or the
+last goes. Properties: what `set` and `background` have made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.model import Model
+from compiler.plan.types import Event
+
+NEVER, UP, CUT, GONE = range(4)  # states of a node; a bridge is UP or GONE
+ABSENT = frozenset((NEVER, GONE))
+PRESENT = frozenset((UP, CUT))
+
+MAX_EVENTS = 5_000_000
+
+_NOTHING: Mapping[str, int | str] = {}
+
+
+class NeedReplicas(Exception):  # noqa: N818 - not an error: the caller comes back with more
+    """A join needs more instances of a service without `replicas=` than the model has."""
+
+    def __init__(self, service: int, count: int) -> None:
+        self.service = service
+        self.count = count
+        super().__init__(f"service {service} needs {count}")
+
+
+class TooManyEvents(Exception):  # noqa: N818
+    """More events than MAX_EVENTS; the step that made one too many reports it."""
+
+
+@dataclass(slots=True)
+class LinkNow:
+    """The properties of one link direction at this moment."""
+
+    rate_bps: int  # 0 = unlimited; background not taken off
+    delay_ns: int
+    jitter_ns: int
+    loss_ppb: int
+    queue_bytes: int
+    queue_given: bool  # else it follows the rate
+    distribution: str
+    background_bps: int = 0
+    background_owner: int = -1  # the order of the interval step that put it there
+
+
+class World:
+    """State and events. All times are `self.now`, set by the walk."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.topology = model.topology
+        self.now = 0
+        self.line = 0
+        self.events: list[Event] = []
+        layout = model.layout
+        services = self.topology.services
+        statements = list(model.declared.services.values())
+        self.fixed = [statement.replicas is not None for statement in statements]
+        # Services without replicas= start at 1 and grow with their joins; draws and percentages
+        # look at what has been asked for so far, never at what comes later in the file.
+        self.declared = [
+            s.replicas if fixed else 1 for s, fixed in zip(services, self.fixed, strict=True)
+        ]
+        self.growth = 0
+        self.instances = layout.instances
+        self.service_of = [node.service for node in self.topology.nodes]
+        self.names = [node.name for node in self.topology.nodes]
+        self.nodes = bytearray(len(self.names))  # NEVER
+        for bridge in layout.bridges:
+            self.nodes[bridge] = UP
+        self.cut_by = [-1] * len(self.names)  # the order of the interval step that cut it
+        count = len(self.topology.links)
+        self.link_names = [link.name for link in self.topology.links]
+        self.left = bytearray(count)
+        self.blocks = [0] * count
+        self.links = _links(model)
+
+    # --- events --------------------------------------------------------------------------------
+
+    def emit(self, kind: str, target: str, args: Mapping[str, int | str] = _NOTHING) -> None:
+        seq = len(self.events)
+        if seq >= MAX_EVENTS:
+            raise TooManyEvents
+        self.events.append(Event(seq, self.now, kind, target, args, self.line))
+
+    # --- nodes ---------------------------------------------------------------------------------
+
+    def move(self, node: int, state: int, kind: str) -> None:
+        self.nodes[node] = state
+        self.cut_by[node] = -1
+        self.emit(kind, self.names[node])
+
+    def take(self, node: int, kind: str) -> None:
+        """An instance leaves or crashes, or a bridge goes down."""
+        self.move(node, GONE, kind if self.service_of[node] >= 0 else "bridge_down")
+
+    def bring(self, node: int) -> None:
+        self.move(node, UP, "join" if self.service_of[node] >= 0 else "bridge_up")
+
+    def range_of(self, service: int) -> range:
+        """The instances of a service that have been asked for so far."""
+        first = self.instances[service].start
+        return range(first, first + self.declared[service])
+
+    def joined(self, service: int) -> int:
+        return self.count(self.range_of(service), PRESENT)
+
+    def count(self, nodes: Sequence[int], states: frozenset[int]) -> int:
+        if isinstance(nodes, range):
+            return sum(self.nodes.count(state, nodes.start, nodes.stop) for state in states)
+        return sum(self.nodes[node] in states for node in nodes)
+
+    def next_to_join(self, service: int) -> int:
+        """The lowest that never joined, else the lowest that is gone; -1 if all are joined."""
+        nodes = self.range_of(service)
+        found = self.nodes.find(NEVER, nodes.start, nodes.stop)
+        return found if found >= 0 else self.nodes.find(GONE, nodes.start, nodes.stop)
+
+    def grow(self, service: int, count: int) -> None:
+        """Raises the number of instances asked for; NeedReplicas if the model has less."""
+        if count > len(self.instances[service]):
+            raise NeedReplicas(service, count)
+        self.declared[service] = max(self.declared[service], count)
+        self.growth += 1
+
+    # --- links ---------------------------------------------------------------------------------
+
+    def block(self, direction: int) -> None:
+        self.blocks[direction] += 1
+        if self.blocks[direction] == 1:
+            self.emit("link_down", self.link_names[direction])
+
+    def unblock(self, direction: int) -> None:
+        self.blocks[direction] -= 1
+        assert self.blocks[direction] >= 0
+        if self.blocks[direction] == 0:
+            self.emit("link_up", self.link_names[direction])
+
+    def usable(self, direction: int) -> bool:
+        """Carries packets now: not taken down, and both ends there and connected."""
+        link = self.topology.links[direction]
+        ends_up = self.nodes[link.src] == UP and self.nodes[link.dst] == UP
+        return ends_up and not self.blocks[direction]
+
+
+def _links(model: Model) -> list[LinkNow]:
+    found = []
+    for position, pairs in enumerate(model.layout.pairs):
+        given = model.declared.links[position].queue_bytes is not None
+        for direction in range(2 * pairs.start, 2 * pairs.stop):
+            state = model.topology.links[direction].state
+            found.append(
+                LinkNow(
+                    rate_bps=state.rate_bps,
+                    delay_ns=state.delay_ns,
+                    jitter_ns=state.jitter_ns,
+                    loss_ppb=state.loss_ppb,
+                    queue_bytes=state.queue_bytes,
+                    queue_given=given,
+                    distribution=state.distribution,
+                )
+            )
+    return found
