@@ -65,7 +65,7 @@ class Service:
     ports: tuple[int, ...] = ()
     cpu_millis: int | None = None
     mem_bytes: int | None = None
-    # Options of the public dialect that are accepted and carried (supervisor, share, reuse, network).
+    # Options of the public dialect, accepted and carried: supervisor, share, reuse, network.
     options: tuple[tuple[Name, str], ...] = ()
 
 

@@ -1,8 +1,8 @@
 """What every rule of the grammar shares: spans, names, numbers, and reporting what is wrong.
 
-The tree is built while a statement is parsed (the actions in tdl/static.py and tdl/dynamic.py are
-called by tdl/lalr.py). A wrong value is reported and replaced by a harmless one, so that the rest of
-the statement is checked too; the parser drops statements that had errors.
+The tree is built while a statement is parsed: tdl/lalr.py calls the actions in tdl/static.py and
+tdl/dynamic.py. A wrong value is reported and replaced by a harmless one, so that the rest of the
+statement is checked too; the parser drops statements that had errors.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class DynamicActions(StaticActions):
         for clause in clauses:
             self._check_interval(clause, first, last)
             if isinstance(clause.action, ast.Flap) and self.errors == errors:
-                self._check_period(clause, clause.action, end - start)
+                self._check_period(clause.action, end - start)
         return self._events(word, start, end, clauses)
 
     def open_end(self, word: Token, first: Token, clauses: list[Clause]) -> _Statements:
@@ -114,7 +114,7 @@ class DynamicActions(StaticActions):
             hint += "; 'from … to … disconnect' reconnects the same instances at the end"
         self.error("TS0207", clause.verb.span, f"{verb} happens at one moment", hint)
 
-    def _check_period(self, clause: Clause, flap: ast.Flap, length: int) -> None:
+    def _check_period(self, flap: ast.Flap, length: int) -> None:
         if flap.period_ns >= length:
             message = "the period is as long as the interval: the link goes down once"
             self.sink.warning("TS0908", flap.span, message)
@@ -180,7 +180,7 @@ class DynamicActions(StaticActions):
         return ast.Count(ast.Unit.PERCENT, share, token.span)
 
     def churn_count(
-        self, count: Token, replace: Token | None = None, share: Token | None = None
+        self, count: Token, _replace: Token | None = None, share: Token | None = None
     ) -> tuple[Token, Token | None]:
         return count, share
 

@@ -1,4 +1,4 @@
-"""Says what is wrong where the grammar stops: a code, a place, what was expected, and what to write.
+"""Says what is wrong where the grammar stops: code, place, what was expected, what to write.
 
 The tables know which terminals could have followed; the mistakes that people make often are
 recognised first and get a message of their own.

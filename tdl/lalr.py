@@ -15,7 +15,7 @@ class Action(Protocol):
     def __call__(self, *parts: Any) -> Any: ...
 
 
-class UnexpectedToken(Exception):
+class UnexpectedTokenError(Exception):
     """The token at `index` (or the end, if it is beyond the last) fits nowhere.
 
     `expected` are the terminals that could stand there instead.
@@ -45,7 +45,7 @@ def run_table(tokens: Sequence[Token], table: Sequence[tuple[str, Action, int]])
     while True:
         step = STATES[states[-1]].get(kind)
         if step is None:
-            raise UnexpectedToken(index, _expected(states))
+            raise UnexpectedTokenError(index, _expected(states))
         if step >= 0:
             states.append(step)
             values.append(tokens[index])

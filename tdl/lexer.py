@@ -1,10 +1,10 @@
 """Text to logical lines of tokens.
 
-A logical line is one statement: it ends at the end of the line, unless a bracket is open or the line
-ends with a backslash. Algorithm: one pass with one regular expression per mode; the mode changes only
-after a property that takes bare text (`img=`, `exec=`, `network=`, `env=`) or after `bootstrapper`.
-A line in which something is wrong is reported, marked broken, and skipped by the parser; the lines
-after it are not affected. Source: docs/tdl.md, "Text".
+A logical line is one statement: it ends at the end of the line, unless a bracket is open or the
+line ends with a backslash. Algorithm: one pass with one regular expression per mode; the mode
+changes only after a property that takes bare text (`img=`, `exec=`, `network=`, `env=`), after
+`bootstrapper`, and in brackets. A line in which something is wrong is reported, marked broken, and
+skipped by the parser; the lines after it are not affected. Source: docs/tdl.md, "Text".
 """
 
 from __future__ import annotations
@@ -186,8 +186,9 @@ class _Scanner:
         elif kind == "CLOSE":
             self.bracket = None
             self.mode = _PLAIN
-        elif kind in ("WORD", "STRING") and self.mode is _TEXT:
-            self.mode = _PLAIN
+        elif self.mode is _TEXT:
+            if kind in ("WORD", "STRING"):
+                self.mode = _PLAIN
         elif self.mode is _ENV and kind != "SEMI" and not _SEMI_AHEAD.match(self.text, end):
             self.mode = _PLAIN
 

@@ -31,7 +31,10 @@ class Partial:
     mentioned: frozenset[str]
 
 
-def parse(text: str | bytes, filename: str = "") -> tuple[ast.File, tuple[Diagnostic, ...]]:
+def parse(
+    text: str | bytes,
+    filename: str = "",  # noqa: ARG001
+) -> tuple[ast.File, tuple[Diagnostic, ...]]:
     """The tree of a TDL file, and warnings.
 
     Raises TdlError with every error (and warning) of the file, sorted by place. `filename` is only
@@ -78,7 +81,7 @@ def _statement(
     errors = actions.errors
     try:
         found: tuple[ast.Statement, ...] = lalr.run_table(line.tokens, table)
-    except lalr.UnexpectedToken as stop:
+    except lalr.UnexpectedTokenError as stop:
         actions.sink.found.append(explain(line.tokens, stop.index, stop.expected))
         return ()
     return found if actions.errors == errors else ()

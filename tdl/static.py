@@ -21,7 +21,7 @@ from tdl.words import (
 
 FULL_PACKET_BYTES = 1500
 UNLIMITED = "unlimited"
-_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
+IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTES = "\"'“‘"
 _Statements = tuple[ast.Statement, ...]
@@ -54,7 +54,7 @@ class StaticActions(Builder):
 
     def bridges(self, _word: Token, tokens: list[Token], properties: list[Property]) -> _Statements:
         found = self.collect(properties, "bridge", BRIDGE_PROPERTIES, {})
-        names = []
+        names: list[ast.Name] = []
         for token in tokens:
             if any(token.text == other.text for other in names):
                 self.error("TS0101", token.span, f"'{token.text}' is declared twice")
@@ -152,7 +152,7 @@ class StaticActions(Builder):
 
     def _image(self, token: Token) -> str:
         image = self.text(token)
-        if not _IMAGE.fullmatch(image):
+        if not IMAGE.fullmatch(image):
             hint = "such as nginx:1.27 or registry.example/app:2"
             self.error("TS0118", token.span, f"{shown(token)} is not an image", hint)
         return image
@@ -237,10 +237,7 @@ class StaticActions(Builder):
             return 0
         errors = self.errors
         jitter = self._latency(prop)
-        if "latency" in found:
-            latency = self._value_quietly(found["latency"])
-        else:
-            latency = 0
+        latency = self._value_quietly(found["latency"]) if "latency" in found else 0
         if self.errors == errors and latency is not None and jitter > latency:
             hint = "delay cannot be negative: raise the latency or lower the jitter"
             message = f"jitter {prop.values[0].text} is greater than the latency"

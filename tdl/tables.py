@@ -33,7 +33,7 @@ def _lark_tables() -> tuple[dict[int, dict[str, tuple[Any, Any]]], int]:
     built = lark.Lark(
         GRAMMAR.read_text(encoding="utf-8"), parser="lalr", lexer=NoLexer, strict=True
     )
-    table: Any = built.parser.parser._parse_table  # type: ignore[attr-defined]
+    table: Any = built.parser.parser._parse_table
     return table.states, table.start_states["start"]
 
 

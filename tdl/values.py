@@ -1,4 +1,4 @@
-"""The text of a number to an exact integer: times in ns, rates in b/s, shares in ppb, sizes in bytes.
+"""The text of a number to an exact integer: times in ns, rates in b/s, shares in ppb, sizes in B.
 
 Everything is integer arithmetic; what is not a whole number of the target unit is an error, never
 rounded. Every function takes the text of a token and raises ValueProblem. Source: docs/tdl.md,
@@ -62,7 +62,7 @@ _SIZE_UNITS = {
 }
 
 
-class ValueProblem(Exception):
+class ValueProblem(Exception):  # noqa: N818 (a finding about the input, not a failure)
     """What is wrong with a value: the arguments of a diagnostic, without its place."""
 
     def __init__(self, code: str, message: str, hint: str | None = None) -> None:
@@ -74,9 +74,9 @@ class ValueProblem(Exception):
 
 def _split(text: str) -> tuple[str, str]:
     """Digits (with an optional point) and the unit after them."""
-    if text[0] == "-":
+    if text[:1] == "-":
         raise ValueProblem("TS0026", f"{text} is negative", "nothing in the language is negative")
-    if text[0] == "+":
+    if text[:1] == "+":
         raise ValueProblem("TS0020", f"'{text}' is not a number", f"leave the '+' out: {text[1:]}")
     match = _NUMBER.fullmatch(text)
     if match is None:
@@ -92,8 +92,8 @@ def _exact(digits: str, scale: int, text: str, what: str) -> int:
     if len(digits) > _MAX_DIGITS:
         raise ValueProblem("TS0025", f"{digits[:12]}… has too many digits")
     whole, _, fraction = digits.partition(".")
-    value = int((whole + fraction) or "0") * scale
-    quotient, rest = divmod(value, 10 ** len(fraction))
+    divisor = int("1" + "0" * len(fraction))
+    quotient, rest = divmod(int((whole + fraction) or "0") * scale, divisor)
     if rest:
         raise ValueProblem(
             "TS0024", f"{text} is not a whole number of {what}", "give fewer digits after the point"

@@ -1,0 +1,228 @@
+"""Codes TS02xx: selectors and actions, and TS09xx: warnings."""
+
+from __future__ import annotations
+
+from tdl.code import Code
+
+ACTIONS = (
+    Code(
+        "TS0201",
+        "unknown name",
+        "The selector names something that is not declared.",
+        "service a\nbridge s1\nlink a--s1\nat 5s b leave",
+    ),
+    Code(
+        "TS0202",
+        "unknown link",
+        "There is no link between these two.",
+        "bridges s1 s2 s3\nlink s1--s2\nat 5s s1--s3 leave",
+    ),
+    Code(
+        "TS0203",
+        "unknown instance",
+        "Instances count from 0 to replicas - 1.",
+        "service a replicas=2\nbridge s1\nlink a--s1\nat 5s a.2 crash",
+    ),
+    Code(
+        "TS0204",
+        "action does not apply to this",
+        "Each action applies to some kinds of elements only (docs/tdl.md has the table).",
+        "bridges s1 s2\nlink s1--s2\nat 5s s1 crash",
+    ),
+    Code(
+        "TS0205",
+        "action takes no selector",
+        "partition, heal and quit concern the whole experiment.",
+        "at 5s a quit",
+    ),
+    Code(
+        "TS0206",
+        "action needs an interval",
+        "churn and flap go on for a while: `from T1 to T2 …`.",
+        "at 5s a churn 2",
+    ),
+    Code(
+        "TS0207",
+        "action needs an instant",
+        "This action happens at one moment: `at T …`.",
+        "from 5s to 6s a--b set latency=5",
+    ),
+    Code(
+        "TS0208",
+        "percentage over 100",
+        "Not more than all of them can be chosen.",
+        "at 5s a leave 150%",
+    ),
+    Code(
+        "TS0209",
+        "a count of one thing",
+        "An instance, a bridge or a link named by itself is one thing; a number makes no sense.",
+        "service a replicas=3\nbridge s1\nlink a--s1\nat 5s a.1 leave 2",
+    ),
+    Code(
+        "TS0210",
+        "flap period of zero",
+        "A flapping link changes its state every PERIOD, which must be greater than zero.",
+        "from 1s to 2s a--b flap 0s",
+    ),
+    Code(
+        "TS0211",
+        "partition needs at least two groups",
+        "The groups are separated by `;`, the members of a group by spaces: `partition a b;c`.",
+        "at 5s partition a b",
+    ),
+    Code(
+        "TS0212",
+        "member of two groups",
+        "An element can be on one side of a partition only.",
+        "service a\nservice b\nbridge s1\nlink a--s1\nlink b--s1\nat 5s partition a b;b",
+    ),
+    Code(
+        "TS0213",
+        "property cannot be changed",
+        "set changes latency, jitter, loss, up, down, rate, queue and dist of links.",
+        "at 5s a--b set tags=x",
+    ),
+    Code(
+        "TS0214",
+        "no relative change of this",
+        "A percentage or += and -= need a number to start from.",
+        "at 5s a--b set dist+=normal",
+    ),
+    Code(
+        "TS0215",
+        "change leads to an illegal value",
+        "After the change the property would be out of range (negative, rate of zero, jitter above "
+        "latency, loss above 1), or it is relative to an unlimited rate.",
+        "bridges s1 s2\nlink s1--s2 latency=5\nat 5s s1--s2 set latency-=6",
+    ),
+    Code(
+        "TS0216",
+        "background traffic leaves nothing",
+        "The background rate must be below the link's rate, and the link must have a rate.",
+        "bridges s1 s2\nlink s1--s2 up=5Mb symmetric\nat 5s s1--s2 background 5Mb",
+    ),
+    Code(
+        "TS0217",
+        "a number for a list of names",
+        "`a;b leave` means both. To choose a number among several, give them a tag: `tags=x leave "
+        "2`.",
+        "at 5s a;b leave 2",
+    ),
+    Code(
+        "TS0218",
+        "not in this version",
+        "The word is reserved for a later version of the language.",
+        "from 1s to 5s a--b ramp latency=5",
+    ),
+    Code(
+        "TS0219",
+        "nothing to act on",
+        "The selection has no element that this action applies to.",
+        "bridges s1 s2\nlink s1--s2\nat 5s crash",
+    ),
+    Code(
+        "TS0220",
+        "action misses an argument",
+        "The action needs more than its name. The message says what.",
+        "from 1s to 2s a churn",
+    ),
+    Code(
+        "TS0221",
+        "no cut separates the groups",
+        "The groups are joined in a way that no set of links can separate (two members of "
+        "different groups are the same element, or replicas of one service).",
+        "",
+    ),
+)
+
+WARNINGS = (
+    Code(
+        "TS0901",
+        "undeclared tag",
+        "Nothing carries this tag, so the statement does nothing.",
+        "service a tags=backend\nbridge s1\nlink a--s1\nat 5s tags=be leave 60%",
+    ),
+    Code(
+        "TS0902",
+        "option without effect",
+        "The option belongs to another tool's dialect; it is accepted and kept, without effect.",
+        "service a share",
+    ),
+    Code(
+        "TS0903",
+        "zero of them",
+        "The percentage, of what there is at that moment, rounds to none.",
+        "service a replicas=3\nbridge s1\nlink a--s1\nat 5s a leave 10%",
+    ),
+    Code(
+        "TS0904",
+        "event after quit",
+        "The experiment has ended by then; the event is left out of the plan.",
+        "service a\nbridge s1\nlink a--s1\nat 5s quit\nat 6s a leave",
+    ),
+    Code(
+        "TS0905",
+        "everything is lost",
+        "`loss=1` loses every packet. For one percent write `1%`.",
+        "link a--b loss=1",
+    ),
+    Code(
+        "TS0906",
+        "queue smaller than a packet",
+        "A queue below 1500 bytes drops full-size packets whenever the link is busy.",
+        "link a--b up=5Mb queue=1000",
+    ),
+    Code(
+        "TS0907",
+        "given twice",
+        "The same tag, name or port stands twice in one list; once is enough.",
+        "bridge s1 tags=x;x",
+    ),
+    Code(
+        "TS0908",
+        "flaps only once",
+        "The period is as long as the interval, so the link goes down once and comes back at the "
+        "end.",
+        "from 1s to 2s a--b flap 5s",
+    ),
+    Code(
+        "TS0909",
+        "bridge without links",
+        "Nothing is connected to this bridge.",
+        "bridge s1",
+    ),
+    Code(
+        "TS0910",
+        "tag has the name of an element",
+        "In a selector the element wins; write `tags=name` for the tag.",
+        "",
+    ),
+    Code(
+        "TS0911",
+        "no change",
+        "The statement asks for what is already so.",
+        "",
+    ),
+    Code(
+        "TS0912",
+        "not reconnected",
+        "At the end of `from T1 to T2 … disconnect` the same instances come back, but this one "
+        "has left, crashed or been reconnected in the meantime.",
+        "service a\nbridge s1\nlink a--s1\nfrom 1s to 9s a disconnect\nat 5s a crash",
+    ),
+    Code(
+        "TS0913",
+        "tag that looks like an option",
+        "In `tags=a b` every word is a tag. This one is spelt almost like an option or property, "
+        "so it may be a mistake. Separate tags with `;` and the warning goes away.",
+        "link a--b up=5Mb tags=x symetric",
+    ),
+    Code(
+        "TS0912",
+        "not reconnected at the end",
+        "An interval of disconnect brings the same instances back at its end. This one has left, "
+        "joined anew or been reconnected in the meantime.",
+        "service a\nbridge s1\nlink a--s1\nfrom 1s to 9s a disconnect\nat 5s a crash",
+    ),
+)

@@ -1,0 +1,270 @@
+"""The canonical text of a tree, and `tstorm fmt`.
+
+`format_statement` gives one node's text on one line; it is also the identity under which the
+compiler draws for a statement. `format_text` puts a file into canonical form, line by line, with
+its comments and single blank lines; long statements are broken with a backslash.
+"""
+
+from __future__ import annotations
+
+from tdl import ast, units
+from tdl.diagnostics import Sink, TdlError, sort
+from tdl.lexer import LogicalLine
+from tdl.parser import statements_by_line
+from tdl.static import IMAGE
+
+WIDTH = 100
+_INDENT = "    "
+_BARE_ENV = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@+,=%~")
+
+
+def format_text(text: str | bytes) -> str:
+    """The canonical form of a file. Raises TdlError, with all errors, if it does not parse."""
+    sink = Sink()
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError:
+            from tdl.parser import parse
+
+            parse(text)
+    assert isinstance(text, str)
+    lines = statements_by_line(text, sink)
+    if sink.failed:
+        raise TdlError(sort(sink.found))
+    out: list[str] = []
+    for line, statements in lines:
+        if not line.tokens and not line.comments:
+            if out and out[-1]:
+                out.append("")
+            continue
+        out.extend(_line(line, statements))
+    while out and not out[-1]:
+        out.pop()
+    return "".join(line + "\n" for line in out)
+
+
+def _line(line: LogicalLine, statements: tuple[ast.Statement, ...]) -> list[str]:
+    """One logical line: comments that had a line to themselves, then the statement.
+
+    The last comment stays behind the statement if it stood behind its last physical line.
+    """
+    comments = list(line.comments)
+    if not statements:
+        return [comment.text for comment in comments]
+    last = line.tokens[-1].line
+    trailing = ""
+    if comments and comments[-1].line == last and not comments[-1].alone:
+        trailing = "  " + comments.pop().text
+    body = _wrap(_words(statements))
+    body[-1] += trailing
+    return [comment.text for comment in comments] + body
+
+
+def _wrap(words: list[str]) -> list[str]:
+    """Words on as few lines as fit, continued with backslashes."""
+    lines = []
+    current = words[0]
+    for word in words[1:]:
+        # Room for the word, and for ' \' in case that more follow.
+        if len(current) + 1 + len(word) + 2 > WIDTH and current.strip():
+            lines.append(current + " \\")
+            current = _INDENT + word
+        else:
+            current += " " + word
+    lines.append(current)
+    return lines
+
+
+def format_statement(statement: ast.Statement) -> str:
+    """The canonical text of one node, on one line, without comments."""
+    return " ".join(_statement(statement))
+
+
+def _words(statements: tuple[ast.Statement, ...]) -> list[str]:
+    """A logical line's statements: one, or several events that were chained with `and`."""
+    words = _statement(statements[0])
+    for statement in statements[1:]:
+        assert isinstance(statement, ast.Dynamic)
+        words += ["and", *_clause(statement)]
+    return words
+
+
+def _statement(node: ast.Statement) -> list[str]:
+    match node:
+        case ast.Bootstrapper():
+            return ["bootstrapper", node.image]
+        case ast.Seed():
+            return ["seed", str(node.value)]
+        case ast.Routing():
+            return ["routing", node.metric]
+        case ast.Bridges():
+            word = "bridge" if len(node.names) == 1 else "bridges"
+            return [word, *(name.text for name in node.names), *_tags(node.tags)]
+        case ast.Service():
+            return _service(node)
+        case ast.Link():
+            return _link(node)
+        case ast.Dynamic():
+            return [*_times(node), *_clause(node)]
+
+
+def _service(node: ast.Service) -> list[str]:
+    words = ["service", node.name.text]
+    if node.image is not None:
+        words.append("img=" + node.image)
+    if node.exec is not None:
+        words.append("exec=" + quoted(node.exec))
+    if node.command is not None:
+        words.append("command=[" + ", ".join(_single_quoted(word) for word in node.command) + "]")
+    if node.replicas is not None:
+        words.append(f"replicas={node.replicas}")
+    words += _tags(node.tags)
+    if node.env:
+        words.append("env=" + ";".join(f"{key}:{_env_value(value)}" for key, value in node.env))
+    if node.ports:
+        words.append("port=" + ";".join(str(port) for port in node.ports))
+    if node.cpu_millis is not None:
+        words.append("cpu=" + units.cpu(node.cpu_millis))
+    if node.mem_bytes is not None:
+        words.append("mem=" + units.size(node.mem_bytes))
+    return words + _options(node.options)
+
+
+def _link(node: ast.Link) -> list[str]:
+    words = ["link", f"{node.a.text}--{node.b.text}"]
+    if node.latency_ns:
+        words.append("latency=" + units.latency(node.latency_ns))
+    if node.jitter_ns:
+        words.append("jitter=" + units.latency(node.jitter_ns))
+    if node.loss_ppb:
+        words.append("loss=" + units.share(node.loss_ppb))
+    words += _link_rates(node)
+    if node.queue_bytes is not None:
+        words.append("queue=" + units.size(node.queue_bytes))
+    if node.distribution is not None:
+        words.append("dist=" + node.distribution)
+    return words + _tags(node.tags) + _options(node.options)
+
+
+def _link_rates(node: ast.Link) -> list[str]:
+    if node.symmetric:
+        return [f"up={_rate(node.up_bps)}", "symmetric"]
+    words = []
+    if node.up_bps is not None:
+        words.append(f"up={_rate(node.up_bps)}")
+    if node.down_bps is not None:
+        words.append(f"down={_rate(node.down_bps)}")
+    return words
+
+
+def _rate(bps: int | None) -> str:
+    return "unlimited" if bps is None else units.rate(bps)
+
+
+def _tags(tags: tuple[ast.Name, ...]) -> list[str]:
+    return ["tags=" + ";".join(tag.text for tag in tags)] if tags else []
+
+
+def _options(options: tuple[tuple[ast.Name, str], ...]) -> list[str]:
+    words = []
+    for name, value in options:
+        words.append(name.text if name.text != "network" else f"network={_word(value)}")
+    return words
+
+
+def _word(value: str) -> str:
+    return value if IMAGE.fullmatch(value) else quoted(value)
+
+
+def quoted(text: str) -> str:
+    """A string in double quotes."""
+    return '"' + _escape(text).replace('"', '\\"') + '"'
+
+
+def _single_quoted(text: str) -> str:
+    return "'" + _escape(text).replace("'", "\\'") + "'"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _env_value(value: str) -> str:
+    return value if _BARE_ENV.issuperset(value) else quoted(value)
+
+
+# --- dynamic part ---
+
+
+def _times(node: ast.Dynamic) -> list[str]:
+    start = units.time(node.start_ns)
+    if node.end_ns is not None:
+        return ["from", start, "to", units.time(node.end_ns)]
+    return ["from" if node.open_ended else "at", start]
+
+
+def _clause(node: ast.Dynamic) -> list[str]:
+    selector = format_selector(node.selector)
+    return ([selector] if selector else []) + _action(node.action)
+
+
+def format_selector(selector: ast.Selector) -> str:
+    """`server.3`, `a--b`, `a->b`, `tags=x;y`, or nothing for everything."""
+    match selector:
+        case ast.Everything():
+            return ""
+        case ast.Element():
+            suffix = "" if selector.index is None else f".{selector.index}"
+            return selector.name.text + suffix
+        case ast.LinkSelector():
+            arrow = "->" if selector.directed else "--"
+            return format_selector(selector.a) + arrow + format_selector(selector.b)
+        case ast.Tagged():
+            return "tags=" + ";".join(tag.text for tag in selector.tags)
+
+
+def _action(action: ast.Action) -> list[str]:
+    match action:
+        case ast.Join() | ast.Leave() | ast.Crash() | ast.Disconnect() | ast.Reconnect():
+            count = [] if action.count is None else [_count(action.count)]
+            return [type(action).__name__.lower(), *count]
+        case ast.Churn():
+            replace = ["replace", units.share(action.replace_ppb)] if action.replace_ppb else []
+            return ["churn", _count(action.count), *replace]
+        case ast.Flap():
+            return ["flap", units.time(action.period_ns)]
+        case ast.Set():
+            return ["set", *(_assignment(item) for item in action.assignments)]
+        case ast.Partition():
+            groups = (" ".join(format_selector(m) for m in group) for group in action.groups)
+            return ["partition", *";".join(groups).split(" ")]
+        case ast.Heal():
+            return ["heal"]
+        case ast.Background():
+            return ["background", units.rate(action.rate_bps)]
+        case ast.Quit():
+            return ["quit"]
+
+
+def _count(count: ast.Count) -> str:
+    return units.share(count.value) if count.unit is ast.Unit.PERCENT else str(count.value)
+
+
+def _assignment(item: ast.Assignment) -> str:
+    name = item.prop.text
+    if item.op is ast.Op.SCALE:
+        return f"{name}={units.share(item.value or 0)}"
+    return f"{name}{item.op.value}" + _assigned(name, item)
+
+
+def _assigned(name: str, item: ast.Assignment) -> str:
+    if item.word is not None:
+        return item.word
+    if item.value is None:
+        return "unlimited"
+    if name in ("latency", "jitter"):
+        return units.latency(item.value)
+    if name == "loss":
+        return units.share(item.value)
+    return units.size(item.value) if name == "queue" else units.rate(item.value)

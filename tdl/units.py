@@ -1,0 +1,75 @@
+"""Exact integers to the canonical text of the language. The inverse of tdl/values.py.
+
+These texts are part of the identity of a statement, and so of what its random draws are: changing
+one of them changes every experiment that uses it (docs/draws.md).
+"""
+
+from __future__ import annotations
+
+_TIMES = (("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000))
+_SECOND = 1_000_000_000
+_FRACTIONS = (("s", _SECOND), ("ms", 1_000_000), ("us", 1_000), ("ns", 1))
+_RATES = (("Tb", 10**12), ("Gb", 10**9), ("Mb", 10**6), ("Kb", 10**3), ("b", 1))
+_SIZES = (
+    ("GiB", 2**30),
+    ("GB", 10**9),
+    ("MiB", 2**20),
+    ("MB", 10**6),
+    ("KiB", 2**10),
+    ("KB", 10**3),
+    ("B", 1),
+)
+
+
+def decimal(value: int, scale: int) -> str:
+    """value / scale, exactly; `scale` is a power of ten."""
+    whole, rest = divmod(value, scale)
+    if not rest:
+        return str(whole)
+    digits = len(str(scale)) - 1
+    return f"{whole}.{rest:0{digits}d}".rstrip("0")
+
+
+def time(ns: int) -> str:
+    """`4h20m`, `1m30.5s`, `930ms`, `0s`."""
+    parts = ""
+    for unit, size in _TIMES:
+        count, ns = divmod(ns, size)
+        if count:
+            parts += f"{count}{unit}"
+    if parts:
+        return parts + (f"{decimal(ns, _SECOND)}s" if ns else "")
+    return _scaled(ns, _FRACTIONS) if ns else "0s"
+
+
+def latency(ns: int) -> str:
+    """Milliseconds, `9.1ms`."""
+    return decimal(ns, 1_000_000) + "ms"
+
+
+def rate(bps: int) -> str:
+    """`1.5Gb`."""
+    return _scaled(bps, _RATES) if bps else "0"
+
+
+def share(ppb: int) -> str:
+    """`12.5%`."""
+    return decimal(ppb, 10_000_000) + "%"
+
+
+def size(count: int) -> str:
+    """The largest unit that divides it: `64KiB`, `30KB`."""
+    for unit, scale in _SIZES:
+        if count >= scale and count % scale == 0:
+            return f"{count // scale}{unit}"
+    return "0B"
+
+
+def cpu(millis: int) -> str:
+    """`0.5`."""
+    return decimal(millis, 1000)
+
+
+def _scaled(value: int, units: tuple[tuple[str, int], ...]) -> str:
+    unit, scale = next((unit, scale) for unit, scale in units if value >= scale)
+    return decimal(value, scale) + unit
