@@ -54,9 +54,11 @@ static int connect_once(struct stream *s) {
     if (err == EINPROGRESS) {
         struct pollfd p = {.fd = fd, .events = POLLOUT};
         socklen_t size = sizeof err;
-        /* Longer than the first SYN's repetition after 1 s, so that one loss is no failure. */
+        /* Longer than the first SYN's repetition after 1 s, so that one loss is no failure; but
+         * not longer than the user would wait for a connection that does nothing. */
+        int64_t patience = s->o->stall_ns ? s->o->stall_ns : 5 * NS_PER_S / 2;
         err = ETIMEDOUT;
-        if (poll(&p, 1, 2500) > 0)
+        if (poll(&p, 1, poll_ms(now_ns() + patience)) > 0)
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size);
     }
     struct wire_header h = {.magic = WIRE_MAGIC,
@@ -133,10 +135,10 @@ static void print_line(const struct stream *s, int64_t from, uint64_t bytes) {
     int64_t now = now_ns();
     double seconds = (double)(now - from) / 1e9;
     printf("{\"t_ns\":%lld,\"seconds\":%.6f,\"bytes\":%llu,\"bps\":%.0f,\"rtt_us\":%u,"
-           "\"cwnd\":%u,\"retransmits\":%u,\"connected\":%s}\n",
+           "\"cwnd\":%u,\"mss\":%u,\"retransmits\":%u,\"connected\":%s}\n",
            (long long)now, seconds, (unsigned long long)bytes, (double)bytes * 8 / seconds,
-           s->info.tcpi_rtt, s->info.tcpi_snd_cwnd, s->info.tcpi_total_retrans,
-           s->fd >= 0 ? "true" : "false");
+           s->info.tcpi_rtt, s->info.tcpi_snd_cwnd, s->info.tcpi_snd_mss,
+           s->info.tcpi_total_retrans, s->fd >= 0 ? "true" : "false");
 }
 
 /* One interval. -1 when there is no use in going on (said). */
