@@ -1,0 +1,208 @@
+"""Topologies and timelines for the tests: built by hand, or random but legal."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from hypothesis import strategies as st
+
+from compiler.plan.types import Event, Link, LinkState, Node, Service, Topology
+from compiler.plan.writer import PlanContents
+from compiler.snapshots import snapshots
+
+MS = 1_000_000
+SECOND = 1_000_000_000
+PLAIN = LinkState(True, 100_000_000, MS, 0, 0, 625_000, "normal")
+
+
+def service(name: str, replicas: int = 1) -> Service:
+    return Service(name, "image", (), (), replicas, ("t",), (("K", "V"),), (80,), 0, 0, ())
+
+
+def build(
+    services: Iterable[tuple[str, int]],
+    bridges: Iterable[str],
+    links: Iterable[tuple[str, str, LinkState, LinkState]],
+    routing: str = "delay",
+) -> Topology:
+    """`links` are between services or bridges: (a, b, state of a->b, state of b->a)."""
+    declared = tuple(service(name, replicas) for name, replicas in services)
+    nodes: list[Node] = []
+    members: dict[str, list[int]] = {}
+    for number, item in enumerate(declared):
+        for index in range(item.replicas):
+            k = len(nodes) + 1
+            address = (f"10.77.{k >> 8}.{k & 255}", f"fd77:7473::{k:x}")
+            members.setdefault(item.name, []).append(len(nodes))
+            nodes.append(Node(f"{item.name}.{index}", number, *address, item.tags))
+    for name in bridges:
+        members[name] = [len(nodes)]
+        nodes.append(Node(name, -1, "", "", ()))
+    found: list[Link] = []
+    for a, b, there, back in links:
+        for x in members.get(a, []):
+            for y in members.get(b, []):
+                found.append(_link(nodes, x, y, there, len(found)))
+                found.append(_link(nodes, y, x, back, len(found)))
+    return Topology(declared, tuple(nodes), tuple(found), "agent:1", routing)
+
+
+def _link(nodes: list[Node], src: int, dst: int, state: LinkState, seed: int) -> Link:
+    return Link(f"{nodes[src].name}->{nodes[dst].name}", src, dst, seed, (), state)
+
+
+def joins(topology: Topology) -> list[Event]:
+    """Every instance joins at 0."""
+    names = [node.name for node in topology.nodes if node.service >= 0]
+    return [Event(seq, 0, "join", name, {}, 0) for seq, name in enumerate(names)]
+
+
+def timeline(topology: Topology, *happenings: tuple[int, str, str]) -> tuple[Event, ...]:
+    """All joins at 0, then (at_ns, kind, target) in order."""
+    events = joins(topology)
+    for at_ns, kind, target in happenings:
+        events.append(Event(len(events), at_ns, kind, target, {}, 7))
+    return tuple(events)
+
+
+def contents(topology: Topology, events: tuple[Event, ...], seed: int = 1) -> PlanContents:
+    end = events[-1].at_ns if events else 0
+    if not events or events[-1].kind != "quit":
+        end += 10 * SECOND
+    return PlanContents(
+        b"# source \xe2\x80\x94\r\n", seed, topology, events, end, snapshots(topology, events)
+    )
+
+
+def listing() -> Topology:
+    """Two bridges, two servers, two clients; close to the smallest interesting network."""
+    fast = LinkState(True, 1_000_000_000, 9_100_000, 0, 0, 6_250_000, "normal")
+    slow = LinkState(True, 50_000_000, 23_400_000, 1_200_000, 10_000_000, 312_500, "normal")
+    return build(
+        [("server", 2), ("client", 2)],
+        ["s1", "s2"],
+        [("server", "s1", fast, PLAIN), ("s1", "s2", PLAIN, PLAIN), ("client", "s2", slow, fast)],
+    )
+
+
+# --- random ----------------------------------------------------------------------------------
+
+
+def _state(rnd: random.Random) -> LinkState:
+    """Few distinct delays, so that ties are common; zero delay and unlimited rates included."""
+    delay = rnd.choice([0, MS, MS, 2 * MS, 3 * MS, rnd.randrange(10 * MS)])
+    return LinkState(
+        up=True,
+        rate_bps=rnd.choice([0, 10**7, 10**8, rnd.randrange(1, 10**9)]),
+        delay_ns=delay,
+        jitter_ns=rnd.choice([0, rnd.randrange(delay + 1)]),
+        loss_ppb=rnd.choice([0, 0, 10**7, rnd.randrange(10**9 + 1)]),
+        queue_bytes=rnd.randrange(30_000, 10**6),
+        distribution=rnd.choice(["normal", "uniform"]),
+    )
+
+
+def random_topology(rnd: random.Random, services: int, bridges: int) -> Topology:
+    """Any mixture of single-homed, multi-homed and service-to-service links."""
+    names = rnd.sample(
+        [f"{letter}{n}" for letter in "abxyz" for n in range(40)], services + bridges
+    )
+    declared = [(name, rnd.choice([1, 1, 2, 3])) for name in names[:services]]
+    switches = names[services:]
+    links: dict[frozenset[str], tuple[str, str, LinkState, LinkState]] = {}
+
+    def link(a: str, b: str) -> None:
+        there, back = _state(rnd), _state(rnd)
+        links.setdefault(frozenset((a, b)), (a, b, there, back if rnd.random() < 0.5 else there))
+
+    for name, _ in declared:
+        if switches:
+            link(name, rnd.choice(switches))
+    for _ in range(rnd.randrange(bridges // 2, 3 * bridges + 1) if bridges > 1 else 0):
+        link(*rnd.sample(switches, 2))
+    for _ in range(rnd.choice([0, 0, 1, 2])):
+        if len(names) > 1:
+            link(*rnd.sample(names, 2))
+    return build(declared, switches, links.values(), rnd.choice(["delay", "delay", "hops"]))
+
+
+class RandomTimeline:
+    """A legal timeline, drawn event by event from a simple record of who is where."""
+
+    def __init__(self, rnd: random.Random, topology: Topology) -> None:
+        self.rnd = rnd
+        self.topology = topology
+        self.node = {n.name: "up" if n.service < 0 else "down" for n in topology.nodes}
+        self.link = {link.name: link.state for link in topology.links}
+        self.link_up = dict.fromkeys(self.link, True)
+        self.background = dict.fromkeys(self.link, 0)
+        self.events: list[Event] = []
+
+    def draw(self, length: int) -> tuple[Event, ...]:
+        at_ns = 0
+        for name, where in self.node.items():
+            if where == "down" and self.rnd.random() < 0.95:
+                self._add(0, "join", name)
+        for _ in range(length):
+            at_ns += self.rnd.choice([0, 1, SECOND])
+            if self.link and self.rnd.random() < 0.75:
+                self._link_event(at_ns)
+            elif self.node:
+                self._node_event(at_ns)
+        return tuple(self.events)
+
+    def _add(self, at_ns: int, kind: str, target: str, **args: int | str) -> None:
+        self.events.append(Event(len(self.events), at_ns, kind, target, args, 1))
+        where = {"join": "up", "reconnect": "up", "disconnect": "cut", "bridge_up": "up"}
+        if kind in (*where, "leave", "crash", "bridge_down"):
+            self.node[target] = where.get(kind, "down")
+
+    def _node_event(self, at_ns: int) -> None:
+        away = [name for name, where in self.node.items() if where != "up"]
+        name = self.rnd.choice(away if away and self.rnd.random() < 0.5 else sorted(self.node))
+        where = self.node[name]
+        if "." not in name:
+            self._add(at_ns, "bridge_down" if where == "up" else "bridge_up", name)
+        elif where == "down":
+            self._add(at_ns, "join", name)
+        elif where == "cut":
+            self._add(at_ns, self.rnd.choice(["reconnect", "leave", "crash"]), name)
+        else:
+            self._add(at_ns, self.rnd.choice(["disconnect", "leave", "crash"]), name)
+
+    def _link_event(self, at_ns: int) -> None:
+        name = self.rnd.choice(sorted(self.link))
+        choice = self.rnd.random()
+        if choice < (0.3 if self.link_up[name] else 0.9):
+            self.link_up[name] = not self.link_up[name]
+            self._add(at_ns, "link_up" if self.link_up[name] else "link_down", name)
+        elif choice < 0.9:
+            self._set(at_ns, name)
+        elif self.link[name].rate_bps > 1:
+            taken = self.rnd.choice([0, self.rnd.randrange(1, self.link[name].rate_bps)])
+            self.background[name] = taken
+            self._add(at_ns, "background", name, rate_bps=taken)
+
+    def _set(self, at_ns: int, name: str) -> None:
+        new = _state(self.rnd)
+        args: dict[str, int | str] = {"delay_ns": new.delay_ns}
+        if self.rnd.random() < 0.4:
+            args = {"loss_ppb": new.loss_ppb, "jitter_ns": new.jitter_ns}
+        if self.rnd.random() < 0.2 and new.rate_bps > self.background[name]:
+            args["rate_bps"] = new.rate_bps
+            self.link[name] = new
+        self._add(at_ns, "set", name, **args)
+
+
+@st.composite
+def networks(
+    draw: st.DrawFn, services: int = 3, bridges: int = 6, length: int = 12
+) -> tuple[Topology, tuple[Event, ...]]:
+    """A random topology and a legal timeline for it, of sizes up to these.
+
+    All follows one seed: sizes drawn by hypothesis itself would nearly always be small.
+    """
+    rnd = random.Random(draw(st.integers(0, 2**48)))
+    topology = random_topology(rnd, rnd.randint(1, services), rnd.randint(0, bridges))
+    return topology, RandomTimeline(rnd, topology).draw(rnd.randint(0, length))

@@ -1,0 +1,97 @@
+"""What a plan should say, found the slow and obvious way with networkx. Shares no code with it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal, getcontext
+from fractions import Fraction
+
+import networkx as nx
+
+from compiler.plan.types import Event, LinkState, Topology
+
+HOPS = 10**9  # a link weighs delay * HOPS + 1: least delay first, then fewest hops
+
+
+def states_at(
+    topology: Topology, events: Iterable[Event], at_ns: int
+) -> tuple[dict[str, str], dict[str, LinkState]]:
+    """Node words and effective link states by name, by replaying everything from the start."""
+    node = {n.name: "down" if n.service >= 0 else "up" for n in topology.nodes}
+    link = {item.name: item.state for item in topology.links}
+    background: dict[str, int] = {}
+    words = {"join": "up", "reconnect": "up", "bridge_up": "up", "disconnect": "cut"}
+    for event in events:
+        if event.at_ns > at_ns:
+            break
+        if event.kind in ("link_up", "link_down"):
+            link[event.target] = replace(link[event.target], up=event.kind == "link_up")
+        elif event.kind == "set":
+            link[event.target] = replace(link[event.target], **dict(event.args))  # type: ignore[arg-type]
+        elif event.kind == "background":
+            background[event.target] = int(event.args["rate_bps"])
+        elif event.kind != "quit":
+            node[event.target] = words.get(event.kind, "down")
+    for item in topology.links:
+        own = link[item.name]
+        ends = [node[topology.nodes[end].name] for end in (item.src, item.dst)]
+        rate = own.rate_bps - background.get(item.name, 0)
+        link[item.name] = replace(own, up=own.up and ends == ["up", "up"], rate_bps=rate)
+    return node, link
+
+
+class Network:
+    """The network at one moment as a directed graph of the links that are up."""
+
+    def __init__(self, topology: Topology, events: Iterable[Event], at_ns: int) -> None:
+        self.topology = topology
+        self.nodes, self.links = states_at(topology, events, at_ns)
+        self.graph = nx.DiGraph()
+        self.graph.add_nodes_from(self.nodes)
+        for link in topology.links:
+            state = self.links[link.name]
+            if state.up:
+                weight = 1 if topology.routing == "hops" else state.delay_ns * HOPS + 1
+                ends = (topology.nodes[link.src].name, topology.nodes[link.dst].name)
+                self.graph.add_edge(*ends, weight=weight, name=link.name)
+
+    def route(self, src: str, dst: str) -> list[str] | None:
+        """The node names of the best path, by name among equals; None if there is none."""
+        bridges = [name for name in self.nodes if "." not in name]
+        view = self.graph.subgraph([*bridges, src, dst])
+        try:
+            return min(nx.all_shortest_paths(view, src, dst, weight="weight"))
+        except nx.NetworkXNoPath:
+            return None
+
+    def properties(self, src: str, dst: str) -> tuple[object, ...]:
+        """(reachable, rate, delay, jitter, loss, link names) of one direction."""
+        found = self.route(src, dst)
+        if found is None:
+            return (False, None, None, None, None, [])
+        names = [f"{a}->{b}" for a, b in itertools.pairwise(found)]
+        states = [self.links[name] for name in names]
+        kept = Fraction(1)
+        for state in states:
+            kept *= 1 - Fraction(state.loss_ppb, 10**9)
+        rates = [state.rate_bps for state in states if state.rate_bps]
+        return (
+            True,
+            min(rates, default=0),
+            sum(state.delay_ns for state in states),
+            _half_up_root(sum(state.jitter_ns**2 for state in states)),
+            _half_up((1 - kept) * 10**9),
+            names,
+        )
+
+
+def _half_up(value: Fraction) -> int:
+    whole, rest = divmod(value.numerator, value.denominator)
+    return whole + (2 * rest >= value.denominator)
+
+
+def _half_up_root(square: int) -> int:
+    getcontext().prec = 60
+    return int(Decimal(square).sqrt().quantize(Decimal(1), ROUND_HALF_UP))

@@ -1,0 +1,191 @@
+"""Routes repaired event by event against routes computed anew, and what a repair looks at."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compiler.plan.groups import RouteGroup, route_changes, route_groups
+from compiler.plan.reader import decode
+from compiler.plan.state import epochs
+from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.writer import encode
+from compiler.routes import Routes
+from compiler.snapshots import snapshots
+from tests.plan.networks import (
+    MS,
+    PLAIN,
+    SECOND,
+    RandomTimeline,
+    build,
+    contents,
+    listing,
+    networks,
+    random_topology,
+    timeline,
+)
+
+Case = tuple[Topology, tuple[Event, ...]]
+
+
+def check_against_recomputation(topology: Topology, events: tuple[Event, ...]) -> None:
+    repaired = Routes(topology)
+    states: dict[int, LinkState] = {}
+    table = list(repaired.table)
+    for epoch in epochs(topology, events):
+        states.update(epoch.links)
+        delta = repaired.apply(epoch.links)
+        anew = Routes(topology)
+        anew.apply(sorted(states.items()))
+        assert repaired.table == anew.table
+        assert list(delta.cells) == sorted(set(delta.cells))
+        for cell, value in zip(delta.cells, delta.values, strict=True):
+            assert table[cell] != value
+            table[cell] = value
+        assert table == list(repaired.table)
+
+
+@settings(max_examples=200, deadline=None)
+@given(networks(services=4, bridges=8, length=25))
+def test_repair_equals_recomputation(case: Case) -> None:
+    check_against_recomputation(*case)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_repair_equals_recomputation_in_larger_networks(seed: int) -> None:
+    rnd = random.Random(seed)
+    topology = random_topology(rnd, 10, 40)
+    check_against_recomputation(topology, RandomTimeline(rnd, topology).draw(40))
+
+
+@settings(max_examples=100, deadline=None)
+@given(networks(services=3, bridges=6, length=12))
+def test_changes_lead_from_each_epoch_to_the_next(case: Case) -> None:
+    """Applying route_changes one epoch after the other gives every node's next link."""
+    topology, events = case
+    plan = decode(encode(contents(topology, events)))
+    known: dict[tuple[int, int], int] = {}
+    for epoch in plan.epochs:
+        for change in plan.route_changes(epoch.index):
+            assert known.get((change.node, change.dest), -1) != change.link
+            known[change.node, change.dest] = change.link
+        state = plan.state_at(epoch.at_ns)
+        for node in range(len(topology.nodes)):
+            for dest in range(plan.core.instances):
+                assert known.get((node, dest), -1) == state.next_link(node, dest)
+
+
+def test_groups_name_each_node_and_link_once_in_order() -> None:
+    plan = decode(encode(contents(listing(), timeline(listing()))))
+    groups = list(plan.route_groups(0))
+    keys = [(group.node, group.link) for group in groups]
+    assert keys == sorted(set(keys))
+    names = [node.name for node in plan.topology.nodes]
+    server, s1 = names.index("server.0"), names.index("s1")
+    assert RouteGroup(server, plan.core.access_out[server], ((1, 3),)) in groups
+    assert [group.dests() for group in groups if group.node == s1] == [[0], [1], [2, 3]]
+    assert len(list(route_changes(groups))) == 4 * 3 + 2 * 4
+
+
+def test_an_access_link_changes_no_route() -> None:
+    topology = listing()
+    events = timeline(
+        topology,
+        (SECOND, "crash", "server.0"),
+        (2 * SECOND, "link_down", "client.1->s2"),
+        (3 * SECOND, "disconnect", "client.0"),
+    )
+    deltas = [delta for _, delta in snapshots(topology, events)]
+    assert [len(delta.cells) for delta in deltas] == [2, 0, 0, 0]
+
+
+def test_a_bridge_that_leaves_takes_its_routes_along() -> None:
+    topology = listing()
+    events = timeline(topology, (SECOND, "bridge_down", "s2"), (2 * SECOND, "bridge_up", "s2"))
+    plan = decode(encode(contents(topology, events)), lazy=False)
+    s1 = next(i for i, node in enumerate(topology.nodes) if node.name == "s1")
+    towards = plan.state_at(0).next_link(s1, 2)
+    assert topology.links[towards].name == "s1->s2"
+    assert plan.state_at(SECOND).next_link(s1, 2) == -1
+    assert plan.state_at(2 * SECOND).next_link(s1, 2) == towards
+    assert [change.link for change in plan.route_changes(1) if change.node == s1] == [-1, -1]
+
+
+@pytest.mark.parametrize("changed", ["rate_bps", "loss_ppb", "jitter_ns", "queue_bytes"])
+def test_what_is_no_delay_changes_no_route(changed: str) -> None:
+    topology = listing()
+    routes = Routes(topology)
+    link = next(i for i, item in enumerate(topology.links) if item.name == "s1->s2")
+    routes.apply((i, item.state) for i, item in enumerate(topology.links))
+    state = replace(topology.links[link].state, **{changed: 77})  # type: ignore[arg-type]
+    assert len(routes.apply([(link, state)]).cells) == 0
+
+
+def ring(routing: str = "delay") -> Topology:
+    """a to z over north (2 ms), or over east and west (1 ms together)."""
+    near, mid = replace(PLAIN, delay_ns=MS // 4), replace(PLAIN, delay_ns=MS)
+    links = [("a", "m", near, near), ("m", "north", mid, mid), ("north", "n", mid, mid)]
+    links += [("m", "east", near, near), ("east", "west", near, near), ("west", "n", near, near)]
+    links += [("z", "n", near, near)]
+    return build([("a", 1), ("z", 1)], ["m", "n", "north", "east", "west"], links, routing)
+
+
+def route_names(topology: Topology, *happenings: tuple[int, str, str]) -> list[str]:
+    plan = decode(encode(contents(topology, timeline(topology, *happenings))), lazy=False)
+    state, node, found = plan.state_at(plan.end_ns), 0, []
+    while node != 1:
+        link = topology.links[state.next_link(node, 1)]
+        found.append(link.name)
+        node = link.dst
+    return found
+
+
+def test_metric_is_delay_or_hops() -> None:
+    assert route_names(ring("delay"))[1] == "m->east"
+    assert route_names(ring("hops"))[1] == "m->north"
+
+
+def test_a_direction_fails_alone() -> None:
+    names = route_names(ring(), (SECOND, "link_down", "west->n"))
+    assert names[1] == "m->north"
+    names = route_names(ring(), (SECOND, "link_down", "n->west"))
+    assert names[1] == "m->east"
+
+
+@pytest.mark.parametrize("order", [["b", "c", "B"], ["c", "B", "b"]])
+def test_ties_go_to_the_name_that_sorts_first(order: list[str]) -> None:
+    """By code points, so capitals come before small letters, whatever the order of declaration."""
+    links = [("a", "in", PLAIN, PLAIN), ("z", "out", PLAIN, PLAIN)]
+    links += [("in", name, PLAIN, PLAIN) for name in order]
+    links += [(name, "out", PLAIN, PLAIN) for name in order]
+    topology = build([("a", 1), ("z", 1)], ["in", "out", *order], links)
+    assert route_names(topology)[1] == "in->B"
+
+
+def test_fewer_hops_win_at_equal_delay() -> None:
+    none = replace(PLAIN, delay_ns=0)
+    links = [("a", "p", PLAIN, PLAIN), ("p", "b", none, none), ("b", "q", none, none)]
+    links += [("p", "q", none, none), ("z", "q", PLAIN, PLAIN)]
+    topology = build([("a", 1), ("z", 1)], ["p", "q", "b"], links)
+    assert route_names(topology) == ["a.0->p", "p->q", "q->z.0"]
+
+
+def test_instances_never_forward() -> None:
+    links = [("a", "p", PLAIN, PLAIN), ("m", "p", PLAIN, PLAIN), ("m", "q", PLAIN, PLAIN)]
+    links += [("z", "q", PLAIN, PLAIN)]
+    topology = build([("a", 1), ("m", 1), ("z", 1)], ["p", "q"], links)
+    state = decode(encode(contents(topology, timeline(topology)))).state_at(0)
+    p = 3
+    assert state.next_link(p, 2) == -1
+    assert topology.links[state.next_link(p, 1)].name == "p->m.0"
+
+
+def test_a_delta_of_nothing_groups_to_nothing() -> None:
+    topology = listing()
+    routes = Routes(topology)
+    assert list(route_groups(routes.core, routes.apply([]), initial=False)) == []

@@ -1,0 +1,142 @@
+"""A plan appears whole or not at all, replaces a plan and nothing else, and leaves no litter."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from compiler.plan import writer
+from compiler.plan.format import TOOL_VERSION, PlanError
+from compiler.plan.reader import read_plan
+from compiler.plan.writer import encode, write_plan
+from tests.plan.networks import SECOND, contents, listing, timeline
+
+
+def files(seed: int) -> dict[str, bytes]:
+    return encode(contents(listing(), timeline(listing(), (SECOND, "crash", "client.0")), seed))
+
+
+def content(path: Path) -> dict[str, bytes]:
+    return {entry.name: entry.read_bytes() for entry in path.iterdir()}
+
+
+def names_in(path: Path) -> list[str]:
+    return sorted(entry.name for entry in path.iterdir())
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_replacing_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: bool) -> None:
+    if not swap:
+        monkeypatch.setattr(writer, "exchange", lambda *_: False)
+    target = tmp_path / "x.plan"
+    write_plan(target, files(1))
+    digest = write_plan(target, files(2))
+    assert content(target) == files(2)
+    assert read_plan(target).digest == digest
+    assert names_in(tmp_path) == ["x.plan"]
+
+
+def test_an_empty_directory_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "x.plan").mkdir()
+    write_plan(tmp_path / "x.plan", files(1))
+    assert content(tmp_path / "x.plan") == files(1)
+    assert names_in(tmp_path) == ["x.plan"]
+
+
+def test_through_a_symbolic_link(tmp_path: Path) -> None:
+    write_plan(tmp_path / "real.plan", files(1))
+    (tmp_path / "x.plan").symlink_to("real.plan")
+    write_plan(tmp_path / "x.plan", files(2))
+    assert (tmp_path / "x.plan").is_symlink()
+    assert content(tmp_path / "real.plan") == files(2)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("notes.txt",), "not a plan"),
+        (("plan.json", "notes.txt"), "holds 'notes.txt', which is no part of a plan"),
+        (("plan.json", "source.tdl", "sub"), "holds 'sub'"),
+    ],
+)
+def test_refuses_to_replace_what_is_not_a_plan(
+    tmp_path: Path, names: tuple[str, ...], message: str
+) -> None:
+    target = tmp_path / "x.plan"
+    target.mkdir()
+    for name in names:
+        (target / name).write_text(name)
+    with pytest.raises(PlanError, match=message):
+        write_plan(target, files(1))
+    assert content(target) == {name: name.encode() for name in names}
+
+
+def test_refuses_to_replace_a_file(tmp_path: Path) -> None:
+    (tmp_path / "x.plan").write_text("precious")
+    with pytest.raises(PlanError, match="is a file, not a plan"):
+        write_plan(tmp_path / "x.plan", files(1))
+    assert (tmp_path / "x.plan").read_text() == "precious"
+
+
+def test_a_failure_leaves_the_old_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "x.plan"
+    write_plan(target, files(1))
+
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(PlanError, match="cannot write the plan: No space left on device"):
+            write_plan(target, files(2))
+    assert content(target) == files(1)
+    assert names_in(tmp_path) == ["x.plan"]
+
+
+def test_a_failed_rename_puts_the_old_plan_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "x.plan"
+    write_plan(target, files(1))
+    rename = Path.rename
+
+    def fails_for_the_new(self: Path, to: Path) -> Path:
+        if self.suffix == ".tmp":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(self, to)
+
+    monkeypatch.setattr(writer, "exchange", lambda *_: False)
+    monkeypatch.setattr(Path, "rename", fails_for_the_new)
+    with pytest.raises(PlanError, match="Input/output error"):
+        write_plan(target, files(2))
+    assert content(target) == files(1)
+    assert names_in(tmp_path) == ["x.plan"]
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Path, data: bytes) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_plan(tmp_path / "x.plan", files(1))
+    assert names_in(tmp_path) == []
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="cannot write the plan: No such file or directory"):
+        write_plan(tmp_path / "no" / "such" / "x.plan", files(1))
+
+
+def test_leftovers_of_a_killed_writer_do_not_matter(tmp_path: Path) -> None:
+    (tmp_path / f".x.plan.{os.getpid()}-0.tmp").mkdir()
+    write_plan(tmp_path / "x.plan", files(1))
+    assert content(tmp_path / "x.plan") == files(1)
+
+
+def test_the_tool_version_is_that_of_the_package() -> None:
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{TOOL_VERSION}"\n' in text
