@@ -77,7 +77,9 @@ def compile_text(
         raise CommandError from None
     show(compilation.diagnostics, file, raw, form)
     if strict and compilation.diagnostics:
-        raise CommandError(f"error: {len(compilation.diagnostics)} warning(s), and --strict is on")
+        from tdl.render import summary
+
+        raise CommandError(f"error: {summary(compilation.diagnostics)}, and --strict is on")
     return compilation
 
 
@@ -96,6 +98,14 @@ def format_source(file: str, raw: bytes) -> str:
     except TdlError as error:
         show(error.diagnostics, file, raw)
         raise CommandError from None
+
+
+def write_plan(compilation: Compilation, directory: Path) -> str:
+    """Writes the plan, whole or not at all; returns its digest."""
+    from compiler.compile import write
+
+    with plan_errors_shown():
+        return write(compilation, directory)
 
 
 @contextmanager
@@ -118,7 +128,7 @@ def recorded_plan(source: str) -> Path | None:
 
 
 def load_plan(source: str, seed: int | None) -> Plan:
-    """The plan of a plan directory, a run or a TDL text. A seed other than its own recompiles it."""
+    """The plan of a plan directory, a run or a TDL text. Another seed than its own recompiles."""
     directory = recorded_plan(source)
     if directory is None:
         return compile_file(source, seed, strict=False, form="text").plan
@@ -136,8 +146,6 @@ def plan_directory(source: str, seed: int | None) -> Iterator[Path]:
     """A plan on disk for `source`: its own, or one compiled into a temporary directory."""
     import tempfile
 
-    from compiler.compile import write
-
     directory = recorded_plan(source)
     if directory is not None and seed is None:
         yield directory
@@ -153,5 +161,5 @@ def plan_directory(source: str, seed: int | None) -> Iterator[Path]:
     compilation = compile_text(raw, name, seed)
     with tempfile.TemporaryDirectory(prefix="tstorm-plan-") as folder:
         target = Path(folder) / f"{Path(source_name(source)).stem}.plan"
-        write(compilation, target)
+        write_plan(compilation, target)
         yield target

@@ -92,9 +92,7 @@ def test_the_programs_come_from_the_installed_package(name: str, installed: Path
     assert Path(found.strip()) == installed / "runtime" / "bin" / name
 
 
-def test_the_command_works_outside_the_source_tree(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tstorm"]
     version = run([*command, "version", "--format", "json"], tmp_path, PYTHONPATH=str(installed))
     assert json.loads(version)["tstorm"] == TOOL_VERSION

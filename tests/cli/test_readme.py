@@ -33,9 +33,7 @@ def test_links_lead_somewhere() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize(
-    ("at", "rtt_ns"), [("0s", 32_000_000), ("6s", 92_000_000), ("21s", None)]
-)
+@pytest.mark.parametrize(("at", "rtt_ns"), [("0s", 32_000_000), ("6s", 92_000_000), ("21s", None)])
 def test_the_numbers_of_the_story(at: str, rtt_ns: int | None) -> None:
     import json
 

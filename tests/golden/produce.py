@@ -1,7 +1,7 @@
 """Makes the golden documents of one example, through the command line as a user would.
 
-Output per example NAME: NAME.events.json as `tstorm events` prints it, NAME.paths.json with the output
-of `tstorm paths` at a few moments, and NAME.plan.json with the plan's digest and size.
+Output per example NAME: NAME.events.json as `tstorm events` prints it, NAME.paths.json with the
+output of `tstorm paths` at a few moments, and NAME.plan.json with the plan's digest and size.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from tstorm import options
-from tstorm.exits import CommandError
 
 
 @click.command()
@@ -47,20 +46,13 @@ def command(file: str, output: str | None, seed: int | None, strict: bool, form:
             "for its content see 'tstorm events' and 'tstorm paths'",
             param_hint="'-o'",
         )
-    from tstorm.loading import compile_file, read_plan, source_name
+    from tstorm.loading import compile_file, source_name, write_plan
 
     compilation = compile_file(file, seed, strict=strict, form=form)
     directory = Path(output) if output else Path(Path(source_name(file)).stem + ".plan")
-
-    from compiler.compile import write
-
-    try:
-        write(compilation, directory)
-    except OSError as error:
-        raise CommandError(f"error: writing the plan {directory}: {error}") from error
-    plan = read_plan(directory)
+    digest = write_plan(compilation, directory)
     click.echo(
-        f"{directory}: {len(plan.events)} events, {len(plan.epochs)} epochs, seed {plan.seed}, "
-        f"sha256 {plan.digest}",
+        f"{directory}: {len(compilation.events)} events, seed {compilation.plan.seed}, "
+        f"sha256 {digest}",
         err=form != "text",
     )

@@ -36,7 +36,7 @@ def _named(topology: Topology, name: str | None, option: str) -> range:
     raise click.BadParameter(f"no service or instance '{name}'.{hint}", param_hint=f"'{option}'")
 
 
-def _joined(topology: Topology, states: Sequence[str], wanted: range, name: str | None) -> list[int]:
+def _joined(states: Sequence[str], wanted: range, name: str | None) -> list[int]:
     """Those of `wanted` that are joined. Says so when what was named is not."""
     found = [node for node in wanted if states[node] != "down"]
     if name is not None and not found:
@@ -108,8 +108,8 @@ def command(
         state = plan.state_at(at_ns)
         if at_ns > plan.end_ns:
             output.note(f"note: the experiment ends at {units.duration(plan.end_ns)}")
-        starts = _joined(topology, state.nodes, sources, src)
-        ends = _joined(topology, state.nodes, targets, dst)
+        starts = _joined(state.nodes, sources, src)
+        ends = _joined(state.nodes, targets, dst)
         between = Paths(state)
 
         def found() -> Iterator[PathProperties]:

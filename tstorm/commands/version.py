@@ -29,10 +29,10 @@ def command(form: str) -> None:
       tstorm version
       tstorm version --format json
     """
-    from compiler.plan.format import FORMAT_VERSION
+    from compiler.plan.format import FORMAT_VERSION, TOOL_VERSION
 
     found = {
-        "tstorm": _version("thunderstorm"),
+        "tstorm": TOOL_VERSION,
         "plan_format": str(FORMAT_VERSION),
         "python": platform.python_version(),
         "kernel": platform.release(),
