@@ -28,7 +28,7 @@ def partition(walk: Walk, step: Step) -> None:
         weights.append(heavy if usable else 1)
     side = assign(len(world.names), edges, weights, step.groups)
     cut = [i for i, (a, b) in enumerate(edges) if side[a] != side[b]]
-    if not any(weights[i] == heavy for i in cut):
+    if not any(weights[i] == heavy for i in cut) and not walk.model.declared.broken:
         message = f"nothing is cut: there is no way between the groups at {moment(world.now)}"
         walk.warning(step, "TS0911", message)
     directions = tuple(d for i in cut for d in (2 * i, 2 * i + 1))

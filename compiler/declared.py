@@ -30,6 +30,7 @@ class Declared:
     links: list[ast.Link] = field(default_factory=list)
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)  # both orientations -> link
     broken: set[tuple[str, str]] = field(default_factory=set)  # both orientations
+    doubtful: set[str] = field(default_factory=set)  # declared twice: which one is meant?
     tags: dict[str, None] = field(default_factory=dict)
     bootstrapper: ast.Bootstrapper | None = None
     seed: ast.Seed | None = None
@@ -100,6 +101,7 @@ def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:
         kind, line = "bridge", found.bridges[name.text].name.span.line
     else:
         return True
+    found.doubtful.add(name.text)
     sink.error(
         "TS0101",
         name.span,

@@ -98,5 +98,5 @@ def none(walk: Walk, step: Step, count: ast.Count | None, legal: int) -> None:
     if count is not None and count.unit is ast.Unit.PERCENT:
         percent = f"{count.value / 10_000_000:.9g}%"
         message = f"{percent} of {number(legal, 'legal target')} at {now} rounds to none"
-    span = step.statement.span if count is None else count.span
-    walk.sink.warning("TS0903", span, message, "ask for more")
+    span = None if count is None else count.span
+    walk.warning(step, "TS0903", message, "ask for more", span)

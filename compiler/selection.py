@@ -97,21 +97,25 @@ class Resolver:
             self._known[key] = found
         return self._known[key]
 
-    def _find_element(self, element: ast.Element) -> Selection | None:
-        name = element.name.text
+    def named(self, name: str) -> Selection:
+        """A declared service or bridge."""
         if name in self.declared.services:
             service = self.layout.service_of[name]
-            if element.index is None:
-                return Selection(f"{name!r} instances", services=(service,), named=True)
+            return Selection(f"{name!r} instances", services=(service,), named=True)
+        node = self.layout.node_of[name]
+        return Selection(f"{name!r}", bridges=(node,), named=True, single=True)
+
+    def _find_element(self, element: ast.Element) -> Selection | None:
+        name = element.name.text
+        if self.declared.knows(name) and element.index is None:
+            return self.named(name)
+        if name in self.declared.services:
             node = self._instance(element)
             if node is None:
                 return None
             label = f"{name}.{element.index}"
             return Selection(f"{label!r}", instances=(node,), named=True, single=True)
         if name in self.declared.bridges:
-            if element.index is None:
-                node = self.layout.node_of[name]
-                return Selection(f"{name!r}", bridges=(node,), named=True, single=True)
             self.sink.error(
                 "TS0203",
                 element.span,

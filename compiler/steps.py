@@ -9,7 +9,7 @@ statement that is missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler.declared import Declared
 from compiler.draws import PPB
@@ -55,14 +55,19 @@ class Step:
 class Taint:
     """What statements with errors would have touched."""
 
-    everything: bool = False
-    selections: tuple[Selection, ...] = ()
+    kinds: frozenset[str] = frozenset()  # wholly: a selector could not be resolved
+    selections: list[Selection] = field(default_factory=list)
 
-    def add(self, selection: Selection | None) -> None:
-        if selection is None:
-            self.everything = True
+    def add_selection(self, selection: Selection) -> None:
+        self.selections.append(selection)
+
+    def add(self, statement: ast.Dynamic, selection: Selection | None) -> None:
+        if selection is not None:
+            self.add_selection(selection)
+        elif isinstance(statement.selector, ast.LinkSelector):
+            self.kinds |= {"link"}
         else:
-            self.selections = (*self.selections, selection)
+            self.kinds |= set(KINDS[type(statement.action)])
 
 
 def build_steps(declared: Declared, resolver: Resolver, sink: Sink) -> tuple[list[Step], Taint]:
@@ -83,7 +88,9 @@ def build_steps(declared: Declared, resolver: Resolver, sink: Sink) -> tuple[lis
         if step is not None and not failed:
             steps.append(step)
         else:
-            taint.add(touched)
+            taint.add(statement, touched)
+    for name in sorted(declared.doubtful):
+        taint.add_selection(resolver.named(name))
     return steps, taint
 
 

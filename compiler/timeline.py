@@ -59,7 +59,12 @@ def expand(model: Model, sink: Sink) -> Timeline:
 
 def _act(walk: Walk, step: Step) -> Callable[[], None]:
     act = ACTS[type(step.statement.action)]
-    return lambda: act(walk, step)
+
+    def begin() -> None:
+        walk.begun.add(step.order)
+        act(walk, step)
+
+    return begin
 
 
 def _begin(walk: Walk) -> None:

@@ -35,7 +35,8 @@ class Walk:
         self._agenda: list[tuple[int, int, int, Step, bool, Act]] = []
         self._scheduled = 0
         self._quit = False
-        self._tainted_everything = model.taint.everything
+        self.begun: set[int] = set()  # by order
+        self._tainted_kinds = model.taint.kinds
         self._tainted: set[tuple[str, int]] = set()
         for selection in model.taint.selections:
             self._tainted.update(self._marks(selection))
@@ -74,9 +75,9 @@ class Walk:
     def _report_missed(self) -> None:
         now = self.world.now
         for at_ns, _, _, step, closing, _ in sorted(self._agenda, key=lambda entry: entry[:3]):
-            if step.statement.open_ended or (closing and at_ns == now):
+            if closing and at_ns == now:
                 continue
-            begun = step.statement.start_ns < at_ns
+            begun = step.order in self.begun
             what = "the rest of this statement" if begun else "this statement"
             self.sink.warning(
                 "TS0904",
@@ -96,18 +97,25 @@ class Walk:
 
         Silent where an earlier error may be the reason; from here on this one may be a reason too.
         """
-        marks = self._marks(step.chosen)
-        if not self._tainted_everything and self._tainted.isdisjoint(marks):
+        if not self._doubtful(step):
             self.sink.error(code, step.statement.span, message, hint)
-        self._tainted.update(marks)
+        self._tainted.update(self._marks(step.chosen))
 
-    def warning(self, step: Step, code: str, message: str, hint: str | None = None) -> None:
-        if not self._tainted_everything and self._tainted.isdisjoint(self._marks(step.chosen)):
-            self.sink.warning(code, step.statement.span, message, hint)
+    def warning(
+        self,
+        step: Step,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        span: ast.Span | None = None,
+    ) -> None:
+        if not self._doubtful(step):
+            self.sink.warning(code, span or step.statement.span, message, hint)
 
-    @property
-    def tainted(self) -> bool:
-        return self._tainted_everything or bool(self._tainted)
+    def _doubtful(self, step: Step) -> bool:
+        marks = self._marks(step.chosen)
+        kinds = {kind for kind, _ in marks}
+        return not (self._tainted.isdisjoint(marks) and self._tainted_kinds.isdisjoint(kinds))
 
     def _marks(self, selection: Selection) -> set[tuple[str, int]]:
         service_of = self.world.service_of

@@ -17,7 +17,7 @@ NEVER, UP, CUT, GONE = range(4)  # states of a node; a bridge is UP or GONE
 ABSENT = frozenset((NEVER, GONE))
 PRESENT = frozenset((UP, CUT))
 
-MAX_EVENTS = 5_000_000
+MAX_EVENTS = 1_000_000
 
 _NOTHING: Mapping[str, int | str] = {}
 
