@@ -53,7 +53,7 @@ RULES: tuple[tuple[str, str, int], ...] = (
     ("member", "member_tag", 2),
     ("group", "more", 2),
     ("start", "service", 3),
-    ("tags", "more", 2),
+    ("tags", "more_spaced", 2),
     ("clauses", "more_after", 3),
     ("entity", "direction", 3),
     ("entity", "pair", 3),

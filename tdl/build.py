@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.lexer import Token
-from tdl.suggest import did_you_mean
+from tdl.suggest import did_you_mean, misspelt
 from tdl.values import ValueProblem
 from tdl.words import (
     BRIDGE_PROPERTIES,
@@ -50,6 +50,7 @@ class Property(NamedTuple):
         return self.key.text.rstrip("+-= \t\u00a0")
 
 
+_NOT_TAGS = (*FLAGS, *LINK_PROPERTIES, *SERVICE_PROPERTIES)
 _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t"}
 _ESCAPE = re.compile(r"\\(.)")
 
@@ -97,6 +98,16 @@ class Builder:
     def more_after(self, items: list[Any], _separator: Token, item: Any) -> list[Any]:
         items.append(item)
         return items
+
+    def more_spaced(self, names: list[Token], item: Token) -> list[Token]:
+        """A tag after a space: it may be a misspelt option that follows the list."""
+        meant = misspelt(item.text, _NOT_TAGS)
+        if meant is not None:
+            message = f"'{item.text}' is read as a tag here"
+            hint = f"did you mean '{meant}'? To have a tag of that name separate it with ';'"
+            self.sink.warning("TS0913", item.span, message, hint)
+        names.append(item)
+        return names
 
     # --- properties ---
 

@@ -373,7 +373,8 @@ class DynamicActions(StaticActions):
         share = token.kind == "VALUE" and token.text.endswith("%") and word.text != "loss"
         if share and op is not ast.Op.ASSIGN:
             self._relative_share(prop, token)
-        elif share:
+            return ast.Assignment(word, op, 0, prop.span)
+        if share:
             value = self.measure(prop, values.percent, "a percentage", default=1)
             if value == 0 and word.text in ("up", "down", "rate", "queue"):
                 self.error("TS0104", prop.span, f"0% of {word.text} leaves nothing")

@@ -31,6 +31,7 @@ _NAMES = frozenset({"NAME", "INSTANCE", "TAGS"})
 _ALL_PROPERTIES = tuple(
     dict.fromkeys((*LINK_PROPERTIES, *SERVICE_PROPERTIES, *LINK_ALIASES, *SERVICE_ALIASES))
 )
+_EXAMPLES = {"SERVICE": "img=nginx", "BRIDGE": "tags=core", "BRIDGES": "tags=core"}
 _UNITS = ("ns", "us", "ms", "s", "m", "h", "d", "b", "Kb", "Mb", "Gb", "KB", "MB", "KiB", "MiB")
 _WORDS_FOR = {
     "NAME": "a name",
@@ -40,7 +41,6 @@ _WORDS_FOR = {
     "STRING": "a string",
     "ENVITEM": "NAME:value",
     "TAGS": "tags=…",
-    "KEY": "a property such as latency=5ms",
     "DASH": "'--'",
     "ARROW": "'->'",
     "SEMI": "';'",
@@ -87,14 +87,19 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
     """The diagnostic for the statement `tokens`, which stopped making sense at `index`."""
     place = _Place(tokens, index, expected)
     for rule in (
+        _stray_bracket,
         _first_word,
+        _hyphen_at_end,
         _single_hyphen,
         _missing_value,
         _missing_equals,
         _detached_unit,
         _time_after_and,
         _not_a_name,
-        _stray_bracket,
+        _comma,
+        _unquoted_command,
+        _late_end,
+        _several_bridges,
         _property_out_of_place,
         _unknown_action,
         _misspelt_flag,
@@ -125,6 +130,22 @@ def _not_a_statement(place: _Place) -> Diagnostic:
         return place.error("TS0008", "an event needs a time", hint, place.first.span)
     hint = f"did you mean '{better}'?" if better else "statements: " + ", ".join(STATEMENTS)
     return place.error("TS0008", f"unknown statement '{word}'", hint, place.first.span)
+
+
+def _hyphen_at_end(place: _Place) -> Diagnostic | None:
+    """`a- b` or `-a`: a hyphen that touches a name on one side."""
+    token, before, after = place.token, place.before, place.after
+    if token is None or token.kind != "HYPHEN":
+        return None
+    left = before is not None and before.span.end_col == token.col and before.kind == "NAME"
+    right = after is not None and token.span.end_col == after.col and after.kind == "NAME"
+    if left and not right and before is not None and (after is None or after.kind != "NAME"):
+        span = Span(before.line, before.col, token.line, token.col + 1)
+        return place.error("TS0006", f"'{before.text}-' ends with a hyphen", None, span)
+    if right and not left and after is not None and "NAME" in place.expected:
+        span = Span(token.line, token.col, after.line, after.col + len(after.text))
+        return place.error("TS0006", f"'-{after.text}' begins with a hyphen", None, span)
+    return None
 
 
 def _single_hyphen(place: _Place) -> Diagnostic | None:
@@ -167,15 +188,25 @@ def _missing_value(place: _Place) -> Diagnostic | None:
 def _missing_equals(place: _Place) -> Diagnostic | None:
     """`latency 5`: the name of a property, and then its value without '='."""
     token, before = place.token, place.before
-    if token is None:
-        return None
-    if token.kind in ("NAME", "FLAG") and "KEY" in place.expected and place.after is not None:
+    if (
+        token is not None
+        and token.kind in ("NAME", "FLAG")
+        and "KEY" in place.expected
+        and place.after is not None
+    ):
         word = token.text
         if place.after.kind == "VALUE" or word in _ALL_PROPERTIES:
             better = word if word in _ALL_PROPERTIES else nearest(word, _ALL_PROPERTIES)
             if better is not None:
                 value = place.after.text if place.after.kind in ("VALUE", "STRING", "NAME") else "…"
                 return place.error("TS0014", f"'{word}' needs a '='", f"write {better}={value}")
+    in_set = token is None or token.kind in ("KEY", "VALUE")
+    if in_set and before is not None and before.text in SET_PROPERTIES and "KEY" in place.expected:
+        value = "…" if token is None or token.kind == "KEY" else token.text
+        hint = f"write {before.text}={value}"
+        return place.error("TS0014", f"'{before.text}' needs a '='", hint, before.span)
+    if token is None:
+        return None
     tagged = any(t.kind == "TAGS" for t in place.tokens)
     if token.kind == "VALUE" and tagged and before is not None and before.text in _ALL_PROPERTIES:
         hint = f"write {before.text}={token.text}"
@@ -229,6 +260,46 @@ def _stray_bracket(place: _Place) -> Diagnostic | None:
     return place.error("TS0004", "this ']' closes nothing")
 
 
+def _comma(place: _Place) -> Diagnostic | None:
+    token, before, after = place.token, place.before, place.after
+    if token is None or token.kind != "COMMA" or before is None:
+        return None
+    hint = "lists are separated by ';' or spaces, properties by spaces"
+    if before.kind == "VALUE" and after is not None and after.kind == "VALUE":
+        hint = f"write {before.text}.{after.text}: decimals have a point"
+    return place.error("TS0009", "unexpected ','", hint)
+
+
+def _unquoted_command(place: _Place) -> Diagnostic | None:
+    """`exec=sleep 10`: more than one word without quotes."""
+    if place.first.kind != "SERVICE" or place.token is None or place.before is None:
+        return None
+    if place.before.kind != "WORD" or place.token.kind in ("KEY", "TAGS", "COMMA", "CLOSE"):
+        return None
+    index = next(i for i, token in enumerate(place.tokens) if token is place.before)
+    if place.tokens[index - 1].text.rstrip("= \t\u00a0") != "exec":
+        return None
+    message = f"unexpected {_shown(place.token)}"
+    return place.error("TS0009", message, 'quote a command line of several words: exec="…"')
+
+
+def _late_end(place: _Place) -> Diagnostic | None:
+    """`from 5s server to 6s leave`."""
+    token = place.token
+    if token is None or token.kind != "TO" or place.first.kind != "FROM":
+        return None
+    end = place.after.text if place.after is not None else "…"
+    hint = f"write from {place.tokens[1].text} to {end} first"
+    return place.error("TS0009", "'to' stands right after the beginning of the interval", hint)
+
+
+def _several_bridges(place: _Place) -> Diagnostic | None:
+    if place.first.kind != "BRIDGE" or place.token is None or place.token.kind != "NAME":
+        return None
+    names = " ".join(t.text for t in place.tokens[1:] if t.kind == "NAME")
+    return place.error("TS0009", f"unexpected '{place.token.text}'", f"write bridges {names}")
+
+
 def _property_out_of_place(place: _Place) -> Diagnostic | None:
     token = place.token
     if token is None or token.kind not in ("KEY", "TAGS", "FLAG"):
@@ -272,6 +343,8 @@ def _misspelt_flag(place: _Place) -> Diagnostic | None:
     better = nearest(token.text, (*FLAGS, *_ALL_PROPERTIES))
     if better is None:
         return None
+    if better == token.text:
+        return place.error("TS0014", f"'{better}' needs a '='", f"write {better}=…")
     wanted = better if better in FLAGS else f"{better}=…"
     return place.error("TS0012", f"unknown option '{token.text}'", f"did you mean '{wanted}'?")
 
@@ -282,7 +355,7 @@ def _too_early(place: _Place) -> Diagnostic | None:
     verb = next((t for t in reversed(place.tokens) if t.kind in _VERBS), None)
     if verb is not None and "VALUE" in place.expected:
         needs = {
-            "churn": "how many, such as 3 or 40%",
+            "churn": "a number, such as 3 or 40%",
             "flap": "a period, such as 500ms",
             "background": "a rate, such as 10Mb",
         }.get(verb.text)
@@ -296,10 +369,15 @@ def _too_early(place: _Place) -> Diagnostic | None:
 
 def _expectation(place: _Place) -> str | None:
     """What could have stood here, in words."""
-    if place.first.kind in ("AT", "FROM") and len(place.tokens) > 1 and place.before is place.first:
+    time_after = place.before is place.first or (place.before and place.before.kind == "TO")
+    if place.first.kind in ("AT", "FROM") and time_after:
         return "expected a time such as 30s or 4h20m"
     expected = place.expected
+    if place.token is not None and place.token.kind in ("NAME", "INSTANCE") and "AND" in expected:
+        return "a selector stands before its action; further events follow after 'and'"
     words = [_WORDS_FOR[kind] for kind in _WORDS_FOR if kind in expected and _WORDS_FOR[kind]]
+    if "KEY" in expected:
+        words.insert(0, "a property such as " + _EXAMPLES.get(place.first.kind, "latency=5ms"))
     if expected & _VERBS:
         words.append("an action such as join, leave or set")
     if "FLAG" in expected and "KEY" in expected and place.first.kind == "LINK":

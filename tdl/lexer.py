@@ -270,7 +270,7 @@ def _describe(found: str) -> tuple[str, str | None]:
             f"unexpected '{found}'",
             "names have only the letters a to z and A to Z, digits, '_' and '-'",
         )
-    return f"unexpected '{found}'", "quote text that has special characters"
+    return f"unexpected '{found}'", None
 
 
 def logical_lines(text: str, sink: Sink) -> list[LogicalLine]:

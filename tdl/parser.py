@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tdl import ast, lalr
 from tdl._tables import RULES
 from tdl.ast import Span
-from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
+from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
 from tdl.explain import explain
 from tdl.lexer import LogicalLine, logical_lines
@@ -78,11 +78,14 @@ def _statement(
     line: LogicalLine, actions: Actions, table: list[tuple[str, lalr.Action, int]]
 ) -> tuple[ast.Statement, ...]:
     actions.tokens = line.tokens
-    errors = actions.errors
+    errors, before = actions.errors, len(actions.sink.found)
     try:
         found: tuple[ast.Statement, ...] = lalr.run_table(line.tokens, table)
     except lalr.UnexpectedTokenError as stop:
-        actions.sink.found.append(explain(line.tokens, stop.index, stop.expected))
+        # Warnings about the part that was read would only distract from the error.
+        found_so_far = actions.sink.found
+        found_so_far[before:] = [d for d in found_so_far[before:] if d.severity is Severity.ERROR]
+        found_so_far.append(explain(line.tokens, stop.index, stop.expected))
         return ()
     return found if actions.errors == errors else ()
 

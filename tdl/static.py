@@ -241,6 +241,8 @@ class StaticActions(Builder):
         if self.errors == errors and latency is not None and jitter > latency:
             hint = "delay cannot be negative: raise the latency or lower the jitter"
             message = f"jitter {prop.values[0].text} is greater than the latency"
+            if "latency" not in found:
+                message += ", which is 0 here"
             self.error("TS0105", prop.span, message, hint)
         return jitter
 

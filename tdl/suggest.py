@@ -36,6 +36,15 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     return f"did you mean '{found}'?" if found else None
 
 
+def misspelt(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `word` is, but for a slip in a long word. Stricter than `nearest`."""
+    for candidate in candidates:
+        limit = len(candidate) // 5
+        if word == candidate or (limit and _distance(word.lower(), candidate, limit) is not None):
+            return candidate
+    return None
+
+
 def _abbreviated(word: str, known: list[str]) -> str | None:
     """The shortest candidate that `word` abbreviates, or that abbreviates `word`."""
     if len(word) < 2:
