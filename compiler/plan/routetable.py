@@ -22,6 +22,7 @@ MAGIC = b"TSROUTES"
 _HEAD = struct.Struct("<8sIIII")  # magic, rows, columns, epochs, 0
 _ENTRY = struct.Struct("<QQII")  # offset of changes, offset of base table, changes, base epoch
 _BYTES_A_CHANGE = 6
+_NOWHERE = -1  # the offset of an empty block, written as 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class RouteWriter:
         for cell, value in zip(delta.cells, delta.values, strict=True):
             table[cell] = value
         if not self._entries:
-            self._entries.append((0, self._put(pack(table)), 0, 0))
+            self._entries.append((_NOWHERE, self._put(pack(table)), 0, 0))
             return
         _, base_offset, _, base = self._entries[-1]
         changes = self._put(pack(delta.cells) + pack(delta.values))
@@ -76,6 +77,8 @@ class RouteWriter:
 
     def _put(self, block: bytes) -> int:
         """Where this block is: where the same bytes were put before, or at the end."""
+        if not block:
+            return _NOWHERE
         key = hashlib.sha256(block).digest()
         if key not in self._known:
             self._known[key] = self._end
@@ -88,10 +91,14 @@ class RouteWriter:
         start = _HEAD.size + count * _ENTRY.size
         head = _HEAD.pack(MAGIC, len(core.rows), len(core.columns), count, 0)
         index = b"".join(
-            _ENTRY.pack(start + changes, start + table, cells, base)
+            _ENTRY.pack(_absolute(start, changes), _absolute(start, table), cells, base)
             for changes, table, cells, base in self._entries
         )
         return b"".join((head, index, *self._blocks))
+
+
+def _absolute(start: int, offset: int) -> int:
+    return 0 if offset == _NOWHERE else start + offset
 
 
 class RouteReader:
@@ -139,6 +146,8 @@ class RouteReader:
             self._place.fail("its routes lie outside the file")
         if cells > self._core.cells or (epoch == 0 and cells):
             self._place.fail(f"{cells} changes are too many")
+        if bool(cells) != bool(changes) or bool(self._core.cells) != bool(table):
+            self._place.fail("an offset must be 0 where there is nothing, and only there")
         return changes, cells, table, base
 
     def _entry_base(self, epoch: int) -> int:
@@ -168,7 +177,10 @@ class RouteReader:
             row, column = divmod(cell, columns)
             if value > len(core.out[row]):
                 self._place.fail(f"cell {cell} names link {value} of {len(core.out[row])}")
-            if self._private[row].get(value, core.columns[column]) != core.columns[column]:
+            anchor = core.columns[column]
+            if value and core.rows[row] == anchor:
+                self._place.fail(f"cell {cell} leads away from its destination")
+            if self._private[row].get(value, anchor) != anchor:
                 self._place.fail(f"cell {cell} leads through an instance")
 
     def table(self, epoch: int) -> array[int]:
@@ -185,6 +197,9 @@ class RouteReader:
 
     def _check_table(self, table: array[int]) -> None:
         core, width = self._core, len(self._core.columns)
+        for column, anchor in enumerate(core.columns):
+            if table[core.row_of[anchor] * width + column]:
+                self._place.fail(f"column {column} leads away from its destination")
         for row, links in enumerate(core.out if width else ()):
             cells = table[row * width : (row + 1) * width]
             if max(cells) > len(links):

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from compiler.plan import check
 from compiler.plan import format as form
 from compiler.plan.core import Core
 from compiler.plan.exchange import exchange
-from compiler.plan.format import PlanError
+from compiler.plan.format import Place, PlanError
 from compiler.plan.records import epoch_to_json, event_to_json, topology_to_json
 from compiler.plan.routetable import RouteDelta, RouteWriter
 from compiler.plan.types import Epoch, Event, Topology
@@ -37,7 +38,11 @@ class PlanContents:
 
 
 def encode(contents: PlanContents) -> dict[str, bytes]:
-    """All files of the plan by name, plan.json among them."""
+    """All files of the plan by name, plan.json among them.
+
+    Raises PlanError for contents that the reader would refuse.
+    """
+    _check(contents)
     epochs, routes, count = _encode_snapshots(contents)
     files = {
         form.SOURCE: contents.source,
@@ -48,6 +53,14 @@ def encode(contents: PlanContents) -> dict[str, bytes]:
     }
     header = _header(contents, files, count)
     return {form.HEADER: form.canonical(header), **files}
+
+
+def _check(contents: PlanContents) -> None:
+    check.topology(contents.topology)
+    last = None
+    for event in contents.events:
+        check.event(event, last, contents.end_ns, Place(form.TIMELINE, event.seq + 1))
+        last = event
 
 
 def _encode_snapshots(contents: PlanContents) -> tuple[bytes, bytes, int]:

@@ -294,6 +294,7 @@ ENTRY = 24  # bytes of the head, and of each index entry
         (2 * ENTRY + 16, "<I", (1 << 32) - 1, "epoch 1: its routes lie outside the file"),
         (2 * ENTRY + 20, "<I", 3, "epoch 1: its base is neither"),
         (5 * ENTRY + 2, "<H", 9, "table of epoch 0: row 0 names link 9 of 1"),
+        (5 * ENTRY, "<H", 1, "table of epoch 0: column 0 leads away from its destination"),
     ],
 )
 def test_bad_routes(offset: int, layout: str, value: int, message: str) -> None:
@@ -305,6 +306,7 @@ def test_bad_routes(offset: int, layout: str, value: int, message: str) -> None:
 def test_bad_route_changes() -> None:
     found = files()
     start = struct.unpack_from("<Q", found[ROUTES], 2 * ENTRY)[0]
+    assert "cell 0 leads away from" in refused(routes_with(start, "<IH", 0, 1)).what
     assert "cell 9 is out of order" in refused(routes_with(start, "<I", 9)).what
     assert "names link 7 of 1" in refused(routes_with(start + 4, "<H", 7)).what
     assert "said to change and does not" in refused(routes_with(start + 4, "<H", 1)).what
