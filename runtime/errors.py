@@ -1,4 +1,4 @@
-"""What the runtime raises: a message for the user, what to do about it, and the exit code it means."""
+"""What the runtime raises: a message for the user, what to do, and the exit code it means."""
 
 from __future__ import annotations
 

@@ -19,9 +19,10 @@ DATAPATHS = ("auto", "user")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run a plan. Times are plan time in ns; `pace` divides them (60 = sixty times faster)."""
+    """How to run a plan. Times are plan time in ns; `pace` divides them (60: sixty-fold speed)."""
 
     out: Path | None = None  # the run directory itself; None = runs/NAME-UTCSTAMP
+    name: str = ""  # NAME; '' = after the plan's directory
     until_ns: int | None = None  # stop here; events at this time still happen
     start_at_ns: int = 0  # begin with the state of this time, then go on from there
     pace: int = 1

@@ -1,4 +1,4 @@
-"""Finds the compiled programs (pktd, tstorm-ns, tprobe): beside this package, or in a source tree."""
+"""Finds the compiled programs (pktd, tstorm-ns, tprobe): in the package or a source tree."""
 
 from __future__ import annotations
 

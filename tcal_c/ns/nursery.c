@@ -23,23 +23,16 @@ static pid_t fork_instance(int *pidfd) {
     return (pid_t)syscall(SYS_clone, flags, 0UL, pidfd, 0UL, 0UL);
 }
 
-static void spawn(int control, const char *hostname, int instance) {
-    struct lifeline line;
+static void spawn(int control, const struct lifeline *line, const char *hostname, int instance) {
     int pidfd = -1;
-    if (lifeline_open(&line) < 0) {
-        message_sendf(control, "err cannot make a pipe: %s", strerror(errno));
-        return;
-    }
     pid_t child = fork_instance(&pidfd);
     if (child == 0) {
         close(control);
-        if (die_with_parent(&line) < 0)
+        if (die_with_parent(line) < 0)
             _exit(EXIT_REFUSED);
         instance_main(instance, hostname);
     }
     int reason = errno;
-    close(line.read_end);
-    close(line.write_end);
     if (child < 0) {
         message_sendf(control, "err cannot create a PID namespace: %s", strerror(reason));
         return;
@@ -51,7 +44,7 @@ static void spawn(int control, const char *hostname, int instance) {
 }
 
 /* One request. Returns false at end of file. */
-static bool serve(int control) {
+static bool serve(int control, const struct lifeline *line) {
     char request[256];
     int instance;
     ssize_t length = message_receive(control, request, sizeof request, &instance);
@@ -62,7 +55,7 @@ static bool serve(int control) {
     else if (strncmp(request, "spawn ", 6) != 0 || instance < 0)
         message_sendf(control, "err not a request: %s", request);
     else
-        spawn(control, request + 6, instance);
+        spawn(control, line, request + 6, instance);
     if (instance >= 0)
         close(instance);
     return true;
@@ -87,7 +80,9 @@ int cmd_nursery(int argc, char **argv) {
         if (parse_number(optarg ? optarg : "", option == 'p' ? &parent : &control) < 0)
             return EXIT_REFUSED;
     int signals = signal_fd(watched, 1);
-    if (control < 0 || signals < 0 || die_with_process((pid_t)parent) < 0) {
+    struct lifeline line; /* of every instance: our end stays open as long as we live */
+    if (control < 0 || signals < 0 || lifeline_open(&line) < 0 ||
+        die_with_process((pid_t)parent) < 0) {
         say("nursery: cannot start");
         return EXIT_REFUSED;
     }
@@ -98,7 +93,7 @@ int cmd_nursery(int argc, char **argv) {
             continue;
         if (watch[1].revents)
             reap(signals);
-        if (watch[0].revents && !serve((int)control))
+        if (watch[0].revents && !serve((int)control, &line))
             return 0;
     }
 }

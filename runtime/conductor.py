@@ -1,0 +1,275 @@
+"""Carries the timeline out: stages each step at the engine ahead of time, and does the rest of its
+events (processes) when the engine says that the step has taken effect.
+
+Times are ns of CLOCK_MONOTONIC; `elapsed` is relative to the common start T0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.plan.reader import Plan
+from compiler.plan.types import Event
+from runtime import staging
+from runtime.engine import Engine
+from runtime.errors import RunError
+from runtime.instances import Incarnation, Instance
+from runtime.timeline import DOWN, Step, Timeline, preparations
+
+STAGE_AHEAD_NS = 1_000_000_000
+START_MARGIN_NS = 100_000_000  # from the last staged line to T0
+BATCH_LINES = 2000
+OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
+
+_STATE_AFTER = {
+    "join": "up",
+    "reconnect": "up",
+    "disconnect": "cut",
+    "leave": "down",
+    "crash": "down",
+}
+
+Log = Callable[[Mapping[str, object]], None]
+Notice = Callable[[str], None]
+
+
+async def sleep_until(at_ns: int) -> None:
+    """Returns at or after the moment, not before."""
+    while (left := at_ns - time.monotonic_ns()) > 0:
+        await asyncio.sleep(left / 1e9)
+
+
+@dataclass(slots=True)
+class _Staged:
+    step: Step
+    incarnations: dict[str, Incarnation] = field(default_factory=dict)
+
+
+class Conductor:
+    """`applied` counts the events done; `finished` is done when all are."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        timeline: Timeline,
+        instances: Mapping[str, Instance],
+        log: Log,
+        notice: Notice,
+    ) -> None:
+        self.plan = plan
+        self.timeline = timeline
+        self.instances = instances
+        self.t0_ns = 0
+        self.applied = 0
+        self.next_step = 0
+        self._log = log
+        self._notice = notice
+        self._engine: Engine | None = None
+        self._states = list(plan.state_at(timeline.clock.start_at_ns).nodes)
+        names = (node.name for node in plan.topology.nodes)
+        self._initial = dict(zip(names, self._states, strict=True))
+        self._pending: dict[int, _Staged] = {}
+        self._early: dict[int, int] = {}
+        self._chains: dict[str, asyncio.Task[None]] = {}
+        self._steps_left = len(timeline.steps)
+        self._all_applied = asyncio.Event()
+
+    @property
+    def present(self) -> frozenset[str]:
+        """Instances that are there when a run starts in the middle, without a join event."""
+        if not self.timeline.folded:
+            return frozenset()
+        instances = (node.name for node in self.plan.topology.nodes if node.service >= 0)
+        return frozenset(name for name in instances if self._initial[name] != DOWN)
+
+    def elapsed(self) -> int:
+        return time.monotonic_ns() - self.t0_ns
+
+    async def stage_start(self, engine: Engine) -> None:
+        """Declares everything, sets T0 and stages the first step for it."""
+        self._engine = engine
+        state = self.plan.state_at(self.timeline.clock.start_at_ns)
+        lines = list(staging.declaration_lines(self.plan.topology, state.links))
+        for epoch in range(self.timeline.first + 1):
+            lines.extend(staging.route_lines(self.plan.route_groups(epoch)))
+        for begin in range(0, len(lines), BATCH_LINES):
+            await engine.batch(lines[begin : begin + BATCH_LINES])
+        staged = await self._incarnate(self.timeline.steps[0], self.present)
+        await engine.batch(staging.attach_lines(self._ports(staged), ()))
+        self.t0_ns = time.monotonic_ns() + START_MARGIN_NS
+        await self._commit(engine, staged)
+
+    async def _incarnate(self, step: Step, more: frozenset[str] = frozenset()) -> _Staged:
+        names = [*sorted(more), *step.joins]
+        found = {name: await self.instances[name].next_incarnation() for name in names}
+        return _Staged(step, found)
+
+    def _ports(self, staged: _Staged) -> dict[int, int]:
+        """Ports of the new incarnations that are still there after this step."""
+        nodes = self.plan.topology.nodes
+        wanted = {}
+        for index, node in enumerate(nodes):
+            incarnation = staged.incarnations.get(node.name)
+            if incarnation is not None and self._states[index] != DOWN:
+                wanted[index] = incarnation.port
+        return wanted
+
+    async def _commit(self, engine: Engine, staged: _Staged) -> None:
+        answer = await engine.call(f"commit {self.t0_ns + staged.step.due_ns}")
+        number = int(answer.words[0])
+        if number in self._early:
+            self._take_effect(staged, self._early.pop(number))
+        else:
+            self._pending[number] = staged
+
+    def on_applied(self, number: int, at_ns: int) -> None:
+        """The engine says that a commit has taken effect."""
+        staged = self._pending.pop(number, None)
+        if staged is None:
+            self._early[number] = at_ns  # before the answer to `commit` was seen
+        else:
+            self._take_effect(staged, at_ns)
+
+    async def carry_out(self) -> None:
+        """Stages every later step in time. Returns when all events are done and the end is there.
+
+        Raises RunError if the engine refuses something or does not apply it.
+        """
+        assert self._engine is not None
+        preparing = asyncio.create_task(self._prepare_rejoins())
+        try:
+            for step in self.timeline.steps[1:]:
+                await sleep_until(self.t0_ns + step.due_ns - STAGE_AHEAD_NS)
+                await self._stage(self._engine, step)
+            await sleep_until(self.t0_ns + self.timeline.end_due_ns)
+            try:
+                await asyncio.wait_for(self._all_applied.wait(), OVERDUE_SECONDS)
+            except TimeoutError as error:
+                raise RunError("the packet engine did not apply the last changes") from error
+            if self._chains:
+                await asyncio.wait(set(self._chains.values()), timeout=OVERDUE_SECONDS)
+        finally:
+            preparing.cancel()
+
+    async def _prepare_rejoins(self) -> None:
+        for item in preparations(self.timeline, self.present):
+            await sleep_until(self.t0_ns + item.begin_ns)
+            self.instances[item.name].prepare()
+
+    async def _stage(self, engine: Engine, step: Step) -> None:
+        nodes = self.plan.topology.nodes
+        gone = []
+        for index, state in step.epoch.nodes:
+            self._states[index] = state
+            if state == DOWN and nodes[index].service >= 0:
+                gone.append(index)
+        staged = await self._incarnate(step)
+        lines = staging.delta_lines(step.epoch, self.plan.route_groups(step.epoch.index))
+        lines.extend(staging.attach_lines(self._ports(staged), gone))
+        if lines:
+            await engine.batch(lines)
+            await self._commit(engine, staged)
+        else:
+            due = (self.t0_ns + step.due_ns) / 1e9  # asyncio's clock is CLOCK_MONOTONIC in s
+            asyncio.get_running_loop().call_at(due, self._take_effect, staged, None)
+
+    def _take_effect(self, staged: _Staged, at_ns: int | None) -> None:
+        """Does what is left of a step. `at_ns` is None if the network does not change."""
+        step = staged.step
+        network = None if at_ns is None else at_ns - self.t0_ns
+        self.next_step += 1
+        for name in sorted(staged.incarnations.keys() - set(step.joins)):
+            self.instances[name].state = self._initial[name]
+            self._chain(name, self._join(name, None, step, staged.incarnations[name], network))
+        for event in step.events:
+            self._do(event, staged, network)
+        self._steps_left -= 1
+        if self._steps_left == 0:
+            self._all_applied.set()
+
+    def _do(self, event: Event, staged: _Staged, network: int | None) -> None:
+        if event.kind == "join":
+            incarnation = staged.incarnations[event.target]
+            action = self._join(event.target, event, staged.step, incarnation, network)
+            self._chain(event.target, action)
+        elif event.kind in ("leave", "crash"):
+            self._chain(event.target, self._end(event, staged.step, network))
+        else:
+            self._done(event, staged.step, network, network)
+        if event.kind in _STATE_AFTER:
+            self.instances[event.target].state = _STATE_AFTER[event.kind]
+
+    def _chain(self, name: str, action: Coroutine[Any, Any, None]) -> None:
+        """Actions on one instance happen one after the other; different instances do not wait."""
+        before = self._chains.get(name)
+
+        async def after() -> None:
+            if before is not None and not before.done():
+                await asyncio.wait({before})
+            await action
+
+        task = asyncio.get_running_loop().create_task(after())
+        self._chains[name] = task
+        task.add_done_callback(lambda done: self._unchain(name, done))
+
+    def _unchain(self, name: str, done: asyncio.Task[None]) -> None:
+        if self._chains.get(name) is done:
+            del self._chains[name]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            self._notice(f"{name}: {error}")
+
+    async def _join(
+        self,
+        name: str,
+        event: Event | None,
+        step: Step,
+        incarnation: Incarnation,
+        network: int | None,
+    ) -> None:
+        instance = self.instances[name]
+        error = ""
+        try:
+            await instance.join(incarnation)
+        except RunError as refusal:
+            error = refusal.message
+        if event is not None:
+            self._done(event, step, network, None)
+        else:
+            self._log({"kind": "start", "target": name, "applied_ns": self.elapsed()})
+        if error:
+            argv = instance.program.argv if instance.program else ()
+            self._log(
+                {"kind": "exit", "target": name, "applied_ns": self.elapsed(), "error": error}
+            )
+            self._notice(f"{name}: cannot start {argv[0] if argv else '?'}: {error}")
+
+    async def _end(self, event: Event, step: Step, network: int | None) -> None:
+        instance = self.instances[event.target]
+        if event.kind == "leave":
+            instance.leave()
+        else:
+            instance.crash()
+        self._done(event, step, network, None)
+
+    def _done(self, event: Event, step: Step, network: int | None, applied: int | None) -> None:
+        """Logs an event; `applied` is None if it was done just now."""
+        when = self.elapsed() if applied is None else applied
+        record: dict[str, object] = {
+            "seq": event.seq,
+            "kind": event.kind,
+            "target": event.target,
+            "args": dict(event.args),
+            "line": event.line,
+            "planned_ns": event.at_ns,
+            "due_ns": step.due_ns,
+            "applied_ns": when,
+            "lag_ns": when - step.due_ns,
+        }
+        if network is not None:
+            record["network_ns"] = network
+        self._log(record)
+        self.applied += 1

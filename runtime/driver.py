@@ -1,0 +1,293 @@
+"""The driver: the process inside the run's namespaces that carries the plan out.
+
+Started by `tstorm-ns sandbox` as `python -m runtime.driver FD`; talks to `runtime.run` over the
+socket FD (runtime.channel): first in is the configuration, then `{"stop": true}`; out go progress
+records, `{"started": …}` and at last `{"final": …}`. Its death ends the run's PID 1 and with it
+everything in the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from compiler.plan.format import PlanError
+from compiler.plan.reader import read_plan
+from runtime import engine as engines
+from runtime import environment, nursery, status
+from runtime.channel import DriverEnd
+from runtime.conductor import Conductor
+from runtime.config import DriverConfig, from_record
+from runtime.control import ControlServer, Reply
+from runtime.errors import RunError
+from runtime.instances import Instance, Maker
+from runtime.nursery import Ended
+from runtime.options import COMPLETED, FAILED, INTERRUPTED
+from runtime.progress import RUNNING, STARTING, STOPPING, to_record
+from runtime.records import EVENTS, SAMPLES, LineFile
+from runtime.sampler import Sampler
+from runtime.timeline import Timeline, first_incarnations
+
+DRIVER_LOG = "driver.log"  # what the driver and pktd say on stderr
+REPORT_SECONDS = 0.2
+REAL_TIME_PRIORITY = 1  # below pktd: whoever carries packets goes first
+
+
+class Driver:
+    """One run, from set-up to the end."""
+
+    def __init__(self, config: DriverConfig, channel: DriverEnd, log: IO[bytes]) -> None:
+        self.config = config
+        self.channel = channel
+        self.directory = Path(config.directory)
+        self._log = log
+        self.plan = read_plan(config.plan, lazy=True)
+        self.timeline = Timeline(self.plan, config.options())
+        self.instances: dict[str, Instance] = {}
+        self.events = LineFile(self.directory / EVENTS)
+        self.samples = LineFile(self.directory / SAMPLES)
+        self.conductor = Conductor(
+            self.plan, self.timeline, self.instances, self.events.append, self.notice
+        )
+        self.nursery: nursery.Nursery | None = None
+        self.process: engines.EngineProcess | None = None
+        self.maker: Maker | None = None
+        self.control: ControlServer | None = None
+        self.sampler: Sampler | None = None
+        self.sampling: asyncio.Task[None] | None = None
+        self.facts: dict[str, Any] = {}
+        self.phase = STARTING
+        self._stopping = False
+
+    # -- set-up ---------------------------------------------------------------------------------
+
+    async def set_up(self) -> None:
+        """Everything up to T0. Raises RunError."""
+        self.nursery = nursery.start(Path(self.config.nursery), self._log)
+        raise_file_limit()  # after the nursery, so that programs keep the usual limit
+        self.process = await engines.start(self.config.pktd, self._log, self.conductor.on_applied)
+        engine = self.process.engine
+        self.maker = Maker(self.nursery, engine, self.config.ports)
+        self.control = ControlServer(Path(self.config.socket), self._answer)
+        self._add_instances(self.maker)
+        await self._make_incarnations()
+        await self.conductor.stage_start(engine)
+        clock, t0_ns = self.timeline.clock, self.conductor.t0_ns
+        self.sampler = Sampler(engine, self.samples, clock, t0_ns)
+        self.facts.update(
+            engine=self.process.facts,
+            ports=sorted(self.maker.port_kinds),
+            stamps=sorted(self.maker.stamps),
+            scheduling=prefer_this_process(),
+            start_monotonic_ns=t0_ns,  # what programs' own monotonic times count from
+        )
+        gc.collect()
+        gc.freeze()  # what is here stays: later collections look at new objects only
+
+    def _add_instances(self, maker: Maker) -> None:
+        """Those that are ever there, in the order of the topology."""
+        topology = self.plan.topology
+        wanted = set(first_incarnations(self.timeline, self.conductor.present))
+        for node in topology.nodes:
+            if node.service < 0 or node.name not in wanted:
+                continue
+            service = topology.services[node.service]
+            env = environment.variables(
+                self.config.environment,
+                service,
+                node,
+                self.directory,
+                self.plan.seed,
+                self.config.start_directory,
+            )
+            home = environment.instance_directory(self.directory, node.name)
+            (home / "tmp").mkdir(parents=True)
+            program = environment.program(self.directory, service, node, env)
+            self.instances[node.name] = Instance(node, env, program, maker, self._program_ended)
+
+    async def _make_incarnations(self) -> None:
+        tasks = [instance.prepare() for instance in self.instances.values()]
+        if tasks:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
+
+    # -- while it runs --------------------------------------------------------------------------
+
+    def notice(self, message: str) -> None:
+        self.report(message)
+
+    def report(self, message: str = "") -> None:
+        record = status.progress(self.config, self.conductor, self.phase, message)
+        self.channel.send({"progress": to_record(record)})
+
+    async def report_regularly(self) -> None:
+        while True:
+            self.report()
+            await asyncio.sleep(REPORT_SECONDS)
+
+    def _program_ended(self, instance: Instance, ended: Ended, asked: bool) -> None:
+        """Every end of a program is logged; only one that nobody asked for is news."""
+        self.events.append(
+            {
+                "kind": "exit",
+                "target": instance.name,
+                "applied_ns": self.conductor.elapsed(),
+                "status": ended.status,
+                "signal": ended.signal,
+                "asked": asked or self._stopping,
+            }
+        )
+        if not asked and not self._stopping:
+            how = f"signal {ended.signal}" if ended.signal else f"status {ended.status}"
+            self.notice(f"{instance.name}: its program ended by itself with {how}")
+
+    async def _answer(self, request: Mapping[str, Any]) -> Reply:
+        if request["ask"] == "state":
+            return status.state(self.config, self.conductor, self.sampler), None
+        if request["ask"] == "enter":
+            return self._enter(str(request["instance"]))
+        raise RunError(f"cannot answer {request['ask']!r}")
+
+    def _enter(self, name: str) -> Reply:
+        instance = self.instances.get(name)
+        if instance is None:
+            known = ", ".join(sorted(self.instances)[:20])
+            raise RunError(f"the run has no instance {name!r}", f"there are: {known}")
+        if instance.current is None:
+            raise RunError(f"instance {name} is down now")
+        directory = environment.instance_directory(self.directory, name)
+        answer = {
+            "environment": dict(instance.environment),
+            "directory": str(directory),
+            "userns": self.config.userns,
+        }
+        return answer, instance.current.holder.pidfd
+
+    # -- from start to end ----------------------------------------------------------------------
+
+    async def run(self) -> tuple[str, str]:
+        """Returns the outcome and, for a failure, its reason."""
+        main = asyncio.create_task(self._whole())
+        stop = asyncio.create_task(self.channel.stop.wait())
+        await asyncio.wait({main, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not main.done():
+            main.cancel()
+            await asyncio.wait({main})
+            return INTERRUPTED, ""
+        if main.cancelled():
+            return INTERRUPTED, ""
+        error = main.exception()
+        if error is None:
+            return COMPLETED, ""
+        if isinstance(error, (RunError, PlanError, OSError)):
+            return FAILED, str(error)
+        raise error
+
+    async def _whole(self) -> None:
+        self.report()
+        await self.set_up()
+        assert self.sampler and self.process and self.nursery
+        self.phase = RUNNING
+        self.channel.send({"started": self.facts})
+        work = asyncio.create_task(self.conductor.carry_out())
+        self.sampling = asyncio.create_task(self.sampler.run())
+        reporting = asyncio.create_task(self.report_regularly())
+        gone = {self.process.engine.closed, self.nursery.closed}
+        try:
+            await asyncio.wait({work, *gone}, return_when=asyncio.FIRST_COMPLETED)
+            await self._check_helpers(self.process)
+            work.result()
+        finally:
+            reporting.cancel()
+            work.cancel()
+
+    async def _check_helpers(self, process: engines.EngineProcess) -> None:
+        if process.engine.closed.done():
+            code = await process.end()
+            raise RunError(
+                f"the packet engine (pktd) ended during the run (status {code})",
+                f"its last words are in {self.directory / DRIVER_LOG}",
+            )
+        if self.nursery and self.nursery.closed.done():
+            raise RunError("the process that holds the instances (tstorm-ns nursery) ended")
+
+    async def wind_down(self) -> None:
+        """Ends all programs gracefully, takes the last sample, stops the helpers."""
+        self._stopping = True
+        self.phase = STOPPING
+        self.report()
+        if self.instances:
+            await asyncio.gather(*(instance.finish() for instance in self.instances.values()))
+        if self.process is not None:
+            await self._last_counters(self.process.engine)
+            await self.process.end()
+        for owned in (self.control, self.maker, self.nursery, self.events, self.samples):
+            if owned is not None:
+                owned.close()
+
+    async def _last_counters(self, engine: engines.Engine) -> None:
+        """A run that failed because of the engine ends without them."""
+        try:
+            if self.sampler is not None and self.sampling is not None:
+                self.sampler.stop()
+                await self.sampling
+            answer = await engine.call("stats engine")
+        except RunError:
+            return
+        self.facts["totals"] = answer.values()
+
+
+def raise_file_limit() -> None:
+    """As many descriptors as allowed: an instance takes about four here and two in pktd."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def prefer_this_process() -> str:
+    """Real-time scheduling where permitted, not inherited by programs. Returns what is in force."""
+    policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+    try:
+        os.sched_setscheduler(0, policy, os.sched_param(REAL_TIME_PRIORITY))
+    except OSError:
+        return "other"
+    return "rr"
+
+
+async def main_async(connection: socket.socket) -> int:
+    channel = DriverEnd(connection)
+    record = channel.configuration()
+    if record is None:
+        return 1  # given up before it started
+    channel.watch()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
+    try:
+        driver = Driver(from_record(record), channel, sys.stderr.buffer)
+    except (RunError, PlanError, OSError) as error:
+        outcome, message, facts = FAILED, str(error), {}
+    else:
+        outcome, message = await driver.run()
+        await driver.wind_down()
+        facts = driver.facts
+    final = {"outcome": outcome, "message": message, "facts": facts}
+    channel.send_final({"final": final})
+    return 0
+
+
+def main() -> int:
+    with socket.socket(fileno=int(sys.argv[1])) as connection:
+        return asyncio.run(main_async(connection))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

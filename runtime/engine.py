@@ -1,0 +1,192 @@
+"""Client of pktd over its line protocol (docs/pktd.md): pipelined commands, events, end of file.
+
+One instance speaks to one pktd process. Every command is a future of its answer; answers come in
+the order of the commands. Lines that begin with `!` are handed to `on_applied`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+from runtime.errors import RunError
+
+PROTOCOL = 1
+END_SECONDS = 5.0
+ANSWER_SECONDS = 60.0  # a pktd that takes longer for one batch is stuck
+
+Applied = Callable[[int, int], None]  # commit number, CLOCK_MONOTONIC ns when it took effect
+
+
+class EngineError(RunError):
+    """pktd refused a command, or is gone."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    command: str
+    future: asyncio.Future[Answer]
+
+
+@dataclass(slots=True)
+class Answer:
+    """What followed `ok`, and the lines after it (`stats links` and `stats pairs` have any)."""
+
+    words: list[str]
+    body: list[bytes] = field(default_factory=list)
+
+    def values(self) -> dict[str, str]:
+        """The KEY=VALUE words."""
+        return dict(word.split("=", 1) for word in self.words if "=" in word)
+
+
+def counts_lines(command: str) -> bool:
+    """Whether the answer to this command is `ok N` and N more lines."""
+    return command in ("stats links", "stats pairs")
+
+
+class Engine(asyncio.Protocol):
+    """The connection. `closed` is done, with the reason, once pktd is gone."""
+
+    def __init__(self, on_applied: Applied) -> None:
+        self._on_applied = on_applied
+        self._pending: deque[_Pending] = deque()
+        self._rest = b""
+        self._body_left = 0
+        self._answer: Answer | None = None
+        self._transport: asyncio.Transport | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if self._body_left:
+                self._take_body(line)
+            elif line.startswith(b"!"):
+                self._take_event(line.decode())
+            else:
+                self._take_answer(line.decode())
+
+    def connection_lost(self, _reason: Exception | None) -> None:
+        for pending in self._pending:
+            if not pending.future.done():
+                pending.future.set_exception(
+                    EngineError(f"pktd ended before it answered `{pending.command[:80]}`")
+                )
+                pending.future.exception()  # whoever waits sees it; nobody need
+        self._pending.clear()
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def _take_body(self, line: bytes) -> None:
+        assert self._answer is not None
+        self._answer.body.append(line)
+        self._body_left -= 1
+        if self._body_left == 0:
+            self._deliver(self._answer)
+
+    def _take_event(self, line: str) -> None:
+        words = line.split()
+        if words[:2] == ["!", "applied"] and len(words) == 5:
+            self._on_applied(int(words[2]), int(words[4]))
+
+    def _take_answer(self, line: str) -> None:
+        words = line.split(" ")
+        if not self._pending:
+            return
+        pending = self._pending[0]
+        if words[0] != "ok":
+            self._pending.popleft()
+            if not pending.future.done():
+                text = line.removeprefix("err ")
+                error = EngineError(f"pktd refused `{pending.command[:120]}`: {text}")
+                pending.future.set_exception(error)
+            return
+        answer = Answer(words[1:])
+        count = int(words[1]) if counts_lines(pending.command) else 0
+        if count:
+            self._answer, self._body_left = answer, count
+        else:
+            self._deliver(answer)
+
+    def _deliver(self, answer: Answer) -> None:
+        pending = self._pending.popleft()
+        if not pending.future.done():
+            pending.future.set_result(answer)
+
+    def send(self, command: str) -> asyncio.Future[Answer]:
+        """Queues one command. The future raises EngineError if it is refused."""
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        if self._transport is None or self.closed.done():
+            future.set_exception(EngineError("pktd is gone"))
+            return future
+        self._pending.append(_Pending(command, future))
+        self._transport.write(command.encode() + b"\n")
+        return future
+
+    async def call(self, command: str) -> Answer:
+        return (await self.batch([command]))[0]
+
+    async def batch(self, commands: Iterable[str]) -> list[Answer]:
+        """Sends all, then waits for all. Raises the first refusal."""
+        futures = [self.send(command) for command in commands]
+        if not futures:
+            return []
+        _, late = await asyncio.wait(futures, timeout=ANSWER_SECONDS)
+        if late:
+            raise EngineError(f"pktd did not answer within {ANSWER_SECONDS:.0f} s")
+        errors = [future.exception() for future in futures]  # all seen, the first one raised
+        if any(errors):
+            raise next(error for error in errors if error)
+        return [future.result() for future in futures]
+
+    def close(self) -> None:
+        """No more commands: pktd reads end of file."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write_eof()
+
+
+@dataclass(slots=True)
+class EngineProcess:
+    """pktd and the connection to it."""
+
+    process: subprocess.Popen[bytes]
+    engine: Engine
+    facts: dict[str, str]  # what `hello` told
+
+    async def end(self) -> int:
+        """End of file: pktd removes its devices and exits; killed if it does not in time."""
+        self.engine.close()
+        try:
+            return await asyncio.to_thread(self.process.wait, END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return await asyncio.to_thread(self.process.wait)
+
+
+async def start(argv: Sequence[str], log: IO[bytes], on_applied: Applied) -> EngineProcess:
+    """Starts pktd and greets it. Raises EngineError if it does not speak this protocol."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            list(argv), stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=log
+        )
+    ours.setblocking(False)
+    loop = asyncio.get_running_loop()
+    _, engine = await loop.create_unix_connection(lambda: Engine(on_applied), sock=ours)
+    try:
+        answer = await engine.call(f"hello {PROTOCOL}")
+    except EngineError as error:
+        raise EngineError(f"the packet engine did not start: {error.message}") from error
+    if answer.words[:2] != ["pktd", str(PROTOCOL)]:
+        raise EngineError(f"this is not pktd {PROTOCOL}: it says {' '.join(answer.words)!r}")
+    return EngineProcess(process, engine, answer.values())

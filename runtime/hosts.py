@@ -1,0 +1,36 @@
+"""/etc/hosts for all instances: `server.0`, its host name `server-0`, `server` for every one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compiler.plan.types import Node, Topology
+
+_LOCAL = ("127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback")
+
+
+def hostname(name: str) -> str:
+    """Host name of instance `server.0`: a dot would make it a domain name."""
+    return name.replace(".", "-")
+
+
+def _aliases(topology: Topology, node: Node) -> str:
+    """A host name that is also a service's name belongs to the service."""
+    service = topology.services[node.service].name
+    own = hostname(node.name)
+    taken = {other.name for other in topology.services}
+    names = [node.name, *([] if own in taken else [own]), service]
+    return " ".join(names)
+
+
+def lines(topology: Topology) -> Iterator[str]:
+    yield from _LOCAL
+    instances = [node for node in topology.nodes if node.service >= 0]
+    for node in instances:
+        yield f"{node.ipv4} {_aliases(topology, node)}"
+    for node in instances:
+        yield f"{node.ipv6} {_aliases(topology, node)}"
+
+
+def text(topology: Topology) -> str:
+    return "\n".join(lines(topology)) + "\n"

@@ -1,0 +1,199 @@
+"""The instances of a run: making incarnations ahead of time, starting, stopping and killing them.
+
+An incarnation is one life of an instance: its namespaces (a Holder), its port at the packet engine
+and its addresses. A rejoin is a new incarnation under the old name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from compiler.plan.types import Node
+from runtime import addresses
+from runtime.engine import Engine, EngineError
+from runtime.errors import RunError
+from runtime.hosts import hostname
+from runtime.nursery import Ended, Holder, Nursery, Program
+
+GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL
+AT_ONCE = 32  # incarnations in the making
+READY_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class Incarnation:
+    holder: Holder
+    port: int
+
+
+class Maker:
+    """Makes incarnations and takes them away again. Port numbers are reused, smallest first."""
+
+    def __init__(self, nursery: Nursery, engine: Engine, kind: str) -> None:
+        self._nursery = nursery
+        self._engine = engine
+        self._kind = kind
+        self._free: list[int] = []
+        self._ports = 0
+        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
+        self.port_kinds: set[str] = set()
+        self.stamps: set[str] = set()
+
+    def _take_port(self) -> int:
+        if self._free:
+            return heapq.heappop(self._free)
+        self._ports += 1
+        return self._ports - 1
+
+    async def make(self, node: Node) -> Incarnation:
+        """Namespaces, device, addresses. Raises RunError and leaves nothing behind."""
+        async with self._limit:
+            holder = self._nursery.spawn(node.name, hostname(node.name))
+            port = self._take_port()
+            try:
+                await self._furnish(holder, port, node)
+            except BaseException:
+                holder.kill()
+                heapq.heappush(self._free, port)
+                raise
+        return Incarnation(holder, port)
+
+    async def _furnish(self, holder: Holder, port: int, node: Node) -> None:
+        try:
+            netlink = await asyncio.wait_for(holder.ready, READY_SECONDS)
+        except TimeoutError as error:
+            raise RunError(
+                f"instance {node.name} was not ready in {READY_SECONDS:.0f} s"
+            ) from error
+        with netlink:
+            answer = await self._engine.call(
+                f"open {port} netns=/proc/{holder.pid}/ns/net if={addresses.INTERFACE}"
+                f" kind={self._kind}"
+            )
+            self.port_kinds.add(answer.values().get("kind", "?"))
+            self.stamps.add(answer.values().get("stamp", "?"))
+            wanted = addresses.Addresses(node.ipv4, node.ipv6)
+            await asyncio.get_running_loop().run_in_executor(
+                self._pool, addresses.configure, netlink, node.name, wanted
+            )
+
+    async def take_away(self, incarnation: Incarnation) -> None:
+        """Waits until every process of it is dead, then gives its port back."""
+        await incarnation.holder.gone
+        try:
+            await self._engine.call(f"close {incarnation.port}")
+        except EngineError:
+            return  # the engine is gone and its devices with it; the run is ending
+        heapq.heappush(self._free, incarnation.port)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
+
+
+OnEnded = Callable[["Instance", Ended, bool], None]  # True: the run asked for it
+
+
+class Instance:
+    """One instance through all its incarnations.
+
+    `state` is 'up', 'cut' or 'down', as the timeline has it; set by the conductor.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        environment: Mapping[str, str],
+        program: Program | None,
+        maker: Maker,
+        on_ended: OnEnded,
+    ) -> None:
+        self.node = node
+        self.environment = environment
+        self.name = node.name
+        self.program = program
+        self.state = "down"
+        self.ended: Ended | None = None  # the present incarnation's program, ended by itself
+        self.current: Incarnation | None = None
+        self._maker = maker
+        self._on_ended = on_ended
+        self._prepared: deque[asyncio.Task[Incarnation]] = deque()
+        self._farewells: set[asyncio.Task[None]] = set()
+        self._dying: list[Incarnation] = []
+
+    def prepare(self) -> asyncio.Task[Incarnation]:
+        """Begins to make the next incarnation."""
+        task = asyncio.get_running_loop().create_task(self._maker.make(self.node))
+        self._prepared.append(task)
+        return task
+
+    async def next_incarnation(self) -> Incarnation:
+        """The oldest prepared one, made now if there is none."""
+        if not self._prepared:
+            self.prepare()
+        return await self._prepared.popleft()
+
+    async def join(self, incarnation: Incarnation) -> int:
+        """Starts the program once all processes of the life before are dead; its pid, 0 if idle.
+
+        A predecessor that still uses its grace is killed: the timeline has priority.
+        """
+        for old in list(self._dying):
+            old.holder.kill()
+            await old.holder.gone
+        self.current = incarnation
+        self.ended = None
+        incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
+        if self.program is None:
+            return 0
+        return await incarnation.holder.start(self.program)
+
+    def _program_ended(self, incarnation: Incarnation, ended: Ended) -> None:
+        expected = self.current is not incarnation
+        if not expected:
+            self.ended = ended
+        self._on_ended(self, ended, expected)
+
+    def leave(self) -> None:
+        """SIGTERM now, SIGKILL after the grace."""
+        self._let_go(GRACE_SECONDS)
+
+    def crash(self) -> None:
+        """SIGKILL to all of it now."""
+        self._let_go(0.0)
+
+    def _let_go(self, grace: float) -> None:
+        incarnation, self.current = self.current, None
+        if incarnation is None:
+            return
+        if grace:
+            incarnation.holder.term()
+        else:
+            incarnation.holder.kill()
+        self._dying.append(incarnation)
+        task = asyncio.get_running_loop().create_task(self._farewell(incarnation, grace))
+        self._farewells.add(task)
+        task.add_done_callback(self._farewells.discard)
+
+    async def _farewell(self, incarnation: Incarnation, grace: float) -> None:
+        if grace:
+            await asyncio.wait({incarnation.holder.gone}, timeout=grace)
+            incarnation.holder.kill()
+        await self._maker.take_away(incarnation)
+        self._dying.remove(incarnation)
+
+    async def finish(self) -> None:
+        """Ends whatever lives, gracefully, and throws away what was prepared."""
+        self.leave()
+        for task in self._prepared:
+            task.cancel()
+            if task.done() and not task.cancelled() and task.exception() is None:
+                task.result().holder.kill()
+        self._prepared.clear()
+        if self._farewells:
+            await asyncio.wait(set(self._farewells))

@@ -1,0 +1,137 @@
+"""Which runs there are on this machine: one small file a run, so that a crash can be found.
+
+Files are in $XDG_STATE_HOME/tstorm/active (or ~/.local/state/…); control sockets in
+$XDG_RUNTIME_DIR/tstorm (or /tmp/tstorm-UID). Both directories are the user's own, mode 0700.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import RunError
+from runtime.procs import Process, alive
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    run_id: str
+    directory: str
+    socket: str
+    tstorm: Process  # the process that started the run
+    keeper: Process | None  # the process whose death ends everything in the run; None: not yet
+
+    @property
+    def is_live(self) -> bool:
+        return alive(self.tstorm) or (self.keeper is not None and alive(self.keeper))
+
+
+def _private(path: Path) -> Path:
+    """Makes the directory, or checks that nobody else can put things into it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise RunError(
+            f"{path} belongs to someone else or is open to others",
+            "remove it, or point XDG_RUNTIME_DIR and XDG_STATE_HOME to directories of your own",
+        )
+    return path
+
+
+def _temporary() -> Path:
+    return _private(Path("/tmp") / f"tstorm-{os.geteuid()}")
+
+
+def directory() -> Path:
+    """Where the records are. A user without a home has them in /tmp."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
+    try:
+        return _private(Path(base) / "tstorm" / "active")
+    except OSError:
+        return _private(_temporary() / "active")
+
+
+def socket_path(run_id: str) -> Path:
+    """Short whatever the run is called: a socket's path has at most 107 bytes."""
+    name = hashlib.sha256(run_id.encode()).hexdigest()[:16] + ".sock"
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    if base and len(base) < 64:
+        try:
+            return _private(Path(base) / "tstorm") / name
+        except OSError:
+            pass  # set but not there, as under su: use the other place
+    return _temporary() / name
+
+
+def _path(run_id: str) -> Path:
+    return directory() / f"{run_id}.json"
+
+
+def _encode(record: Record) -> bytes:
+    return json.dumps(asdict(record), sort_keys=True).encode()
+
+
+def _decode(data: bytes) -> Record:
+    values: dict[str, Any] = json.loads(data)
+    keeper = values.pop("keeper")
+    return Record(
+        **{**values, "tstorm": Process(**values["tstorm"])},
+        keeper=Process(**keeper) if keeper else None,
+    )
+
+
+def claim(record: Record) -> bool:
+    """Makes the record; False if a run of this name is registered already."""
+    temporary = directory() / f".{record.run_id}.{os.getpid()}"
+    temporary.write_bytes(_encode(record))
+    try:
+        os.link(temporary, _path(record.run_id))  # whole or not at all, never over another's
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+    return True
+
+
+def set_keeper(record: Record, keeper: Process) -> Record:
+    updated = replace(record, keeper=keeper)
+    temporary = directory() / f".{record.run_id}.{os.getpid()}"
+    temporary.write_bytes(_encode(updated))
+    temporary.replace(_path(record.run_id))
+    return updated
+
+
+def remove(record: Record) -> None:
+    Path(record.socket).unlink(missing_ok=True)
+    _path(record.run_id).unlink(missing_ok=True)
+
+
+def records() -> Iterator[Record]:
+    """All of this user, by name. A file that is no record is passed over (it is not ours)."""
+    for path in sorted(directory().glob("*.json")):
+        try:
+            yield _decode(path.read_bytes())
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+
+
+def find(run: str | None) -> Record:
+    """A live run by id or run directory; with None the only one. RunError says what there is."""
+    live = [record for record in records() if record.is_live]
+    names = ", ".join(record.run_id for record in live) or "none"
+    if run is None:
+        if len(live) == 1:
+            return live[0]
+        what = "no run is going on" if not live else "more than one run is going on"
+        raise RunError(what, f"name one of: {names}" if live else "start one with `tstorm run`")
+    wanted = Path(run).resolve()
+    for record in live:
+        if record.run_id == run or Path(record.directory) == wanted:
+            return record
+    raise RunError(f"no run {run!r} is going on", f"there are: {names}")

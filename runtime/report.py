@@ -1,0 +1,108 @@
+"""report.html: what happened, on one page that needs no network. All text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from runtime.records import EVENTS, read_lines
+
+MAX_ROWS = 1000  # of each table; the files have the rest
+
+_STYLE = """body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:72em;padding:0 1em}
+table{border-collapse:collapse;margin:.5em 0 1.5em}td,th{padding:.15em .7em;text-align:left;
+border-bottom:1px solid #ddd}td.n{text-align:right;font-variant-numeric:tabular-nums}
+.failed{color:#b00020}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}
+td,th{border-color:#333}}"""
+
+
+def seconds(value_ns: int) -> str:
+    return f"{value_ns / 1e9:.3f}"
+
+
+def _cell(value: object) -> str:
+    kind = ' class="n"' if isinstance(value, int) else ""
+    return f"<td{kind}>{escape(str(value))}</td>"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    body = []
+    left_out = 0
+    for number, row in enumerate(rows):
+        if number < MAX_ROWS:
+            body.append("<tr>" + "".join(map(_cell, row)) + "</tr>")
+        else:
+            left_out += 1
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    more = f"<p>… and {left_out} more rows in the files</p>" if left_out else ""
+    return f"<table><tr>{titles}</tr>{''.join(body)}</table>{more}"
+
+
+def _facts(manifest: Mapping[str, Any]) -> list[tuple[str, object]]:
+    computer = manifest.get("machine", {})
+    options = manifest.get("options", {})
+    return [
+        ("plan", manifest.get("plan_digest", "")),
+        ("seed", str(manifest.get("seed", ""))),
+        ("started (UTC)", manifest.get("started", "")),
+        ("pace", str(options.get("pace", 1))),
+        ("datapath", manifest.get("datapath", "")),
+        ("machine", f"{computer.get('cores')} × {computer.get('cpu')}"),
+        ("kernel", computer.get("kernel", "")),
+    ]
+
+
+def _lag_rows(events: Mapping[str, Any]) -> Iterable[Sequence[object]]:
+    for title, key in (("all", "lag"), ("network", "network_lag"), ("processes", "process_lag")):
+        lag = events[key]
+        yield (title, lag["count"], *(lag[name] // 1000 for name in ("p50_ns", "p99_ns", "max_ns")))
+
+
+def _event_rows(directory: Path) -> Iterable[Sequence[object]]:
+    if not (directory / EVENTS).exists():
+        return
+    for record in read_lines(directory / EVENTS):
+        planned = record.get("planned_ns")
+        yield (
+            "" if planned is None else seconds(planned),
+            seconds(record["applied_ns"]) if "applied_ns" in record else "",
+            record["kind"],
+            record.get("target", ""),
+            _details(record),
+        )
+
+
+def _details(record: Mapping[str, Any]) -> str:
+    if record["kind"] == "exit":
+        if "error" in record:
+            return str(record["error"])
+        how = f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
+        return how + (" (asked for)" if record.get("asked") else "")
+    return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
+
+
+def render(directory: Path, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    """The whole page."""
+    title = escape(str(manifest.get("run_id", "run")))
+    outcome = escape(str(summary["outcome"]))
+    message = escape(str(summary.get("message", "")))
+    events = summary["events"]
+    link_head = list(summary["links"][0]) if summary["links"] else ["link"]
+    pair_head = list(summary["pairs"][0]) if summary["pairs"] else ["src", "dst"]
+    parts = [
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
+        f"<style>{_STYLE}</style><h1>{title}</h1>",
+        f'<p class="{outcome}"><b>{outcome}</b> {message}</p>',
+        _table(("", ""), _facts(manifest)),
+        f"<h2>Events</h2><p>{events['applied']} of {events['planned']} applied.</p>",
+        _table(("lag", "events", "p50 µs", "p99 µs", "max µs"), _lag_rows(events)),
+        _table(("planned s", "applied s (real)", "event", "target", ""), _event_rows(directory)),
+        "<h2>Links</h2>",
+        _table(link_head, (list(row.values()) for row in summary["links"])),
+        "<h2>Pairs</h2>",
+        _table(pair_head, (list(row.values()) for row in summary["pairs"])),
+        "</html>\n",
+    ]
+    return "\n".join(parts)

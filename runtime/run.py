@@ -1,0 +1,288 @@
+"""Runs a plan: `run()` makes the run directory, starts the driver in namespaces of its own, passes
+its progress on, and writes the summary and the report. Nothing it starts outlives it.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compiler.plan.reader import Plan, read_plan
+from runtime import channel, destroy, environment, procs, programs, registry, report, rundir
+from runtime.config import DriverConfig
+from runtime.errors import MachineError, RunError
+from runtime.namespaces import refusal_remedy
+from runtime.options import FAILED, RunOptions, RunResult
+from runtime.progress import DONE, Reporter, from_record, ignore
+from runtime.rundir import RunDirectory
+from runtime.summary import summarise
+from runtime.timeline import Timeline
+
+STOP_SECONDS = 30.0  # to wind down after the first request to stop
+REFUSED = 125  # exit status of tstorm-ns when it fails itself
+LOG_TAIL_BYTES = 4096
+
+
+def run(
+    plan_path: str | Path, options: RunOptions | None = None, reporter: Reporter = ignore
+) -> RunResult:
+    """Runs a plan to its end and says how it went. Call it from the main thread for clean Ctrl-C.
+
+    Raises PlanError for the plan, RunError for what is asked, MachineError if the machine refuses.
+    """
+    chosen = options or RunOptions()
+    path = Path(plan_path)
+    plan = read_plan(path)
+    timeline = Timeline(plan, chosen)
+    pktd, keeper = programs.find("pktd"), programs.find("tstorm-ns")
+    destroy.sweep()
+    directory, record = _register(path, plan, chosen)
+    try:
+        config = _configure(record, directory, chosen, pktd, keeper)
+        attempt = _Attempt(record, directory, config, reporter)
+        attempt.carry_out()
+        return _conclude(attempt, directory, plan, timeline)
+    finally:
+        registry.remove(record)
+
+
+def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory, registry.Record]:
+    """A run directory and a registry entry that are nobody else's."""
+    name = rundir.experiment_name(path, options)
+    stamp = rundir.utc_stamp()
+    myself = procs.identify(os.getpid())
+    assert myself is not None
+    for attempt in range(1, 1000):
+        default = rundir.default_path(name, stamp, attempt)
+        target = options.out or default
+        record = registry.Record(
+            default.name,
+            str(target.resolve()),
+            str(registry.socket_path(default.name)),
+            myself,
+            None,
+        )
+        if not registry.claim(record):
+            continue
+        try:
+            directory = _fill(target, path, plan, options, record)
+        except FileExistsError as error:
+            registry.remove(record)
+            if options.out is not None:
+                raise RunError(f"{target} is not empty", "give --out a new directory") from error
+            continue
+        except BaseException:
+            registry.remove(record)
+            raise
+        return directory, record
+    raise RunError("there are too many runs of this name")
+
+
+def _fill(
+    target: Path, plan_path: Path, plan: Plan, options: RunOptions, record: registry.Record
+) -> RunDirectory:
+    try:
+        directory = rundir.create(target)
+        directory.fill(plan_path, plan)
+        name = rundir.experiment_name(plan_path, options)
+        first = rundir.manifest(record.run_id, plan, options, name)
+        rundir.write_json(directory / rundir.MANIFEST, first)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise RunError(f"cannot make the run directory {target}: {error}") from error
+    return directory
+
+
+def _configure(
+    record: registry.Record, directory: RunDirectory, options: RunOptions, pktd: Path, keeper: Path
+) -> DriverConfig:
+    return DriverConfig(
+        run_id=record.run_id,
+        directory=str(directory.path),
+        socket=record.socket,
+        pktd=(str(pktd),),
+        nursery=str(keeper),
+        start_directory=str(Path.cwd()),
+        environment=environment.inherited(os.environ),
+        userns=os.geteuid() != 0,
+        until_ns=options.until_ns,
+        start_at_ns=options.start_at_ns,
+        pace=options.pace,
+        ports=options.ports,
+    )
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """The driver's process seen from here. After carry_out: what it said and how it ended."""
+
+    record: registry.Record
+    directory: RunDirectory
+    config: DriverConfig
+    reporter: Reporter
+    started: dict[str, Any] | None = None
+    final: dict[str, Any] | None = None
+    status: int = 0
+    interrupted: bool = False
+    started_ns: int = field(default_factory=time.monotonic_ns)
+    setup_ns: int = 0
+
+    def carry_out(self) -> None:
+        """Starts the driver and listens until it has ended."""
+        ours, theirs = channel.pair()
+        with ours, _signals() as signals:
+            process = self._start(theirs)
+            theirs.close()
+            try:
+                keeper = procs.identify(process.pid)
+                if keeper is not None:
+                    self.record = registry.set_keeper(self.record, keeper)
+                ours.send(channel.encode(self.config.to_record()))
+                self._listen(ours, signals, process)
+            except OSError:
+                pass  # it ended before it listened: its status and its log say why
+            finally:
+                if process.poll() is None and self.final is None:
+                    process.kill()
+                self.status = process.wait()
+
+    def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        argv = [self.config.nursery, "sandbox", "--parent", str(os.getpid())]
+        argv += ["--userns"] if self.config.userns else []
+        argv += ["--hosts", str(self.directory / rundir.HOSTS), "--"]
+        argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
+        with (self.directory / rundir.DRIVER_LOG).open("ab") as log:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_driver_environment(),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # ^C is for us: we tell the driver
+            )
+
+    def _listen(
+        self, ours: socket.socket, signals: socket.socket, process: subprocess.Popen[bytes]
+    ) -> None:
+        """Until the other end closes. The first signal asks to stop, the second kills."""
+        deadline: float | None = None
+        with selectors.DefaultSelector() as selector:
+            selector.register(ours, selectors.EVENT_READ)
+            selector.register(signals, selectors.EVENT_READ)
+            while True:
+                wait = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                ready = selector.select(wait)
+                if any(key.fileobj is signals for key, _ in ready):
+                    signals.recv(64)
+                    if self.interrupted:
+                        process.kill()
+                    self.interrupted = True
+                    deadline = time.monotonic() + STOP_SECONDS
+                    ours.send(channel.encode({"stop": True}))
+                elif not ready:
+                    process.kill()
+                if any(key.fileobj is ours for key, _ in ready) and not self._take(ours):
+                    return
+
+    def _take(self, ours: socket.socket) -> bool:
+        message = channel.receive(ours)
+        if message is None:
+            return False
+        if "progress" in message:
+            self.reporter(from_record(message["progress"]))
+        elif "started" in message:
+            self.started = message["started"]
+            self.setup_ns = time.monotonic_ns() - self.started_ns
+            self.directory.update_manifest(**message["started"], setup_ns=self.setup_ns)
+        elif "final" in message:
+            self.final = message["final"]
+        return True
+
+    def log_tail(self) -> str:
+        """The last line the driver's processes have written to stderr."""
+        try:
+            data = (self.directory / rundir.DRIVER_LOG).read_bytes()[-LOG_TAIL_BYTES:]
+        except OSError:
+            return ""
+        lines = data.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+
+def _driver_environment() -> dict[str, str]:
+    """The caller's, with the way to this very package."""
+    found = dict(os.environ)
+    package = str(Path(__file__).resolve().parent.parent)
+    found["PYTHONPATH"] = os.pathsep.join(filter(None, (package, found.get("PYTHONPATH", ""))))
+    return found
+
+
+@contextmanager
+def _signals() -> Iterator[socket.socket]:
+    """A socket with a byte for every SIGINT, SIGTERM or SIGHUP; silent outside the main thread."""
+    readable, writable = socket.socketpair()
+    writable.setblocking(False)
+    caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    old: dict[signal.Signals, Any] = {}
+
+    def note(_number: int, _frame: object) -> None:
+        writable.send(b"!")
+
+    with readable, writable:
+        try:
+            if threading.current_thread() is threading.main_thread():
+                old = {number: signal.signal(number, note) for number in caught}
+            yield readable
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+
+def _conclude(
+    attempt: _Attempt, directory: RunDirectory, plan: Plan, timeline: Timeline
+) -> RunResult:
+    """Writes summary, report and outcome. Raises MachineError if the namespaces were refused."""
+    final = attempt.final or {
+        "outcome": "interrupted" if attempt.interrupted else FAILED,
+        "message": _why(attempt),
+        "facts": {},
+    }
+    summary = summarise(directory.path, plan, timeline.total, final)
+    rundir.write_json(directory / rundir.SUMMARY, summary)
+    directory.update_manifest(outcome=final["outcome"], message=final["message"])
+    manifest: Mapping[str, Any] = rundir.read_json(directory / rundir.MANIFEST)
+    page = report.render(directory.path, manifest, summary)
+    (directory / rundir.REPORT).write_text(page, encoding="utf-8")
+    if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
+        raise MachineError(_why(attempt), refusal_remedy())
+    return RunResult(
+        outcome=str(final["outcome"]),
+        run_id=attempt.record.run_id,
+        directory=directory.path,
+        message=str(final["message"]),
+        summary=summary,
+    )
+
+
+def _why(attempt: _Attempt) -> str:
+    if attempt.status < 0:
+        return f"the run's first process was killed by signal {-attempt.status}"
+    tail = attempt.log_tail()
+    if attempt.status > 128 and not tail:
+        return f"the driver was killed by signal {attempt.status - 128}"
+    return f"the driver ended with status {attempt.status}" + (f": {tail}" if tail else "")
+
+
+__all__ = ["DONE", "run"]

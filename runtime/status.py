@@ -1,0 +1,114 @@
+"""The state of a running driver in words and numbers: for progress records and for `inspect`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from runtime import sampler
+from runtime.conductor import Conductor
+from runtime.config import DriverConfig
+from runtime.instances import Instance
+from runtime.progress import RUNNING, NextEvent, Progress, ServiceState
+
+NEXT_EVENTS = 10
+
+
+def services(conductor: Conductor) -> tuple[ServiceState, ...]:
+    """Counted over all declared instances; those that never join are down."""
+    topology = conductor.plan.topology
+    counts = [{"up": 0, "cut": 0, "down": 0, "exited": 0} for _ in topology.services]
+    for node in topology.nodes:
+        if node.service < 0:
+            continue
+        instance = conductor.instances.get(node.name)
+        state = instance.state if instance else "down"
+        counts[node.service][state] += 1
+        if instance and instance.ended and state != "down":
+            counts[node.service]["exited"] += 1
+    return tuple(
+        ServiceState(service.name, count["up"], count["cut"], count["down"], count["exited"])
+        for service, count in zip(topology.services, counts, strict=True)
+    )
+
+
+def upcoming(conductor: Conductor, count: int) -> list[NextEvent]:
+    events = (
+        NextEvent(event.at_ns, event.kind, event.target)
+        for step in conductor.timeline.steps[conductor.next_step :]
+        for event in step.events
+    )
+    return list(islice(events, count))
+
+
+def progress(config: DriverConfig, conductor: Conductor, phase: str, message: str = "") -> Progress:
+    elapsed = max(conductor.elapsed(), 0) if conductor.t0_ns else 0
+    timeline = conductor.timeline
+    at = min(timeline.clock.plan_time(elapsed), timeline.end_ns)
+    following = upcoming(conductor, 1) if phase == RUNNING else []
+    return Progress(
+        phase=phase,
+        run_id=config.run_id,
+        directory=config.directory,
+        at_ns=at,
+        end_ns=timeline.end_ns,
+        elapsed_ns=elapsed,
+        applied=conductor.applied,
+        total=timeline.total,
+        next_event=following[0] if following else None,
+        services=services(conductor),
+        message=message,
+    )
+
+
+def _instance(instance: Instance) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": instance.name,
+        "state": instance.state,
+        "ipv4": instance.node.ipv4,
+        "ipv6": instance.node.ipv6,
+        "program": list(instance.program.argv) if instance.program else [],
+    }
+    if instance.ended:
+        found["exit_status"] = instance.ended.status
+        found["exit_signal"] = instance.ended.signal
+    return found
+
+
+def _named(rows: list[list[int]], columns: tuple[str, ...], names: list[str], keys: int) -> Any:
+    """Counter rows as objects; the first `keys` columns are numbers of `names`."""
+    found = []
+    for row in rows:
+        record: dict[str, Any] = dict(zip(columns, row, strict=True))
+        for column in columns[:keys]:
+            record[column] = names[record[column]]
+        found.append(record)
+    return found
+
+
+def state(
+    config: DriverConfig, conductor: Conductor, counters: sampler.Sampler | None
+) -> dict[str, Any]:
+    """Everything `tstorm inspect` shows; names instead of numbers."""
+    topology = conductor.plan.topology
+    record = progress(config, conductor, RUNNING)
+    links = sampler.table(counters.links) if counters else []
+    pairs = sampler.table(counters.pairs) if counters else []
+    link_names = [link.name for link in topology.links]
+    node_names = [node.name for node in topology.nodes]
+    return {
+        "run_id": config.run_id,
+        "directory": config.directory,
+        "at_ns": record.at_ns,
+        "end_ns": record.end_ns,
+        "elapsed_ns": record.elapsed_ns,
+        "applied": record.applied,
+        "total": record.total,
+        "next_events": [
+            {"at_ns": event.at_ns, "kind": event.kind, "target": event.target}
+            for event in upcoming(conductor, NEXT_EVENTS)
+        ],
+        "instances": [_instance(instance) for instance in conductor.instances.values()],
+        "links": _named(links, sampler.LINK_COLUMNS, link_names, 1),
+        "pairs": _named(pairs, sampler.PAIR_COLUMNS, node_names, 2),
+    }

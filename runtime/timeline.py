@@ -1,0 +1,124 @@
+"""The part of a plan that a run carries out, as steps on the run's own clock.
+
+A step is one epoch: what changes in the network and the events that made it. Plan time becomes real
+time by `pace` and by where the run starts; nothing here reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.plan.reader import Plan
+from compiler.plan.types import Epoch, Event
+from runtime.options import RunOptions
+
+DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`due_ns` is real time since the run's start."""
+
+    epoch: Epoch
+    due_ns: int
+    events: tuple[Event, ...]
+
+    @property
+    def joins(self) -> tuple[str, ...]:
+        """Instances that need a fresh incarnation for this step, in order of their events."""
+        names = [event.target for event in self.events if event.kind == "join"]
+        return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Plan time to real time since the start, both in ns."""
+
+    start_at_ns: int
+    pace: int
+
+    def due(self, at_ns: int) -> int:
+        return (at_ns - self.start_at_ns) // self.pace
+
+    def plan_time(self, elapsed_ns: int) -> int:
+        return self.start_at_ns + elapsed_ns * self.pace
+
+
+class Timeline:
+    """What a run with these options does.
+
+    first    the epoch the run begins in (all before it is folded into it)
+    folded   how many events are part of that state instead of happening; 0 for a start at 0
+    steps    what happens; the first is due at 0
+    end_ns   plan time of the end
+    """
+
+    def __init__(self, plan: Plan, options: RunOptions) -> None:
+        self.clock = Clock(options.start_at_ns, options.pace)
+        end = plan.end_ns if options.until_ns is None else min(options.until_ns, plan.end_ns)
+        self.end_ns = max(end, options.start_at_ns)
+        epochs = plan.epochs
+        self.first = max(e.index for e in epochs if e.at_ns <= options.start_at_ns)
+        whole = options.start_at_ns == 0
+        self.folded = 0 if whole else epochs[self.first].last_seq
+        self.steps = tuple(self._steps(plan, whole))
+        self.total = sum(len(step.events) for step in self.steps)
+
+    def _steps(self, plan: Plan, whole: bool) -> Iterator[Step]:
+        first = plan.epochs[self.first]
+        events = plan.events[first.first_seq : first.last_seq] if whole else ()
+        yield Step(first, 0, tuple(events))
+        for epoch in plan.epochs[self.first + 1 :]:
+            if epoch.at_ns > self.end_ns:
+                return
+            found = tuple(plan.events[epoch.first_seq : epoch.last_seq])
+            yield Step(epoch, self.clock.due(epoch.at_ns), found)
+
+    @property
+    def end_due_ns(self) -> int:
+        return self.clock.due(self.end_ns)
+
+
+PREPARE_LEAD_NS = 3_000_000_000
+PREPARE_COST_NS = 30_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """A later incarnation and when to begin making it, real ns since the start."""
+
+    step: int  # position in Timeline.steps
+    name: str
+    begin_ns: int
+
+
+def preparations(timeline: Timeline, present: frozenset[str]) -> list[Preparation]:
+    """Incarnations to be made while the run goes on, in the order in which to begin them.
+
+    The first incarnation of every instance is made before the start, so only rejoins remain.
+    `present` are the instances that are there at the start without a join event. Begins are chosen
+    from the last to the first so that many at one time are spread over the time before it.
+    """
+    seen = set(present)
+    rejoins: list[tuple[int, str]] = []
+    for number, step in enumerate(timeline.steps):
+        for name in step.joins:
+            if name in seen:
+                rejoins.append((number, name))
+            seen.add(name)
+    begin = 2**63
+    found: list[Preparation] = []
+    for number, name in reversed(rejoins):
+        due = timeline.steps[number].due_ns
+        begin = min(due - PREPARE_LEAD_NS, begin - PREPARE_COST_NS)
+        found.append(Preparation(number, name, begin))
+    return found[::-1]
+
+
+def first_incarnations(timeline: Timeline, present: frozenset[str]) -> list[str]:
+    """Instances that are ever there, those at the start first."""
+    names = dict.fromkeys(sorted(present))
+    for step in timeline.steps:
+        names.update(dict.fromkeys(step.joins))
+    return list(names)
