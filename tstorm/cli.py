@@ -36,7 +36,7 @@ Examples:
   tstorm check quickstart.tdl
   tstorm run quickstart.tdl --seed 7
   tstorm paths quickstart.tdl --at 30s --from client --to server
-  tstorm replay runs/quickstart-1 --check
+  tstorm replay runs/quickstart-20260301T120000Z --check
 
 \b
 Exit codes:

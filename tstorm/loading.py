@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,21 @@ def write_plan(compilation: Compilation, directory: Path) -> str:
         return write(compilation, directory)
 
 
+@dataclass(frozen=True, slots=True)
+class PlanOnDisk:
+    """A plan directory, and the temporary folder around it if it is one of ours."""
+
+    path: Path
+    temporary: Path | None = None
+
+    def release(self) -> None:
+        """Removes what is temporary now: a killed process cannot do it later."""
+        if self.temporary is not None:
+            import shutil
+
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
 @contextmanager
 def plan_errors_shown() -> Iterator[None]:
     """Turns a PlanError inside into the command's end."""
@@ -142,24 +158,27 @@ def load_plan(source: str, seed: int | None) -> Plan:
 
 
 @contextmanager
-def plan_directory(source: str, seed: int | None) -> Iterator[Path]:
-    """A plan on disk for `source`: its own, or one compiled into a temporary directory."""
-    import tempfile
+def plan_on_disk(source: str, seed: int | None) -> Iterator[PlanOnDisk]:
+    """A plan directory for `source`: its own, or one compiled into a temporary directory.
 
-    directory = recorded_plan(source)
-    if directory is not None and seed is None:
-        yield directory
+    With a seed, what was recorded is compiled again from its source.
+    """
+    recorded = recorded_plan(source)
+    if recorded is not None and seed is None:
+        yield PlanOnDisk(recorded)
         return
-    if directory is None:
+    if recorded is None:
         name, raw = source_name(source), read_source(source)
     else:
         from compiler.plan.reader import read_plan
 
         with plan_errors_shown():
-            plan = read_plan(directory)
-            name, raw = str(directory / plan.source_name), plan.source
+            plan = read_plan(recorded)
+            name, raw = str(recorded / plan.source_name), plan.source
+    import tempfile
+
     compilation = compile_text(raw, name, seed)
     with tempfile.TemporaryDirectory(prefix="tstorm-plan-") as folder:
-        target = Path(folder) / f"{Path(source_name(source)).stem}.plan"
-        write_plan(compilation, target)
-        yield target
+        path = Path(folder) / f"{Path(source_name(source)).stem}.plan"
+        write_plan(compilation, path)
+        yield PlanOnDisk(path, Path(folder))

@@ -75,6 +75,15 @@ class Running:
 
 
 _RUNNING = (
+    click.option("--quiet", is_flag=True, help="No progress; errors and the result only."),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How to print the result: the run directory, or its summary as JSON.",
+    ),
     click.option(
         "--out",
         metavar="DIR",
@@ -103,7 +112,7 @@ _RUNNING = (
 
 
 def running(function: F) -> F:
-    """--out, --until, --start-at, --pace and --datapath, passed on as one `asked`."""
+    """--quiet and --format, and the options of a run, which are passed on as one `asked`."""
 
     @functools.wraps(function)
     def inner(

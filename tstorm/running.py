@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,9 @@ from tstorm.exits import CommandError
 from tstorm.loading import plan_errors_shown
 
 if TYPE_CHECKING:
-    from runtime.options import RunResult
+    from runtime.options import RunOptions, RunResult
+    from runtime.progress import Progress
+    from tstorm.loading import PlanOnDisk
     from tstorm.options import Running
 
 
@@ -31,26 +33,47 @@ def errors_shown() -> Iterator[None]:
         raise CommandError(f"error: {error.message}{remedy}", error.exit_code) from error
 
 
-def carry_out(plan: Path, asked: Running, *, seed: int | None, quiet: bool) -> RunResult:
-    """Runs the plan in directory `plan` with progress on stderr."""
+def options_of(
+    asked: Running, *, seed: int | None = None, recorded: Mapping[str, Any] | None = None
+) -> RunOptions:
+    """What the command line says, else what the manifest of an earlier run says, else defaults."""
+    from runtime.options import RunOptions
+
+    before = dict(recorded["options"]) if recorded else {}
+    said = {
+        "until_ns": asked.until_ns,
+        "start_at_ns": asked.start_at_ns,
+        "pace": asked.pace,
+        "datapath": asked.datapath,
+    }
+    before.update((key, value) for key, value in said.items() if value is not None)
+    return RunOptions(
+        out=Path(asked.out) if asked.out else None,
+        name=recorded["experiment"] if recorded else "",
+        seed=seed,
+        **before,
+    )
+
+
+def carry_out(plan: PlanOnDisk, options: RunOptions, *, quiet: bool) -> RunResult:
+    """Runs the plan with progress on stderr."""
+    from runtime.run import run
     from tstorm import progress
 
-    with errors_shown(), progress.reporter(quiet) as reporter:
-        from runtime.options import RunOptions
-        from runtime.run import run
+    with progress.reporter(quiet) as show:
+        released = False
 
-        options = RunOptions(
-            out=Path(asked.out) if asked.out else None,
-            until_ns=asked.until_ns,
-            start_at_ns=asked.start_at_ns or 0,
-            pace=asked.pace or 1,
-            datapath=asked.datapath or "auto",
-            seed=seed,
-        )
-        return run(plan, options, reporter)
+        def relay(record: Progress) -> None:
+            nonlocal released
+            if not released:  # the run has its own copy of the plan by now
+                plan.release()
+                released = True
+            show(record)
+
+        return run(plan.path, options, relay)
 
 
-def report(result: RunResult, form: str) -> None:
+def report(result: RunResult, form: str, **more: object) -> None:
     """The run directory (text) or summary (JSON) on stdout, a failure's reason on stderr."""
     if result.message:
         output.note(f"{'error' if result.exit_code else 'note'}: {result.message}")
@@ -61,6 +84,7 @@ def report(result: RunResult, form: str) -> None:
                 "outcome": result.outcome,
                 "run": result.run_id,
                 "summary": dict(result.summary),
+                **more,
             }
         )
     else:

@@ -54,7 +54,6 @@ def test_every_command_has_help_with_examples(name: str) -> None:
         ["events", "examples/quickstart.tdl", "--seed", "-1"],
         ["run", "examples/quickstart.tdl", "--pace", "0"],
         ["run", "examples/quickstart.tdl", "--datapath", "tc"],
-        ["destroy"],
         ["destroy", "--all", "some-run"],
         ["exec", "run", "server.0"],
         ["exec", "run", "server.0", "--"],

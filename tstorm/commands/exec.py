@@ -20,8 +20,8 @@ def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
 
     \b
     Examples:
-      tstorm exec runs/quickstart-1 client.0 -- ping -c 3 server.0
-      tstorm exec quickstart-1 server.0 -- sh
+      tstorm exec runs/a client.0 -- ping -c 3 server.0
+      tstorm exec quickstart-20260301T120000Z server.0 -- sh
     """
     from tstorm.running import errors_shown
 

@@ -12,20 +12,12 @@ from tstorm.exits import OK, CommandError
 @options.source
 @options.seed
 @options.running
-@click.option("--quiet", is_flag=True, help="No progress; errors and the result only.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print the result: the run directory, or its summary as JSON.",
-)
 def command(source: str, seed: int | None, asked: options.Running, quiet: bool, form: str) -> None:
     """Run an experiment on this machine, as root or as an ordinary user.
 
     Progress goes to standard error, the run directory to standard output. Ctrl-C ends the run
-    cleanly and keeps what was recorded.
+    cleanly and keeps what was recorded. --out must be new or empty. --format json prints
+    {"run", "directory", "outcome", "summary"}.
 
     \b
     Examples:
@@ -34,11 +26,11 @@ def command(source: str, seed: int | None, asked: options.Running, quiet: bool, 
       tstorm run day.tdl --pace 60              # a day in 24 minutes, links as they are
       tstorm run quickstart.tdl --format json | jq .outcome
     """
-    from tstorm.loading import plan_directory
-    from tstorm.running import carry_out, report
+    from tstorm.loading import plan_on_disk
+    from tstorm.running import carry_out, errors_shown, options_of, report
 
-    with plan_directory(source, seed) as directory:
-        result = carry_out(directory, asked, seed=seed, quiet=quiet)
+    with errors_shown(), plan_on_disk(source, seed) as plan:
+        result = carry_out(plan, options_of(asked, seed=seed), quiet=quiet)
     report(result, form)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)

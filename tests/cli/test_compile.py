@@ -1,0 +1,147 @@
+"""`compile`, `check`: diagnostics in their place, plans whole or not, the same everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tstorm.cli import cli
+from tstorm.exits import CommandError
+
+ROOT = Path(__file__).resolve().parents[2]
+LISTING1 = ROOT / "examples" / "listing1.tdl"
+GOOD = 'service a img=x exec="true"\nbridge s\nlink a--s latency=1ms\nat 10s quit\n'
+BAD = "service a img=x\nbridge s\nlink a--t latency=1ms\nat 5s b crash\n"
+
+
+def tstorm(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli, arguments, input=stdin)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_default_plan_is_in_the_working_directory() -> None:
+    result = tstorm("compile", str(LISTING1))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("listing1.plan: ")
+    assert Path("listing1.plan/plan.json").is_file()
+    assert not (LISTING1.parent / "listing1.plan").exists()
+
+
+def test_listing1_has_exactly_one_warning() -> None:
+    result = tstorm("check", str(LISTING1), "--format", "json")
+    assert result.exit_code == 0
+    (warning,) = json.loads(result.stdout)
+    assert warning["severity"] == "warning"
+    assert "backend" in warning["hint"]
+
+
+def test_strict_makes_the_warning_an_error_and_writes_nothing() -> None:
+    result = tstorm("compile", str(LISTING1), "--strict")
+    assert isinstance(result.exception, CommandError)
+    assert result.exception.code == 1
+    assert not Path("listing1.plan").exists()
+
+
+def test_all_errors_are_told_on_stderr_with_their_place() -> None:
+    Path("bad.tdl").write_text(BAD, encoding="utf-8")
+    result = tstorm("compile", "bad.tdl")
+    assert isinstance(result.exception, CommandError)
+    assert result.stdout == ""
+    assert "bad.tdl:3:" in result.stderr
+    assert "bad.tdl:4:" in result.stderr
+    assert not Path("bad.plan").exists()
+
+
+@pytest.mark.parametrize("form", ["json", "sarif"])
+def test_machine_readable_errors_are_the_product(form: str) -> None:
+    Path("bad.tdl").write_text(BAD, encoding="utf-8")
+    result = tstorm("check", "bad.tdl", "--format", form)
+    assert isinstance(result.exception, CommandError)
+    found = json.loads(result.stdout)
+    assert (found if form == "json" else found["runs"][0]["results"]) != []
+
+
+def test_standard_input() -> None:
+    result = tstorm("compile", "-", stdin=GOOD)
+    assert result.exit_code == 0, result.stderr
+    assert Path("stdin.plan/plan.json").is_file()
+    told = tstorm("check", "-", stdin=BAD)
+    assert "stdin.tdl:3:" in told.stderr
+
+
+def test_an_older_plan_is_replaced_and_nothing_else() -> None:
+    Path("x.tdl").write_text(GOOD, encoding="utf-8")
+    assert tstorm("compile", "x.tdl").exit_code == 0
+    first = Path("x.plan/plan.json").read_bytes()
+    assert tstorm("compile", "x.tdl", "--seed", "9").exit_code == 0
+    assert Path("x.plan/plan.json").read_bytes() != first
+    mine = Path("mine")
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work", encoding="utf-8")
+    assert tstorm("compile", "x.tdl", "-o", "mine").exit_code != 0
+    assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+
+
+def test_a_missing_file_is_named() -> None:
+    result = tstorm("compile", "nowhere.tdl")
+    assert isinstance(result.exception, CommandError)
+    assert "nowhere.tdl" in result.exception.message
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
+        {"PYTHONHASHSEED": "2", "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "0"},
+    ],
+)
+def test_the_same_bytes_everywhere(environment: dict[str, str], tmp_path: Path) -> None:
+    plans = []
+    for name, variables in (("a", {}), ("b", environment)):
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run(
+            [sys.executable, "-m", "tstorm", "compile", str(LISTING1), "-o", "p"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+            check=True,
+            capture_output=True,
+        )
+        plans.append({file.name: file.read_bytes() for file in (folder / "p").iterdir()})
+    assert plans[0]
+    assert plans[0] == plans[1]
+
+
+def test_colour_only_on_a_terminal_and_never_with_no_color() -> None:
+    result = tstorm("check", str(LISTING1))
+    assert "\x1b[" not in result.stderr
+
+
+@pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colour_on_a_terminal(variables: dict[str, str], coloured: bool) -> None:
+    leader, follower = os.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", **variables}
+    if not variables:
+        environment.pop("NO_COLOR", None)
+    subprocess.run(
+        [sys.executable, "-m", "tstorm", "check", str(LISTING1)],
+        stderr=follower,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        check=True,
+    )
+    os.close(follower)
+    text = os.read(leader, 65536)
+    os.close(leader)
+    assert b"TS0901" in text
+    assert (b"\x1b[" in text) == coloured

@@ -1,0 +1,135 @@
+"""`events` and `paths`: the JSON that others script against, tables, selection, seeds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tstorm.cli import cli
+from tstorm.exits import CommandError
+
+TDL = """\
+seed 3
+service c img=x replicas=2
+service d img=x replicas=3
+bridges s t
+link c--s latency=1ms up=10Mb down=20Mb loss=1%
+link s--t latency=10ms jitter=3ms up=1Gb symmetric
+link d--t latency=4ms jitter=4ms
+at 5s d crash 1
+at 10s s--t leave
+at 20s s--t join
+at 30s quit
+"""
+
+
+def tstorm(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def rows(*arguments: str) -> list[dict[str, Any]]:
+    result = tstorm(*arguments, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return found
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    path = tmp_path / "two.tdl"
+    path.write_text(TDL, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def plan(source: str, tmp_path: Path) -> str:
+    target = str(tmp_path / "two.plan")
+    assert tstorm("compile", source, "-o", target).exit_code == 0
+    return target
+
+
+def test_events_have_the_fixed_fields(source: str) -> None:
+    found = rows("events", source)
+    assert all(set(event) == {"seq", "at_ns", "kind", "target", "args", "line"} for event in found)
+    assert [event["seq"] for event in found] == list(range(len(found)))
+    assert [event["kind"] for event in found[:6]] == ["join"] * 5 + ["crash"]
+    assert found[0]["line"] == 0
+    assert found[5]["line"] == 8
+    assert found[-1] == {
+        "seq": len(found) - 1,
+        "at_ns": 30 * 10**9,
+        "kind": "quit",
+        "target": "",
+        "args": {},
+        "line": 11,
+    }
+
+
+def test_a_plan_and_its_source_give_the_same(source: str, plan: str) -> None:
+    assert rows("events", source) == rows("events", plan)
+    at = ["--at", "12s"]
+    assert rows("paths", source, *at) == rows("paths", plan, *at)
+
+
+def test_another_seed_recompiles_a_plan(source: str, plan: str) -> None:
+    crashed = {rows("events", plan, "--seed", str(seed))[5]["target"] for seed in range(20)}
+    assert crashed == {"d.0", "d.1", "d.2"}
+    assert rows("events", plan, "--seed", "4") == rows("events", source, "--seed", "4")
+
+
+def test_paths_are_composed(source: str) -> None:
+    (path,) = rows("paths", source, "--at", "0s", "--from", "c.0", "--to", "d.1")
+    assert path == {
+        "src": "c.0",
+        "dst": "d.1",
+        "reachable": True,
+        "rate_bps": 10_000_000,
+        "delay_ns": 15_000_000,
+        "jitter_ns": 5_000_000,
+        "loss_ppb": 10_000_000,
+        "rtt_ns": 30_000_000,
+        "links": ["c.0->s", "s->t", "t->d.1"],
+    }
+
+
+def test_what_is_unreachable_says_so(source: str) -> None:
+    found = rows("paths", source, "--at", "10s", "--from", "c", "--to", "d")
+    assert len(found) == 4  # one of the three was crashed
+    assert all(not path["reachable"] and path["rate_bps"] is None for path in found)
+    assert "unreachable" in tstorm("paths", source, "--at", "10s").stdout
+
+
+def test_all_pairs_of_joined_instances(source: str) -> None:
+    assert len(rows("paths", source, "--at", "0s")) == 5 * 4
+    assert len(rows("paths", source, "--at", "5s")) == 4 * 3
+
+
+def test_an_instance_that_is_not_joined_is_named(source: str) -> None:
+    crashed = rows("events", source)[5]["target"]
+    result = tstorm("paths", source, "--at", "6s", "--from", crashed, "--format", "json")
+    assert json.loads(result.stdout) == []
+    assert crashed in result.stderr
+
+
+def test_a_wrong_name_is_answered_with_the_nearest(source: str) -> None:
+    result = tstorm("paths", source, "--at", "0s", "--from", "c.7")
+    assert result.exit_code == 2
+    assert "Did you mean" in result.stderr
+
+
+def test_tables_are_for_people(source: str) -> None:
+    lines = tstorm("events", source).stdout.splitlines()
+    assert lines[0].split() == ["SEQ", "AT", "KIND", "TARGET", "ARGS", "LINE"]
+    assert lines[1].split() == ["0", "0s", "join", "c.0", "-"]
+
+
+def test_a_damaged_plan_is_refused(plan: str) -> None:
+    timeline = Path(plan) / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes()[:-20])
+    result = tstorm("events", plan)
+    assert isinstance(result.exception, CommandError)
+    assert "timeline.jsonl" in result.exception.message

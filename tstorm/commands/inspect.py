@@ -1,0 +1,106 @@
+"""`tstorm inspect [RUN]`: what a run is doing, or how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from tstorm import options, output, units
+
+_LINKS = ("link", "pkts", "out_pkts", "drop_queue", "drop_loss", "drop_down", "backlog_bytes")
+_PAIRS = ("src", "dst", "offered_pkts", "delivered_pkts", "drop_queue", "drop_loss", "drop_down")
+
+
+def _counters(title: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """A table of counters, after an empty line; nothing if nothing was counted."""
+    shown = [tuple(str(row[column]) for column in columns) for row in rows]
+    if shown:
+        click.echo(f"\n{title}")
+        keys = sum(column in ("link", "src", "dst") for column in columns)
+        head = [column.replace("_", " ").upper() for column in columns]
+        output.emit_table(head, shown, right=range(keys, len(columns)))
+
+
+def _program(instance: Mapping[str, Any]) -> str:
+    if not instance["program"]:
+        return "-"
+    status, signal = instance.get("exit_status"), instance.get("exit_signal")
+    if signal:
+        return f"ended by signal {signal}"
+    return "running" if status is None else f"ended with {status}"
+
+
+def _live(found: Mapping[str, Any]) -> None:
+    at, end = units.duration(found["at_ns"]), units.duration(found["end_ns"])
+    click.echo(f"{found['run_id']}: at {at} of {end}, {found['applied']}/{found['total']} events")
+    click.echo(f"directory: {found['directory']}")
+    if found["next_events"]:
+        click.echo("\nnext events")
+        output.emit_table(
+            ("AT", "KIND", "TARGET"),
+            (
+                (units.duration(event["at_ns"]), event["kind"], event["target"])
+                for event in found["next_events"]
+            ),
+            right=(0,),
+        )
+    click.echo("\ninstances")
+    output.emit_table(
+        ("INSTANCE", "STATE", "PROGRAM", "IPV4", "IPV6"),
+        (
+            (one["name"], one["state"], _program(one), one["ipv4"], one["ipv6"])
+            for one in found["instances"]
+        ),
+    )
+    _counters("links", _LINKS, found["links"])
+    _counters("pairs", _PAIRS, found["pairs"])
+
+
+def _finished(found: Mapping[str, Any]) -> None:
+    manifest, summary = found["manifest"], found["summary"]
+    outcome = summary.get("outcome", manifest.get("outcome", "ended without a summary"))
+    click.echo(f"{found['run_id']}: {outcome}")
+    click.echo(f"directory: {found['directory']}")
+    click.echo(f"plan: {manifest['plan_digest']}, seed {manifest['seed']}")
+    if summary.get("message"):
+        click.echo(f"reason: {summary['message']}")
+    if summary:
+        events = summary["events"]
+        lag = events["lag"]
+        click.echo(
+            f"events: {events['applied']}/{events['planned']}, "
+            f"lag p99 {units.duration(lag['p99_ns'])}, max {units.duration(lag['max_ns'])}"
+        )
+        _counters("links", _LINKS, summary["links"])
+        _counters("pairs", _PAIRS, summary["pairs"])
+
+
+@click.command()
+@click.argument("run", required=False)
+@options.table_or_json
+def command(run: str | None, form: str) -> None:
+    """Show the state of RUN: time, instances, next events, counters of links and pairs.
+
+    RUN is a run's name or directory; without it, the only one going on. Of a finished run, known by
+    its directory, the outcome and the last counters are shown. JSON is one object; "live" says
+    which of the two it is.
+
+    \b
+    Examples:
+      tstorm inspect
+      tstorm inspect runs/quickstart-20260301T120000Z --format json | jq .instances
+    """
+    from tstorm.running import errors_shown
+
+    with errors_shown():
+        from runtime.inspect import inspect
+
+        found = inspect(run)
+    if form == "json":
+        output.emit_json(found)
+    elif found["live"]:
+        _live(found)
+    else:
+        _finished(found)

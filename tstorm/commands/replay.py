@@ -1,0 +1,100 @@
+"""`tstorm replay RUN|PLAN|EXP.tdl`: run a recorded experiment again, and compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tstorm import options, output
+from tstorm.exits import FAILED, OK, CommandError
+
+if TYPE_CHECKING:
+    from runtime.compare import Difference
+
+
+def _manifest(source: str) -> dict[str, Any] | None:
+    """What the run at `source` recorded about itself; None if it is no run."""
+    from runtime.rundir import MANIFEST, read_json
+
+    path = Path(source) / MANIFEST
+    return read_json(path) if path.is_file() else None
+
+
+def _record(difference: Difference) -> dict[str, Any]:
+    return {
+        "what": difference.what,
+        "seq": difference.seq,
+        "recorded": difference.first,
+        "replayed": difference.second,
+    }
+
+
+def _tell(differences: list[Difference], form: str) -> bool:
+    """Prints differences; returns whether the events (which the plan decides) are the same.
+
+    Programs that ended by themselves in only one of the runs are told, but decide nothing: the
+    plan fixes what is done to programs, not what they make of it.
+    """
+    events = [difference for difference in differences if difference.what == "event"]
+    if form == "text":
+        for difference in differences:
+            before = difference.first or "nothing"
+            after = difference.second or "nothing"
+            place = f"event {difference.seq}" if difference.what == "event" else "program"
+            click.echo(f"{place}: recorded: {before}; replayed: {after}")
+    if not events:
+        output.note("check: the same events, on the same targets, in the same order")
+    else:
+        output.note(f"check: {len(events)} events differ")
+    return not events
+
+
+@click.command()
+@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=click.Path(allow_dash=True))
+@options.seed
+@click.option(
+    "--check", is_flag=True, help="Compare with the recorded run; end with 1 if it differs."
+)
+@options.running
+def command(
+    source: str, seed: int | None, check: bool, asked: options.Running, quiet: bool, form: str
+) -> None:
+    """Run a recorded experiment again.
+
+    RUN is a run directory. Without --seed the very same plan is carried out; with --seed the
+    recorded source is compiled with that seed. A run is replayed with the options it had
+    (--until, --start-at, --pace, --datapath), where the command line does not say otherwise.
+
+    --check compares the new run's events with the recorded ones: same kinds, targets, arguments and
+    planned times, in the same order. What differs is printed, and the command ends with 1. Programs
+    that ended by themselves in one of the runs only are printed too, but do not fail the check.
+
+    \b
+    Examples:
+      tstorm replay runs/quickstart-20260301T120000Z --check
+      tstorm replay runs/quickstart-20260301T120000Z --seed 8
+      tstorm replay quickstart.plan --quiet
+    """
+    from tstorm.loading import plan_on_disk
+    from tstorm.running import carry_out, errors_shown, options_of, report
+
+    with errors_shown():
+        recorded = _manifest(source)
+        if check and recorded is None:
+            raise click.UsageError(f"--check needs a run to compare with, and {source} is none")
+        with plan_on_disk(source, seed) as plan:
+            chosen = options_of(asked, seed=seed, recorded=recorded)
+            result = carry_out(plan, chosen, quiet=quiet)
+        differences: list[Difference] = []
+        if check and result.exit_code == OK:
+            from runtime.compare import compare_events
+
+            differences = compare_events(source, result.directory)
+    more = {"differences": [_record(one) for one in differences]} if check else {}
+    report(result, form, **more)
+    if result.exit_code != OK:
+        raise CommandError(code=result.exit_code)
+    if check and not _tell(differences, form):
+        raise CommandError(code=FAILED)
