@@ -79,12 +79,12 @@ def qdisc(kind: str, rate_bps: int) -> Ends:
     push back into the sender's stack.
     """
     a, b, middle = Namespace(), Namespace(), Namespace()
-    _veth(a, "eth0", middle, "a")
-    _veth(b, "eth0", middle, "b")
+    _veth(a, "eth0", middle, "left")
+    _veth(b, "eth0", middle, "right")
     middle.ip_batch(
         [
-            *("addr add 10.77.1.1/24 dev a", "addr add 10.77.2.1/24 dev b"),
-            *("link set a up", "link set b up"),
+            *("addr add 10.77.1.1/24 dev left", "addr add 10.77.2.1/24 dev right"),
+            *("link set dev left up", "link set dev right up"),
         ]
     )
     middle.sysctl("net.ipv4.ip_forward", "1")
@@ -109,12 +109,12 @@ def _shape(middle: Namespace, kind: str, rate_bps: int) -> None:
     limit = 64 << 20
     if kind == "tbf":
         shape = f"root tbf rate {rate_bps}bit burst {burst} limit {limit}"
-        middle.run(f"tc qdisc add dev b {shape}".split())
+        middle.run(f"tc qdisc add dev right {shape}".split())
         return
     shape = f"htb rate {rate_bps}bit burst {burst} cburst {burst} quantum 60000"
-    middle.run(["tc", "qdisc", "add", "dev", "b", "root", "handle", "1:", "htb", "default", "1"])
-    middle.run(f"tc class add dev b parent 1: classid 1:1 {shape}".split())
-    middle.run(f"tc qdisc add dev b parent 1:1 bfifo limit {limit}".split())
+    middle.run(["tc", "qdisc", "add", "dev", "right", "root", "handle", "1:", "htb", "default", "1"])
+    middle.run(f"tc class add dev right parent 1: classid 1:1 {shape}".split())
+    middle.run(f"tc qdisc add dev right parent 1:1 bfifo limit {limit}".split())
 
 
 def engine(pktd: Pktd, pairs: int, pipe: Pipe) -> Ends:

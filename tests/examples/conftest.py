@@ -1,0 +1,92 @@
+"""Runs of examples through the command line, as a user would, and reading what they left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished run directory."""
+
+    directory: Path
+
+    def log(self, instance: str) -> str:
+        return (self.directory / "logs" / f"{instance}.log").read_text(errors="replace")
+
+    def records(self, instance: str) -> list[dict[str, Any]]:
+        """The JSON lines of tprobe in a log; what else stands there is left out."""
+        found: list[dict[str, Any]] = []
+        for line in self.log(instance).splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                found.append(record)
+        return found
+
+    def events(self) -> list[dict[str, Any]]:
+        """The timeline's events as they were carried out."""
+        lines = (self.directory / "events.jsonl").read_text().splitlines()
+        return [record for record in map(json.loads, lines) if "seq" in record]
+
+    def planned(self) -> list[tuple[int, str, str]]:
+        return [(event["planned_ns"], event["kind"], event["target"]) for event in self.events()]
+
+    def start_ns(self) -> int:
+        manifest = json.loads((self.directory / "manifest.json").read_text())
+        return int(next(_values(manifest, "start_monotonic_ns")))
+
+
+def _values(value: dict[str, Any], key: str) -> Iterator[Any]:
+    for name, inside in value.items():
+        if name == key:
+            yield inside
+        elif isinstance(inside, dict):
+            yield from _values(inside, key)
+
+
+Runner = Callable[..., Finished]
+
+
+@pytest.fixture
+def run_example(tmp_path: Path) -> Runner:
+    """`run_example("churn", "--pace", "4")` runs it to its end; a failed run fails the test."""
+
+    def run(name: str, *options: str, out: str = "run") -> Finished:
+        directory = tmp_path / out
+        source = EXAMPLES / f"{name}.tdl"
+        argv = [sys.executable, "-m", "tstorm", "run", str(source), "--out", str(directory)]
+        done = subprocess.run(
+            [*argv, "--quiet", *options],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return Finished(directory)
+
+    return run
+
+
+@pytest.fixture
+def tprobe() -> str:
+    """The built program; tests of it fail, not skip, when it was not built."""
+    path = ROOT / "tcal_c" / "build" / "tprobe"
+    assert os.access(path, os.X_OK), "run `make -C tcal_c` first"
+    return str(path)

@@ -1,0 +1,147 @@
+"""Examples with real programs in real namespaces. Bounds are wide: they tell right from wrong."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from .conftest import Finished, Runner
+
+pytestmark = pytest.mark.e2e
+NS = 1_000_000_000
+_NO_ETCD = shutil.which("etcd") is None or shutil.which("etcdctl") is None
+_NO_IPERF3 = shutil.which("iperf3") is None
+
+
+def test_quickstart_measures_what_was_planned(run_example: Runner) -> None:
+    run = run_example("quickstart")
+    start = run.start_ns()
+    probes = [
+        ((record["t_ns"] - start) / NS, record)
+        for record in run.records("client.0")
+        if "seq" in record
+    ]
+    answered = [(at, record["rtt_us"] / 1000) for at, record in probes if "rtt_us" in record]
+    near = [rtt for at, rtt in answered if 0.5 < at < 4.8]
+    far = [rtt for at, rtt in answered if 5.2 < at < 9.5]
+    assert near and 31 <= min(near) < 45  # 32 ms with jitter of 0.2 ms on the access link
+    assert far and 91 <= min(far) < 105
+    assert not [at for at, _ in answered if 10.1 < at < 10.9], "the access link is down"
+    assert [at for at, _ in answered if 11.1 < at < 11.9], "the access link is up again"
+
+
+def test_the_same_seed_runs_the_same_events(run_example: Runner) -> None:
+    first = run_example("churn", "--pace", "10", out="first")
+    second = run_example("churn", "--pace", "10", out="second")
+    other = run_example("churn", "--pace", "10", "--seed", "1", out="other")
+    assert first.planned() == second.planned()
+    assert first.planned() != other.planned()
+
+
+def test_a_crashed_peer_is_silent_until_it_is_back(run_example: Runner) -> None:
+    run = run_example("churn", "--pace", "2")
+    start = run.start_ns()
+    times = {
+        (event["kind"], event["planned_ns"]): event["applied_ns"] / NS
+        for event in run.events()
+        if event["target"] == "peer.1"
+    }
+    down, up = times["crash", 54 * NS], times["join", 56 * NS]
+    answers = [
+        (record["t_ns"] - start) / NS for record in run.records("watch1.0") if "rtt_us" in record
+    ]
+    assert not [at for at in answers if down + 0.1 < at < up - 0.1]
+    assert [at for at in answers if at > up], "it answers again"
+    assert [at for at in answers if at < down], "it answered before"
+
+
+@pytest.mark.skipif(_NO_IPERF3, reason="iperf3 is not installed")
+def test_dynamics_gives_iperf3_the_planned_rates(run_example: Runner) -> None:
+    run = run_example("dynamics")
+    lines = re.findall(
+        r"^\[ *\d+\] +([\d.]+)-([\d.]+) +sec +\S+ \w+ +([\d.]+) (\w)bits/sec",
+        run.log("c1.0"),
+        re.MULTILINE,
+    )
+    unit = {"K": 1e-3, "M": 1.0, "G": 1e3}
+    rates = [(float(a) + 1, float(b) + 1, float(n) * unit[u]) for a, b, n, u in lines]
+    assert rates, run.log("c1.0")[-2000:]
+    # (from, to) in plan time, the second half of a step; most that a step can carry, in Mb/s
+    for low, high, most in ((3, 5, 100), (7, 10, 10), (12.5, 15, 1000), (18, 20, 10)):
+        found = [rate for a, b, rate in rates if a >= low and b <= high]
+        mean = sum(found) / len(found)
+        assert most * 0.3 < mean <= most * 1.1, f"{low}-{high} s: {mean:.1f} Mb/s"
+
+
+def test_six_clients_fill_the_shared_links(run_example: Runner) -> None:
+    run = run_example("sixclients", "--pace", "4")
+    start = run.start_ns()
+    # The last stretch, all six at work: 60 s to 80 s of plan time, the first quarter left out.
+    low, high = 16.2, 20.0
+    got = {}
+    for number in range(1, 7):
+        lines = [
+            record
+            for record in run.records(f"c{number}.0")
+            if "bps" in record and low <= (record["t_ns"] - start) / NS - record["seconds"]
+        ]
+        seconds = sum(record["seconds"] for record in lines)
+        assert 1.5 <= seconds <= high - low + 0.5, f"c{number} was measured {seconds} s"
+        got[number] = sum(record["bytes"] for record in lines) * 8 / seconds / 1e6
+    payload = 1448 / 1500
+    assert 0.8 < sum(got[n] for n in (1, 2, 3)) / (50 * payload) <= 1.05, got
+    assert 0.8 < sum(got.values()) / (100 * payload) <= 1.05, got
+    assert got[3] > 3 and got[6] > 3, got
+    assert max(got[3], got[6]) <= 10.5, got
+
+
+def _leaders(run: Finished) -> dict[str, list[int]]:
+    """The terms in which each member became leader, from etcd's own words."""
+    return {
+        member: [
+            int(term) for term in re.findall(r"became leader at term (\d+)", run.log(f"{member}.0"))
+        ]
+        for member in ("etcd-a", "etcd-b", "etcd-c")
+    }
+
+
+def _writes(run: Finished, writer: str) -> list[tuple[float, bool, int]]:
+    """Wall time, success and raft term (0 for a failure) of each write."""
+    found: list[tuple[float, bool, int]] = []
+    parts = re.split(r"^(\d{9,}\.\d{9})$", run.log(writer), flags=re.MULTILINE)[1:]
+    for at, said in zip(parts[::2], parts[1::2], strict=True):
+        term = re.search(r'"raft_term":"?(\d+)', said)
+        found.append((float(at), term is not None, int(term.group(1)) if term else 0))
+    return found
+
+
+@pytest.mark.skipif(_NO_ETCD, reason="etcd-server and etcd-client are not installed")
+def test_the_partition_moves_the_leader_twice_alike(run_example: Runner) -> None:
+    planned = []
+    for out in ("first", "second"):
+        run = run_example("partition", "--pace", "2", out=out)
+        planned.append(run.planned())
+        leaders = _leaders(run)
+        (first,) = leaders["etcd-a"]
+        others = [*leaders["etcd-b"], *leaders["etcd-c"]]
+        assert len(others) == 1, f"one election after the cut: {leaders}"
+        assert others[0] > first
+        cut_off, other_side = _writes(run, "writer-a.0"), _writes(run, "writer-b.0")
+        assert {term for _, ok, term in other_side if ok} == {first, others[0]}
+        assert [ok for _, ok, _ in other_side].count(False) >= 1, "no leader for a while"
+        assert not [ok for _, ok, term in cut_off if ok and term not in (first, others[0])]
+        _check_the_cut_off_side(cut_off, first, others[0])
+    assert planned[0] == planned[1]
+
+
+def _check_the_cut_off_side(writes: list[tuple[float, bool, int]], old: int, new: int) -> None:
+    """Success under the old leader, then failures only, then success under the new one."""
+    outcome = [term for _, _, term in writes]
+    cut = outcome.index(0)
+    healed = outcome.index(new)
+    assert set(outcome[:cut]) == {old}
+    assert set(outcome[cut:healed]) == {0}
+    assert cut < healed
+    assert outcome[-1] == new

@@ -1,0 +1,123 @@
+"""tprobe in a namespace of its own: what it prints, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+
+def shell(script: str, tprobe: str) -> subprocess.CompletedProcess[str]:
+    """Runs a fixed script in new namespaces that end with it; $T is tprobe."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    argv = ["unshare", *user, "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return subprocess.run(
+        [*argv, "sh", "-c", f"ip link set lo up; {script}"],
+        env={**os.environ, "T": tprobe},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def served(words: str, tprobe: str) -> tuple[int, list[dict[str, Any]], str]:
+    """Exit status, JSON lines and errors of tprobe beside a listening `tprobe serve`."""
+    script = (
+        "mkfifo /tmp/ready.$$; $T serve >/tmp/ready.$$ & exec 3</tmp/ready.$$; rm /tmp/ready.$$;"
+        f" read line <&3; $T {words}"
+    )
+    done = shell(script, tprobe)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, lines, done.stderr
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("mode", ["icmp", "udp"])
+def test_rtt_answers_every_probe(tprobe: str, host: str, mode: str) -> None:
+    words = f"rtt {host} --count 5 --interval 10ms --each --mode {mode}"
+    status, lines, errors = served(words, tprobe)
+    assert status == 0, errors
+    summary = lines.pop()
+    assert [line["seq"] for line in lines] == [0, 1, 2, 3, 4]
+    assert (summary["sent"], summary["received"], summary["mode"]) == (5, 5, mode)
+    assert 0 < summary["min_us"] <= summary["p50_us"] <= summary["p99_us"] <= summary["max_us"]
+
+
+def test_no_route_is_a_result_and_not_an_error(tprobe: str) -> None:
+    words = "rtt 10.9.9.9 --count 2 --interval 10ms --timeout 50ms --each"
+    status, lines, errors = served(words, tprobe)
+    assert status == 1
+    assert errors == ""
+    assert [line.get("lost") for line in lines] == [True, True, 2]
+
+
+def test_a_stream_is_counted_at_both_ends(tprobe: str) -> None:
+    status, lines, errors = served("stream ::1 --seconds 1 --interval 500ms", tprobe)
+    assert status == 0, errors
+    summary = lines.pop()
+    assert len(lines) == 2
+    assert sum(line["bytes"] for line in lines) == summary["bytes"]
+    assert summary["receiver"]["bytes"] >= summary["bytes"] > 0
+
+
+def test_a_stream_in_reverse(tprobe: str) -> None:
+    status, lines, errors = served("stream 127.0.0.1 --seconds 1 --reverse", tprobe)
+    assert status == 0, errors
+    assert lines[-1]["bytes"] > 0 and lines[-1]["reverse"] is True
+
+
+def test_datagrams_are_paced_and_counted(tprobe: str) -> None:
+    words = "stream 127.0.0.1 --seconds 1 --interval 1s --udp 12Mb --size 1500"
+    status, lines, errors = served(words, tprobe)
+    assert status == 0, errors
+    summary = lines[-1]
+    assert summary["sent"] == summary["received"] + summary["lost"]
+    assert 0 < summary["sent"] <= 1001
+
+
+def test_a_session_can_be_blasted(tprobe: str) -> None:
+    status, lines, errors = served("blast ::1 --seconds 1 --pps 1000 --size 64", tprobe)
+    assert status == 0, errors
+    assert lines[-1]["ip_size"] == 80  # 48 of headers and the 32 that tprobe needs
+    assert lines[-1]["received"] > 0
+
+
+def test_one_way_delay_needs_no_server(tprobe: str) -> None:
+    done = shell("$T owd 127.0.0.1 --count 20 --interval 2ms", tprobe)
+    summary = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert summary["received"] == 20
+    assert summary["min_us"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ("", 2, "usage: tprobe"),
+        ("trace", 2, "no command 'trace'"),
+        ("rtt", 2, "no host given"),
+        ("rtt a b", 2, "one argument too many: b"),
+        ("rtt a --speed 3", 2, "no option --speed"),
+        ("rtt a --count", 2, "a value is missing after --count"),
+        ("rtt a --count 0", 2, "not a whole number in range: 0"),
+        ("rtt a --interval 5parsec", 2, "not a duration"),
+        ("stream a --udp 10MB", 2, "not a rate"),
+        ("stream a --udp 1Mb --cc bbr", 2, "--udp goes without"),
+        ("rtt no.such.host.invalid", 1, "looking up no.such.host.invalid"),
+        ("stream 127.0.0.1 --wait 10ms", 1, "connecting to 127.0.0.1: Connection refused"),
+        ("stream 127.0.0.1 --cc none-such", 1, "choosing congestion control none-such"),
+        ("owd 127.0.0.1 --rx-netns /nowhere", 1, "opening network namespace /nowhere"),
+        ("serve --bind here", 1, "--bind wants an address, not here"),
+    ],
+)
+def test_mistakes_are_named(tprobe: str, words: str, status: int, said: str) -> None:
+    done = shell(f"$T {words}", tprobe)
+    assert done.returncode == status
+    assert said in done.stderr
+    assert done.stdout == ""
