@@ -37,12 +37,12 @@ def find_compiler() -> list[str]:
 
 
 def program_sources(folder: str) -> list[str]:
-    """The sources of one program, from the project's root. A test holds them equal to the Makefile's."""
+    """The sources of one program, from the root. A test holds them equal to the Makefile's."""
     found = (ROOT / "tcal_c" / folder).glob("*.c")
     return sorted(str(p.relative_to(ROOT)) for p in found if not p.name.startswith("test_"))
 
 
-def compile_program(name: str, folder: str, target: Path) -> None:
+def compile_program(name: str, folder: str, target: Path, version: str) -> None:
     """Compiles every .c file of tcal_c/FOLDER but its tests into the program TARGET/NAME."""
     sources = program_sources(folder)
     if not sources:
@@ -50,7 +50,8 @@ def compile_program(name: str, folder: str, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     extra = shlex.split(os.environ.get("CFLAGS", "")), shlex.split(os.environ.get("LDFLAGS", ""))
     output = ["-o", str(target / name)]
-    command = [*find_compiler(), *FLAGS, *extra[0], *output, *sources, *extra[1], "-pthread", "-lm"]
+    flags = [*FLAGS, f'-DPKTD_VERSION="{version}"', *extra[0]]
+    command = [*find_compiler(), *flags, *output, *sources, *extra[1], "-pthread", "-lm"]
     print(shlex.join(command), flush=True)
     subprocess.run(command, cwd=ROOT, check=True)
 
@@ -68,7 +69,7 @@ class BuildWithPrograms(build_py):
         if not sys.platform.startswith("linux"):
             sys.exit("error: Thunderstorm runs on Linux only")
         for name, folder in PROGRAMS.items():
-            compile_program(name, folder, self._target())
+            compile_program(name, folder, self._target(), self.distribution.get_version())
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         outputs = super().get_outputs(include_bytecode)

@@ -105,6 +105,8 @@ def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Pa
 def test_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == TOOL_VERSION
+    rules = (ROOT / "tcal_c" / "pktd" / "rules.mk").read_text(encoding="utf-8")
+    assert f"PKTD_VERSION ?= {TOOL_VERSION}\n" in rules
 
 
 @pytest.mark.parametrize(("name", "folder"), sorted(PROGRAMS.items()))
