@@ -169,7 +169,7 @@ class _Attempt:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=_driver_environment(),
+                env=driver_environment(),
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # ^C is for us: we tell the driver
             )
@@ -221,7 +221,7 @@ class _Attempt:
         return lines[-1] if lines else ""
 
 
-def _driver_environment() -> dict[str, str]:
+def driver_environment() -> dict[str, str]:
     """The caller's, with the way to this very package."""
     found = dict(os.environ)
     package = str(Path(__file__).resolve().parent.parent)
