@@ -1,0 +1,57 @@
+/* Names shared by every part of pktd: limits, counters, small helpers. No behaviour lives here. */
+#ifndef PKTD_COMMON_H
+#define PKTD_COMMON_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NODE_LIMIT 65535u   /* nodes are 0 .. NODE_LIMIT-1 */
+#define PORT_LIMIT 65535u   /* ports are 0 .. PORT_LIMIT-1 */
+#define LINK_LIMIT 1048575u /* links are 0 .. LINK_LIMIT-1 */
+#define LINK_NONE UINT32_MAX
+#define PORT_NONE UINT32_MAX
+#define NODE_NONE UINT32_MAX
+
+#define NS_PER_S 1000000000ull
+#define PPB 1000000000u
+#define TIME_NEVER UINT64_MAX
+
+#define RATE_LIMIT_BPS 10000000000000ull /* 10 Tb/s */
+#define QUEUE_LIMIT_BYTES (1ull << 30)
+#define DELAY_LIMIT_NS (3600ull * NS_PER_S)
+
+__extension__ typedef unsigned __int128 u128;
+__extension__ typedef __int128 i128;
+
+/* A number with one writer, the data thread, that the control thread may read at any moment. */
+typedef _Atomic uint64_t counter;
+
+static inline void counter_set(counter *c, uint64_t v)
+{
+    atomic_store_explicit(c, v, memory_order_relaxed);
+}
+
+static inline uint64_t counter_get(const counter *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+/* Not an atomic read-modify-write: there is only one writer. */
+static inline void counter_add(counter *c, uint64_t n)
+{
+    counter_set(c, counter_get(c) + n);
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+#endif

@@ -1,0 +1,278 @@
+/* Packets from port to port, hop by hop, and the changes between them.
+ *
+ * A packet enters at a port, belongs to the node bound there, and is looked up by destination address.
+ * At each node the route for its destination names the next link; at the destination's own node it is
+ * delivered. Link by link it moves when its time has come (engine_step); all times are virtual, so being
+ * late at one hop does not add up over the path.
+ */
+#include "engine.h"
+
+#include "batch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct engine *engine_new(uint64_t pool_limit_bytes, engine_deliver *deliver, void *context)
+{
+    /* Several megabytes, nearly all of which stay untouched: zero pages straight from the system. */
+    struct engine *e =
+        mmap(NULL, sizeof *e, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (e == MAP_FAILED) {
+        return NULL;
+    }
+    pool_init(&e->pool, pool_limit_bytes);
+    e->deliver = deliver;
+    e->deliver_context = context;
+    return e;
+}
+
+void engine_free(struct engine *e)
+{
+    if (!e) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof e->link_page / sizeof *e->link_page; i++) {
+        free(atomic_load_explicit(&e->link_page[i], memory_order_relaxed));
+    }
+    fib_destroy(&e->fib);
+    pairs_destroy(&e->pairs);
+    free(e->heap.entry);
+    free(e->addrs.slot);
+    pool_destroy(&e->pool);
+    munmap(e, sizeof *e);
+}
+
+bool engine_prepare_link(struct engine *e, uint32_t link)
+{
+    _Atomic(struct link_page *) *slot = &e->link_page[link / LINK_FAN];
+    if (atomic_load_explicit(slot, memory_order_relaxed)) {
+        return true;
+    }
+    struct link_page *page = calloc(1, sizeof *page);
+    if (!page) {
+        return false;
+    }
+    for (uint32_t i = 0; i < LINK_FAN; i++) {
+        page->link[i].waiting.at = HEAP_OUT;
+    }
+    atomic_store_explicit(slot, page, memory_order_release);
+    return true;
+}
+
+void engine_reserve(struct engine *e, struct engine_room *room)
+{
+    if (room->heap && room->heap_capacity > e->heap.capacity) {
+        room->heap = heap_reserve(&e->heap, room->heap, room->heap_capacity);
+    }
+    if (room->slots && room->slot_capacity > e->addrs.capacity) {
+        room->slots = addr_reserve(&e->addrs, room->slots, room->slot_capacity);
+    }
+}
+
+void engine_drop(struct frame *frame, enum drop_cause cause, uint32_t count)
+{
+    struct pair *pair = frame->pair;
+    counter *const counters[] = {&pair->drop_queue, &pair->drop_loss, &pair->drop_down,
+                                 &pair->drop_route};
+    counter_add(counters[cause], count);
+    pair_touch(pair);
+}
+
+static void deliver(struct engine *e, struct piece *piece)
+{
+    struct frame *frame = piece->frame;
+    uint32_t port = e->node[frame->dest].port;
+    if (port == 0) {
+        engine_drop(frame, DROP_ROUTE, piece->count);
+        return;
+    }
+    struct packet_piece cut;
+    uint8_t *bytes = frame_bytes(frame);
+    packet_cut(&frame->info, bytes, piece->first, piece->count, &cut);
+    struct iovec io[3] = {{&cut.vnet, sizeof cut.vnet},
+                          {cut.header, cut.header_bytes},
+                          {bytes + cut.payload_offset, cut.payload_bytes}};
+    if (cut.header_bytes == 0) {
+        io[1] = io[2];
+    }
+    int error = e->deliver(e->deliver_context, port - 1, io, cut.header_bytes ? 3 : 2);
+    if (error) {
+        counter_add(&e->count.drop_write, piece->count);
+        return;
+    }
+    counter_add(&e->count.tx, piece->count);
+    counter_add(&e->count.tx_frames, 1);
+    counter_add(&frame->pair->delivered_pkts, piece->count);
+    counter_add(&frame->pair->delivered_bytes,
+                packet_bytes(&frame->info, piece->first, piece->count));
+    pair_touch(frame->pair);
+}
+
+/* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. */
+static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns)
+{
+    if (node == piece->frame->dest) {
+        deliver(e, piece);
+        pool_piece_release(&e->pool, piece);
+        return;
+    }
+    uint32_t next = fib_get(&e->fib, node, piece->frame->dest);
+    struct link *link = next == LINK_NONE ? NULL : engine_link(e, next);
+    if (!link || piece->hops++ >= HOP_LIMIT) {
+        engine_drop(piece->frame, DROP_ROUTE, piece->count);
+        pool_piece_release(&e->pool, piece);
+        return;
+    }
+    link_offer(e, link, piece, at_ns);
+}
+
+/* Finds out where a frame comes from and where it goes; false when nobody has the address. */
+static bool classify(struct engine *e, uint32_t port, struct frame *frame)
+{
+    struct addr to = {.version = frame->info.version};
+    memcpy(to.bytes, frame->info.dest, sizeof to.bytes);
+    uint32_t dest = addr_find(&e->addrs, &to);
+    uint32_t source = e->port_node[port];
+    if (dest == NODE_NONE || source == 0) {
+        return false;
+    }
+    frame->source = (uint16_t)(source - 1);
+    frame->dest = (uint16_t)dest;
+    return true;
+}
+
+static void enter(struct engine *e, struct frame *frame, uint64_t at_ns)
+{
+    uint32_t segments = frame->info.segments;
+    frame->pair = pairs_get(&e->pairs, frame->source, frame->dest);
+    struct piece *piece = frame->pair ? pool_piece(&e->pool, frame) : NULL;
+    if (!piece) {
+        counter_add(&e->count.drop_nobuf, segments);
+        return;
+    }
+    piece->count = segments;
+    counter_add(&frame->pair->offered_pkts, segments);
+    counter_add(&frame->pair->offered_bytes, packet_bytes(&frame->info, 0, segments));
+    pair_touch(frame->pair);
+    if (frame->source == frame->dest) {
+        /* A kernel never sends to itself through a device. */
+        engine_drop(frame, DROP_ROUTE, segments);
+        pool_piece_release(&e->pool, piece);
+        return;
+    }
+    arrive(e, frame->source, piece, at_ns);
+}
+
+void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t bytes,
+                  uint64_t at_ns)
+{
+    struct virtio_net_hdr vnet;
+    memcpy(&vnet, frame->data, sizeof vnet);
+    counter_add(&e->count.rx_frames, 1);
+    enum packet_error error = packet_parse(&frame->info, &vnet, frame_bytes(frame), bytes);
+    counter_add(&e->count.rx, frame->info.segments);
+    if (error == PACKET_MALFORMED) {
+        counter_add(&e->count.drop_malformed, 1);
+    } else if (error == PACKET_NOT_IP || !classify(e, port, frame)) {
+        counter_add(&e->count.drop_unknown, frame->info.segments);
+    } else {
+        enter(e, frame, at_ns);
+    }
+    pool_release(&e->pool, frame);
+}
+
+void engine_step(struct engine *e)
+{
+    /* `waiting` is the first member of a link. */
+    struct link *link = (struct link *)(void *)heap_top(&e->heap)->node;
+    struct piece *piece = link_take(e, link);
+    arrive(e, link->dest, piece, piece->due_ns);
+}
+
+void engine_run(struct engine *e, uint64_t until_ns)
+{
+    while (engine_next(e) <= until_ns) {
+        engine_step(e);
+    }
+}
+
+static void apply_node(struct engine *e, uint32_t node, const struct op_node *op)
+{
+    struct node *n = &e->node[node];
+    if (n->addr4.version) {
+        addr_drop(&e->addrs, &n->addr4, node);
+    }
+    if (n->addr6.version) {
+        addr_drop(&e->addrs, &n->addr6, node);
+    }
+    n->addr4 = op->addr4;
+    n->addr6 = op->addr6;
+    if (n->addr4.version) {
+        addr_put(&e->addrs, &n->addr4, node);
+    }
+    if (n->addr6.version) {
+        addr_put(&e->addrs, &n->addr6, node);
+    }
+}
+
+static void unbind(struct engine *e, uint32_t node)
+{
+    if (e->node[node].port) {
+        e->port_node[e->node[node].port - 1] = 0;
+        e->node[node].port = 0;
+    }
+}
+
+void engine_close_port(struct engine *e, uint32_t port)
+{
+    if (e->port_node[port]) {
+        unbind(e, e->port_node[port] - 1);
+    }
+}
+
+static void bind(struct engine *e, uint32_t node, uint32_t port)
+{
+    unbind(e, node);
+    engine_close_port(e, port);
+    e->node[node].port = port + 1;
+    e->port_node[port] = node + 1;
+}
+
+static void apply_link(struct engine *e, uint32_t number, const struct op_link *op, uint64_t at_ns)
+{
+    struct link *link = engine_link(e, number);
+    link->source = op->source;
+    link->dest = op->dest;
+    link->seed = op->seed;
+    link_change(e, link, &op->config, at_ns);
+}
+
+void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns)
+{
+    for (size_t i = 0; i < batch->op_count; i++) {
+        const struct op *op = &batch->op[i];
+        switch ((enum op_kind)op->kind) {
+        case OP_NODE:
+            apply_node(e, op->node, &batch->node[op->index]);
+            break;
+        case OP_BIND:
+            bind(e, op->node, op->port);
+            break;
+        case OP_UNBIND:
+            unbind(e, op->node);
+            break;
+        case OP_LINK:
+            apply_link(e, op->link, &batch->link[op->index], at_ns);
+            break;
+        case OP_SET:
+            link_change(e, engine_link(e, op->link), &batch->link[op->index].config, at_ns);
+            break;
+        case OP_ROUTES:
+            fib_set(&e->fib, op->node, op->dests.first, op->dests.last, op->link);
+            break;
+        }
+    }
+    counter_add(&e->count.commits, 1);
+}

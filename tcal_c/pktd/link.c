@@ -1,0 +1,253 @@
+/* The life of a packet on a link.
+ *
+ * Pieces stand in one list, first those that travel, then those that wait in the queue: since a link
+ * never reorders, the list is in order of leaving and only its head needs a place in the engine's heap.
+ * When a piece is accepted, the time at which it will have been served and the time at which it will
+ * leave are computed at once; a change of the rate or the delay walks over what waits and computes them
+ * again.
+ *
+ * Segments of a super-packet are drawn, queued and dropped one by one; those that stay neighbours go on
+ * as one piece, up to PIECE_SERVICE_NS of service. A piece moves on when its last segment is through.
+ * `span_ns` tells how long before that the first was through, so that the next link can serve the
+ * segments from the time they would have arrived there: a piece waits for its own last segment once,
+ * not once a hop.
+ */
+#include "link.h"
+
+#include "engine.h"
+
+#include <limits.h>
+
+static uint64_t deviated(const struct link *link, uint64_t nth)
+{
+    if (link->jitter_ns == 0) {
+        return link->delay_ns;
+    }
+    int64_t delay = (int64_t)link->delay_ns + draw_jitter(link->seed, nth, link->dist, link->jitter_ns);
+    return delay > 0 ? (uint64_t)delay : 0;
+}
+
+static void set_due(struct link *link, struct piece *piece, uint64_t after_ns)
+{
+    uint64_t due = max_u64(piece->served_ns, after_ns) + deviated(link, piece->nth);
+    piece->due_ns = max_u64(due, link->last_due_ns);
+    link->last_due_ns = piece->due_ns;
+}
+
+static void append(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns)
+{
+    set_due(link, piece, at_ns);
+    piece->seq = e->seq++;
+    piece->next = NULL;
+    if (link->head) {
+        link->tail->next = piece;
+    } else {
+        link->head = piece;
+        heap_put(&e->heap, &link->waiting, piece->due_ns, piece->seq);
+    }
+    link->tail = piece;
+    counter_add(&e->count.in_flight, 1);
+}
+
+static void drop_piece(struct engine *e, struct link *link, struct piece *piece)
+{
+    counter_add(&link->count.drop_down, piece->count);
+    engine_drop(piece->frame, DROP_DOWN, piece->count);
+    pool_piece_release(&e->pool, piece);
+}
+
+/* Consecutive accepted segments that become one piece. */
+struct run {
+    uint32_t first;
+    uint32_t count;
+    uint64_t nth;
+    uint64_t start_ns; /* service of the first begins */
+    uint64_t first_ns; /* first is through */
+    uint64_t last_ns;  /* last is through */
+};
+
+static void close_run(struct engine *e, struct link *link, struct piece *origin, struct run *run,
+                      uint64_t at_ns)
+{
+    if (run->count == 0) {
+        return;
+    }
+    struct piece *piece = pool_piece(&e->pool, origin->frame);
+    if (!piece) {
+        counter_add(&e->count.drop_nobuf, run->count);
+        run->count = 0;
+        return;
+    }
+    piece->first = run->first;
+    piece->count = run->count;
+    piece->hops = origin->hops;
+    piece->nth = run->nth;
+    piece->served_ns = run->last_ns;
+    uint64_t through = max_u64(run->last_ns, at_ns);
+    piece->span_ns = (uint32_t)min_u64(through - min_u64(run->first_ns, through), UINT32_MAX);
+    append(e, link, piece, at_ns);
+    run->count = 0;
+}
+
+/* Draws and queues one segment; true when it goes on. */
+static bool offer_segment(struct link *link, struct frame *frame, uint32_t bytes, uint64_t nth,
+                          uint64_t at_ns, struct service *service)
+{
+    if (draw_lost(link->seed, nth, link->loss_ppb)) {
+        counter_add(&link->count.drop_loss, 1);
+        engine_drop(frame, DROP_LOSS, 1);
+        return false;
+    }
+    bool idle = link->queue.free_ns <= at_ns;
+    if (!queue_offer(&link->queue, at_ns, bytes, service)) {
+        counter_add(&link->count.drop_queue, 1);
+        engine_drop(frame, DROP_QUEUE, 1);
+        return false;
+    }
+    if (link->queue.rate_bps) {
+        uint64_t keep = idle ? 0 : 1;
+        counter_set(&link->count.burst_pkts, counter_get(&link->count.burst_pkts) * keep + 1);
+        counter_set(&link->count.burst_bytes, counter_get(&link->count.burst_bytes) * keep + bytes);
+        counter_set(&link->count.busy_until_ns, link->queue.free_ns);
+    }
+    return true;
+}
+
+/* When segment `i` of the piece arrived, if the piece arrived at `at_ns`. */
+static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns)
+{
+    if (piece->count == 1) {
+        return at_ns;
+    }
+    return at_ns - piece->span_ns + (uint64_t)piece->span_ns * i / (piece->count - 1);
+}
+
+static void offer_segments(struct engine *e, struct link *link, struct piece *piece, uint64_t nth,
+                           uint64_t at_ns)
+{
+    struct run run = {0};
+    for (uint32_t i = 0; i < piece->count; i++) {
+        struct service service;
+        uint32_t segment = piece->first + i;
+        uint32_t bytes = packet_segment_bytes(&piece->frame->info, segment);
+        if (!offer_segment(link, piece->frame, bytes, nth + i, arrival(piece, i, at_ns), &service)) {
+            close_run(e, link, piece, &run, at_ns);
+            continue;
+        }
+        if (run.count && service.end_ns - run.start_ns > PIECE_SERVICE_NS) {
+            close_run(e, link, piece, &run, at_ns);
+        }
+        if (run.count == 0) {
+            run = (struct run){.first = segment,
+                               .nth = nth + i,
+                               .start_ns = service.start_ns,
+                               .first_ns = service.end_ns};
+        }
+        run.count++;
+        run.last_ns = service.end_ns;
+    }
+    close_run(e, link, piece, &run, at_ns);
+    pool_piece_release(&e->pool, piece);
+}
+
+void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns)
+{
+    uint64_t nth = counter_get(&link->count.pkts);
+    uint64_t bytes = packet_bytes(&piece->frame->info, piece->first, piece->count);
+    counter_set(&link->count.pkts, nth + piece->count);
+    counter_add(&link->count.bytes, bytes);
+    if (!link->up) {
+        drop_piece(e, link, piece);
+    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0) {
+        piece->nth = nth;
+        piece->served_ns = at_ns;
+        append(e, link, piece, at_ns);
+    } else {
+        offer_segments(e, link, piece, nth, at_ns);
+    }
+}
+
+static struct piece *detach_head(struct engine *e, struct link *link)
+{
+    struct piece *piece = link->head;
+    link->head = piece->next;
+    if (link->head) {
+        heap_put(&e->heap, &link->waiting, link->head->due_ns, link->head->seq);
+    } else {
+        link->tail = NULL;
+        heap_remove(&e->heap, &link->waiting);
+    }
+    counter_set(&e->count.in_flight, counter_get(&e->count.in_flight) - 1);
+    return piece;
+}
+
+struct piece *link_take(struct engine *e, struct link *link)
+{
+    struct piece *piece = detach_head(e, link);
+    counter_add(&link->count.out_pkts, piece->count);
+    counter_add(&link->count.out_bytes,
+                packet_bytes(&piece->frame->info, piece->first, piece->count));
+    return piece;
+}
+
+/* Everything in the link is lost. */
+static void flush(struct engine *e, struct link *link, uint64_t at_ns)
+{
+    while (link->head) {
+        drop_piece(e, link, detach_head(e, link));
+    }
+    link->last_due_ns = 0;
+    link->queue.free_ns = min_u64(link->queue.free_ns, at_ns);
+    link->queue.left = 0;
+}
+
+/* Gives what waits at `at_ns` its new times; what travels already keeps its own. */
+static void retime(struct engine *e, struct link *link, uint64_t old_bps, uint64_t at_ns)
+{
+    link->last_due_ns = 0;
+    for (struct piece *piece = link->head; piece; piece = piece->next) {
+        if (piece->served_ns <= at_ns) {
+            link->last_due_ns = piece->due_ns;
+            continue;
+        }
+        uint64_t served =
+            queue_retimed(piece->served_ns, at_ns, old_bps, link->queue.rate_bps);
+        uint64_t wait = piece->served_ns - at_ns;
+        /* The segments are spread over a time that stretches as their service does. */
+        piece->span_ns = (uint32_t)min_u64(
+            (uint64_t)((u128)piece->span_ns * (served - at_ns) / wait), UINT32_MAX);
+        piece->served_ns = served;
+        set_due(link, piece, at_ns);
+    }
+    if (link->head) {
+        heap_put(&e->heap, &link->waiting, link->head->due_ns, link->head->seq);
+    }
+}
+
+void link_change(struct engine *e, struct link *link, const struct link_config *config,
+                 uint64_t at_ns)
+{
+    uint64_t old_bps = link->queue.rate_bps;
+    uint32_t fields = config->fields;
+    if (fields & LINK_LOSS) {
+        link->loss_ppb = config->loss_ppb;
+    }
+    if (fields & LINK_QUEUE) {
+        link->queue.limit_bytes = config->queue_bytes;
+    }
+    link->delay_ns = fields & LINK_DELAY ? config->delay_ns : link->delay_ns;
+    link->jitter_ns = fields & LINK_JITTER ? config->jitter_ns : link->jitter_ns;
+    link->dist = fields & LINK_DIST ? config->dist : link->dist;
+    link->up = fields & LINK_UP ? config->up : link->up;
+    if (!link->up) {
+        flush(e, link, at_ns);
+    }
+    if (fields & LINK_RATE) {
+        queue_set_rate(&link->queue, at_ns, config->rate_bps);
+    }
+    if (fields & (LINK_RATE | LINK_DELAY | LINK_JITTER | LINK_DIST)) {
+        retime(e, link, old_bps, at_ns);
+    }
+    counter_set(&link->count.rate_bps, link->queue.rate_bps);
+    counter_set(&link->count.busy_until_ns, link->queue.free_ns);
+}

@@ -1,0 +1,118 @@
+/* pktd: the packet engine. Speaks the protocol of docs/pktd.md on its standard input and output. */
+#include "control.h"
+#include "stamp.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define POOL_MAX_BYTES (2ull << 30)
+
+static const char usage[] =
+    "usage: pktd [--no-fifo] [--no-lock] [--no-bpf] [--pool-bytes N]\n"
+    "Moves packets between network namespaces; commands on standard input, answers on standard\n"
+    "output, as docs/pktd.md says. The options keep it from using what the machine would permit:\n"
+    "real-time scheduling, locked memory, arrival stamps by BPF. --pool-bytes limits the memory of\n"
+    "packets in flight (default: a quarter of the machine's, at most 2 GiB).\n";
+
+struct options {
+    struct loop_options loop;
+    bool bpf;
+};
+
+static uint64_t default_pool_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long size = sysconf(_SC_PAGESIZE);
+    uint64_t quarter = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 4 : POOL_MAX_BYTES;
+    return min_u64(quarter, POOL_MAX_BYTES);
+}
+
+/* -1: go on, otherwise the exit status. */
+static int read_options(int argc, char **argv, struct options *o)
+{
+    static const struct option names[] = {
+        {"no-fifo", no_argument, NULL, 'f'},  {"no-lock", no_argument, NULL, 'l'},
+        {"no-bpf", no_argument, NULL, 'b'},   {"pool-bytes", required_argument, NULL, 'p'},
+        {"version", no_argument, NULL, 'v'},  {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        char *end = NULL;
+        switch (c) {
+        case 'f':
+            o->loop.fifo = false;
+            break;
+        case 'l':
+            o->loop.lock = false;
+            break;
+        case 'b':
+            o->bpf = false;
+            break;
+        case 'p':
+            o->loop.pool_bytes = strtoull(optarg, &end, 10);
+            if (*end || optarg[0] < '0' || optarg[0] > '9' || o->loop.pool_bytes < (4u << 20)) {
+                fprintf(stderr, "pktd: --pool-bytes takes a number of at least 4194304\n");
+                return 2;
+            }
+            break;
+        case 'v':
+            printf("pktd %s\n", PKTD_VERSION);
+            return 0;
+        case 'h':
+            fputs(usage, stdout);
+            return 0;
+        default:
+            fputs(usage, stderr);
+            return 2;
+        }
+    }
+    if (optind < argc) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    return -1;
+}
+
+/* One descriptor a port. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct loop loop;
+    struct options options = {.loop = {true, true, default_pool_bytes()}, .bpf = true};
+    int status = read_options(argc, argv, &options);
+    if (status >= 0) {
+        return status;
+    }
+    /* Whoever started pktd may be killed without a chance to close the pipe's every copy. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    signal(SIGPIPE, SIG_IGN);
+    raise_file_limit();
+    draw_init();
+    int program = options.bpf ? stamp_load() : -1;
+    int error = loop_start(&loop, &options.loop);
+    if (error) {
+        fprintf(stderr, "pktd: start the data thread: %s\n", strerror(-error));
+        return 3;
+    }
+    error = control_serve(&loop, program < 0 ? -1 : program, STDIN_FILENO, STDOUT_FILENO);
+    if (error) {
+        fprintf(stderr, "pktd: serve commands: %s\n", strerror(-error));
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,284 @@
+/* Frame parsing and segmentation.
+ *
+ * In: an Ethernet frame with the virtio header that Linux puts before it on a TAP or packet socket.
+ * Out: destination address and, for a super-packet (TCP or UDP segmentation offload), how many segments
+ * it stands for, and any run of those segments as a frame of its own.
+ * A run of several segments is again a super-packet; a single one is an ordinary packet whose checksum
+ * the receiving kernel completes (VIRTIO_NET_HDR_F_NEEDS_CSUM, virtio 1.2 section 5.1.6). Header rules
+ * are those of the kernel's own segmentation: IPv4 id counts up, sequence numbers advance, FIN and PSH
+ * only on the last segment, CWR only on the first (RFC 3168 section 6.1.2).
+ */
+#include "packet.h"
+
+#include <string.h>
+
+#include <netinet/in.h>
+
+#define TYPE_IPV4 0x0800
+#define TYPE_IPV6 0x86DD
+#define TCP_FIN_PSH 0x09
+#define TCP_CWR 0x80
+#define TCP_CHECKSUM 16
+#define UDP_CHECKSUM 6
+#define UDP_HEADER 8u
+
+static uint16_t get16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static void put16(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+    return (uint32_t)get16(p) << 16 | get16(p + 2);
+}
+
+static void put32(uint8_t *p, uint32_t v)
+{
+    put16(p, v >> 16);
+    put16(p + 2, v & 0xFFFF);
+}
+
+static uint32_t sum16(const uint8_t *p, size_t bytes, uint32_t sum)
+{
+    for (size_t i = 0; i + 1 < bytes; i += 2) {
+        sum += get16(p + i);
+    }
+    return sum;
+}
+
+static uint16_t fold(uint32_t sum)
+{
+    while (sum >> 16) {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    return (uint16_t)sum;
+}
+
+static enum packet_error parse_ipv4(struct packet_info *info, const uint8_t *ip, size_t room,
+                                    uint8_t *protocol, size_t *l4)
+{
+    if (room < 20 || ip[0] >> 4 != 4) {
+        return PACKET_MALFORMED;
+    }
+    size_t header = (ip[0] & 15u) * 4u;
+    size_t total = get16(ip + 2);
+    if (header < 20 || total < header || total > room) {
+        return PACKET_MALFORMED;
+    }
+    info->version = 4;
+    info->length = (uint32_t)(ETH_BYTES + total);
+    memcpy(info->dest, ip + 16, 4);
+    bool fragment = (get16(ip + 6) & 0x3FFF) != 0;
+    *protocol = fragment ? IPPROTO_NONE : ip[9];
+    *l4 = ETH_BYTES + header;
+    return PACKET_OK;
+}
+
+static enum packet_error parse_ipv6(struct packet_info *info, const uint8_t *ip, size_t room,
+                                    uint8_t *protocol, size_t *l4)
+{
+    if (room < 40 || ip[0] >> 4 != 6) {
+        return PACKET_MALFORMED;
+    }
+    size_t total = 40u + get16(ip + 4);
+    if (total > room) {
+        return PACKET_MALFORMED;
+    }
+    info->version = 6;
+    info->length = (uint32_t)(ETH_BYTES + total);
+    memcpy(info->dest, ip + 24, 16);
+    uint8_t next = ip[6];
+    size_t at = 40;
+    /* Extension headers that may stand before TCP or UDP; anything else ends the walk. */
+    while (next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS) {
+        if (at + 8 > total) {
+            next = IPPROTO_NONE;
+            break;
+        }
+        next = ip[at];
+        at += 8u * (ip[at + 1] + 1u);
+    }
+    *protocol = next;
+    *l4 = ETH_BYTES + at;
+    return PACKET_OK;
+}
+
+/* Length of the transport header, 0 when the packet cannot be what its offload type says. */
+static size_t transport_header(const struct packet_info *info, const uint8_t *frame,
+                               uint8_t protocol, size_t l4)
+{
+    if (info->split == SPLIT_TCP && protocol == IPPROTO_TCP && l4 + 20 <= info->length) {
+        size_t bytes = (size_t)(frame[l4 + 12] >> 4) * 4u;
+        return bytes >= 20 && l4 + bytes <= info->length ? bytes : 0;
+    }
+    if (info->split == SPLIT_UDP && protocol == IPPROTO_UDP && l4 + UDP_HEADER <= info->length) {
+        return UDP_HEADER;
+    }
+    return 0;
+}
+
+static enum packet_error parse_split(struct packet_info *info, const uint8_t *frame,
+                                     uint8_t protocol, size_t l4)
+{
+    uint8_t type = info->vnet.gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
+    if (type == VIRTIO_NET_HDR_GSO_NONE) {
+        return PACKET_OK;
+    }
+    if (type == VIRTIO_NET_HDR_GSO_UDP_L4) {
+        info->split = SPLIT_UDP;
+    } else if (type == (info->version == 4 ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_TCPV6)) {
+        info->split = SPLIT_TCP;
+    } else {
+        return PACKET_MALFORMED;
+    }
+    size_t transport = transport_header(info, frame, protocol, l4);
+    if (transport == 0 || l4 + transport > HEADER_LIMIT || info->vnet.gso_size == 0) {
+        return PACKET_MALFORMED;
+    }
+    size_t header = l4 + transport;
+    size_t payload = info->length - header;
+    size_t segments = (payload + info->vnet.gso_size - 1u) / info->vnet.gso_size;
+    if (segments > SEGMENT_LIMIT) {
+        return PACKET_MALFORMED;
+    }
+    info->l4 = (uint16_t)l4;
+    info->header = (uint16_t)header;
+    info->segment_payload = info->vnet.gso_size;
+    info->segments = segments ? (uint32_t)segments : 1;
+    /* The kernel states how much it had in linear memory; the headers are what matters. */
+    info->vnet.hdr_len = (uint16_t)header;
+    return PACKET_OK;
+}
+
+enum packet_error packet_parse(struct packet_info *info, const struct virtio_net_hdr *vnet,
+                               const uint8_t *frame, size_t length)
+{
+    memset(info, 0, sizeof *info);
+    info->vnet = *vnet;
+    info->segments = 1;
+    if (length < ETH_BYTES || length > FRAME_LIMIT) {
+        return PACKET_MALFORMED;
+    }
+    const uint8_t *ip = frame + ETH_BYTES;
+    size_t room = length - ETH_BYTES;
+    uint8_t protocol = 0;
+    size_t l4 = 0;
+    enum packet_error error;
+    switch (get16(frame + 12)) {
+    case TYPE_IPV4:
+        error = parse_ipv4(info, ip, room, &protocol, &l4);
+        break;
+    case TYPE_IPV6:
+        error = parse_ipv6(info, ip, room, &protocol, &l4);
+        break;
+    default:
+        return PACKET_NOT_IP;
+    }
+    return error != PACKET_OK ? error : parse_split(info, frame, protocol, l4);
+}
+
+static uint32_t payload_of(const struct packet_info *info, uint32_t first, uint32_t count)
+{
+    uint32_t begin = first * info->segment_payload;
+    uint32_t all = info->length - info->header;
+    uint32_t end = first + count >= info->segments ? all : begin + count * info->segment_payload;
+    return end - begin;
+}
+
+uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment)
+{
+    if (info->segments == 1) {
+        return info->length - ETH_BYTES;
+    }
+    return info->header - ETH_BYTES + payload_of(info, segment, 1);
+}
+
+uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t count)
+{
+    if (info->segments == 1) {
+        return info->length - ETH_BYTES;
+    }
+    return (uint64_t)count * (info->header - ETH_BYTES) + payload_of(info, first, count);
+}
+
+/* The sum over the pseudo header that a partial checksum field holds (not complemented). */
+static uint16_t pseudo_sum(const struct packet_info *info, const uint8_t *frame, uint32_t l4_bytes)
+{
+    uint8_t protocol = info->split == SPLIT_TCP ? IPPROTO_TCP : IPPROTO_UDP;
+    const uint8_t *ip = frame + ETH_BYTES;
+    uint32_t sum = info->version == 4 ? sum16(ip + 12, 8, 0) : sum16(ip + 8, 32, 0);
+    return fold(sum + protocol + (l4_bytes >> 16) + (l4_bytes & 0xFFFF));
+}
+
+static void rewrite_ip(const struct packet_info *info, uint8_t *ip, uint32_t first, uint32_t bytes)
+{
+    if (info->version == 6) {
+        put16(ip + 4, bytes - 40);
+        return;
+    }
+    put16(ip + 2, bytes);
+    put16(ip + 4, get16(ip + 4) + first);
+    put16(ip + 10, 0);
+    put16(ip + 10, (uint16_t)~fold(sum16(ip, (ip[0] & 15u) * 4u, 0)));
+}
+
+static void rewrite_transport(const struct packet_info *info, uint8_t *header, uint32_t first,
+                              uint32_t count, uint32_t l4_bytes)
+{
+    uint8_t *l4 = header + info->l4;
+    uint16_t sum = pseudo_sum(info, header, l4_bytes);
+    if (info->split == SPLIT_UDP) {
+        put16(l4 + 4, l4_bytes);
+        put16(l4 + UDP_CHECKSUM, sum);
+        return;
+    }
+    put32(l4 + 4, get32(l4 + 4) + first * info->segment_payload);
+    if (first + count < info->segments) {
+        l4[13] &= (uint8_t)~TCP_FIN_PSH;
+    }
+    if (first > 0) {
+        l4[13] &= (uint8_t)~TCP_CWR;
+    }
+    put16(l4 + TCP_CHECKSUM, sum);
+}
+
+static void rewrite_vnet(const struct packet_info *info, struct virtio_net_hdr *vnet, uint32_t first,
+                         uint32_t count)
+{
+    *vnet = info->vnet;
+    vnet->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+    vnet->csum_start = info->l4;
+    vnet->csum_offset = info->split == SPLIT_TCP ? TCP_CHECKSUM : UDP_CHECKSUM;
+    if (count == 1) {
+        vnet->gso_type = VIRTIO_NET_HDR_GSO_NONE;
+        vnet->gso_size = 0;
+    } else if (first > 0) {
+        vnet->gso_type &= (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
+    }
+}
+
+void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first, uint32_t count,
+                struct packet_piece *piece)
+{
+    if (count == info->segments) {
+        piece->vnet = info->vnet;
+        piece->header_bytes = 0;
+        piece->payload_offset = 0;
+        piece->payload_bytes = info->length;
+        return;
+    }
+    uint32_t payload = payload_of(info, first, count);
+    piece->header_bytes = info->header;
+    piece->payload_offset = info->header + first * info->segment_payload;
+    piece->payload_bytes = payload;
+    memcpy(piece->header, frame, info->header);
+    rewrite_vnet(info, &piece->vnet, first, count);
+    rewrite_ip(info, piece->header + ETH_BYTES, first, info->header - ETH_BYTES + payload);
+    rewrite_transport(info, piece->header, first, count, info->header - info->l4 + payload);
+}

@@ -1,0 +1,157 @@
+/* Opening a port: into the target's network namespace and back, one kind after the other. */
+#include "port.h"
+
+#include "port_kinds.h"
+#include "stamp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *port_kind_name(enum port_kind kind)
+{
+    return kind == PORT_AUTO ? "auto" : kind == PORT_TAP ? "tap" : "packet";
+}
+
+const char *port_stamp_name(enum port_stamp stamp)
+{
+    return stamp == STAMP_BPF ? "bpf" : stamp == STAMP_SOCKET ? "socket" : "read";
+}
+
+void port_fail(struct port_error *error, int code, const char *why, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(error->text, error->room, format, args);
+    va_end(args);
+    if (length >= 0 && (size_t)length < error->room) {
+        snprintf(error->text + length, error->room - (size_t)length, ": %s%s%s", strerror(-code),
+                 why && *why ? ": " : "", why ? why : "");
+    }
+}
+
+/* Runs in the target namespace: the TAP itself, or the stamp of a veth that is there already. */
+static bool inside(struct port *port, const struct port_request *request, int program,
+                   struct port_error *error)
+{
+    char why[128];
+    if (port->kind == PORT_TAP && !tap_open(port, request, error)) {
+        return false;
+    }
+    int index = (int)if_nametoindex(request->name);
+    if (program >= 0 && index > 0 && stamp_attach(program, index, why, sizeof why) == 0) {
+        port->stamp = STAMP_BPF;
+    }
+    return true;
+}
+
+/* Enters the namespace, runs inside(), comes back. A thread that cannot come back must not go on. */
+static bool visit(struct port *port, const struct port_request *request, int netns, int program,
+                  struct port_error *error)
+{
+    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (home < 0) {
+        port_fail(error, -errno, NULL, "open /proc/thread-self/ns/net");
+        return false;
+    }
+    if (setns(netns, CLONE_NEWNET)) {
+        port_fail(error, -errno, NULL, "enter network namespace %s", request->netns);
+        close(home);
+        return false;
+    }
+    bool good = inside(port, request, program, error);
+    if (setns(home, CLONE_NEWNET)) {
+        perror("pktd: return to the own network namespace");
+        abort();
+    }
+    close(home);
+    return good;
+}
+
+static bool open_kind(struct port *port, enum port_kind kind, const struct port_request *request,
+                      int netns, int program, struct port_error *error)
+{
+    *port = (struct port){.fd = -1, .kind = kind, .number = request->number};
+    if (kind == PORT_PACKET && !packet_open(port, request, netns, error)) {
+        return false;
+    }
+    if (kind == PORT_PACKET && program < 0) {
+        return true;
+    }
+    if (!visit(port, request, netns, program, error)) {
+        if (port->fd >= 0) {
+            close(port->fd);
+        }
+        packet_close(port);
+        return false;
+    }
+    return true;
+}
+
+/* auto: a TAP, and where there is none a veth pair. The error tells why neither would do. */
+static bool open_any(struct port *port, const struct port_request *request, int netns, int program,
+                     struct port_error *error)
+{
+    if (request->kind != PORT_AUTO) {
+        return open_kind(port, request->kind, request, netns, program, error);
+    }
+    if (open_kind(port, PORT_TAP, request, netns, program, error)) {
+        return true;
+    }
+    char second[160];
+    struct port_error packet_error = {second, sizeof second};
+    if (open_kind(port, PORT_PACKET, request, netns, program, &packet_error)) {
+        return true;
+    }
+    size_t used = strlen(error->text);
+    snprintf(error->text + used, error->room - used, "; %s", second);
+    return false;
+}
+
+struct port *port_open(const struct port_request *request, int program, char *text,
+                       size_t text_room)
+{
+    struct port_error error = {text, text_room};
+    struct port *port = calloc(1, sizeof *port);
+    int netns = open(request->netns, O_RDONLY | O_CLOEXEC);
+    if (!port || netns < 0) {
+        port_fail(&error, port ? -errno : -ENOMEM, NULL, "open %s", request->netns);
+    } else if (open_any(port, request, netns, program, &error)) {
+        close(netns);
+        return port;
+    }
+    if (netns >= 0) {
+        close(netns);
+    }
+    free(port);
+    return NULL;
+}
+
+void port_close(struct port *port)
+{
+    close(port->fd);
+    packet_close(port);
+    free(port);
+}
+
+int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
+              struct port_frame *frame)
+{
+    frame->at_ns = now_ns;
+    int got = port->kind == PORT_TAP ? tap_read(port, data, room, now_ns, frame)
+                                     : packet_read(port, data, room, now_ns, frame);
+    if (got == 1 && port->stamp == STAMP_BPF && frame->bytes >= 12) {
+        frame->at_ns = stamp_take(data + VNET_HEADER_BYTES + 6, now_ns);
+    }
+    return got;
+}
+
+int port_write(struct port *port, const struct iovec *io, int count)
+{
+    return port->kind == PORT_TAP ? tap_write(port, io, count) : packet_write(port, io, count);
+}

@@ -1,0 +1,62 @@
+/* A device in a network namespace, as a file descriptor that yields and takes frames. */
+#ifndef PKTD_PORT_H
+#define PKTD_PORT_H
+
+#include "common.h"
+
+#include <net/if.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+enum port_kind { PORT_AUTO, PORT_TAP, PORT_PACKET };
+
+/* The same address on every port: a frame needs no new header on its way. */
+#define VNET_HEADER_BYTES 10u /* struct virtio_net_hdr */
+
+#define PORT_MAC_TEXT "02:54:53:00:00:01"
+#define PORT_MAC_BYTES {0x02, 0x54, 0x53, 0x00, 0x00, 0x01}
+
+/* Longest time a packet may wait in the device before pktd reads it and still count by its stamp. */
+#define STAMP_AGE_LIMIT_NS (10 * NS_PER_S)
+
+struct port_request {
+    uint32_t number;
+    enum port_kind kind;
+    uint32_t mtu;
+    char name[IFNAMSIZ];
+    const char *netns; /* path */
+};
+
+enum port_stamp { STAMP_READ, STAMP_SOCKET, STAMP_BPF };
+
+struct port {
+    int fd;
+    enum port_kind kind; /* never PORT_AUTO */
+    enum port_stamp stamp;
+    uint32_t number;
+    char peer[IFNAMSIZ]; /* PORT_PACKET: pktd's end of the veth pair */
+    bool gone;           /* data thread: the device has disappeared */
+};
+
+/* What one read gave: bytes after the virtio header, and when the packet was sent. */
+struct port_frame {
+    size_t bytes;
+    uint64_t at_ns;
+};
+
+/* Opens the device; NULL with the reason in `error`. Control thread. `program` is the stamp program's
+ * descriptor or -1. */
+struct port *port_open(const struct port_request *request, int program, char *error,
+                       size_t error_room);
+void port_close(struct port *port);
+const char *port_kind_name(enum port_kind kind);
+const char *port_stamp_name(enum port_stamp stamp);
+
+/* One frame into `room` bytes at `data` (virtio header first): 1, 0 when there is none, or -errno. */
+int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
+              struct port_frame *frame);
+
+/* Writes a frame, io[0] being the virtio header: 0 or -errno. Never waits. */
+int port_write(struct port *port, const struct iovec *io, int count);
+
+#endif

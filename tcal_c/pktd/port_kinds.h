@@ -1,0 +1,36 @@
+/* The two kinds of port, as port.c sees them. */
+#ifndef PKTD_PORT_KINDS_H
+#define PKTD_PORT_KINDS_H
+
+#include "port.h"
+
+/* Why a port could not be opened, in full. */
+struct port_error {
+    char *text;
+    size_t room;
+};
+
+void port_fail(struct port_error *error, int code, const char *why, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Both are called in the target network namespace (tap) or with it as a descriptor (packet); they fill
+ * fd and peer and return false with `error` set when the kernel refuses. */
+bool tap_open(struct port *port, const struct port_request *request, struct port_error *error);
+bool packet_open(struct port *port, const struct port_request *request, int netns,
+                 struct port_error *error);
+
+int tap_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
+             struct port_frame *frame);
+int packet_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
+                struct port_frame *frame);
+int tap_write(struct port *port, const struct iovec *io, int count);
+int packet_write(struct port *port, const struct iovec *io, int count);
+
+/* Removes pktd's end of the pair. */
+void packet_close(struct port *port);
+
+/* Packets the device holds for pktd. A TAP takes packets off the sender's hands, so it has no back
+ * pressure and must hold what comes while the data thread is kept from running. */
+#define PORT_QUEUE_PACKETS 8192
+
+#endif

@@ -1,0 +1,87 @@
+/* What the client has declared so far, and the batch it is putting together. Control thread only. */
+#ifndef PKTD_STAGE_H
+#define PKTD_STAGE_H
+
+#include "batch.h"
+#include "engine.h"
+
+/* Why a command was refused. The text is complete and in the client's terms. */
+struct refusal {
+    const char *code; /* NULL: not refused */
+    char text[256];
+};
+
+struct staged_node {
+    bool declared;
+    struct addr addr4;
+    struct addr addr6;
+};
+
+struct staged_link {
+    bool declared;
+    uint16_t source;
+    uint16_t dest;
+};
+
+/* A declaration that abort takes back. */
+struct stage_undo {
+    bool is_link;
+    uint32_t number;
+    struct staged_node node;
+};
+
+struct stage {
+    struct engine *engine; /* only its inert memory is touched from here */
+    struct staged_node *node;
+    struct staged_link *link;
+    uint32_t node_end; /* one more than the highest number ever declared */
+    uint32_t link_end;
+    uint32_t link_room;
+    uint8_t port_open[(PORT_LIMIT + 7) / 8];
+    struct addr_table addrs;
+    uint32_t addr_count;
+    struct batch *batch;
+    struct stage_undo *undo;
+    size_t undo_count;
+    size_t undo_room;
+    uint32_t heap_given; /* capacities the data thread has been given */
+    uint32_t slots_given;
+    uint64_t commits;
+};
+
+bool stage_init(struct stage *s, struct engine *engine);
+void stage_destroy(struct stage *s);
+
+/* Each stages one change, or refuses and stages nothing. False: refused, see `r`. */
+bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const struct addr *addr6,
+                struct refusal *r);
+bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r);
+bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r);
+bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct refusal *r);
+bool stage_set(struct stage *s, uint32_t link, const struct link_config *config, struct refusal *r);
+
+struct dest_range {
+    uint32_t first;
+    uint32_t last;
+};
+bool stage_routes(struct stage *s, uint32_t node, uint32_t link, const struct dest_range *range,
+                  size_t count, struct refusal *r);
+
+/* Memory the data thread needs before the next batch; all zero when it has enough. */
+bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r);
+
+/* Hands the staged batch over, numbered; the next change starts a new one. NULL: refused. */
+struct batch *stage_commit(struct stage *s, uint64_t at_ns, struct refusal *r);
+
+/* Forgets what was staged since the last commit. */
+void stage_abort(struct stage *s);
+
+void stage_port(struct stage *s, uint32_t port, bool open);
+bool stage_port_is_open(const struct stage *s, uint32_t port);
+
+void batch_free(struct batch *batch);
+
+bool refuse(struct refusal *r, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,18 @@
+/* Arrival stamps: when the kernel sent a packet to a port, written into the packet by the kernel. */
+#ifndef PKTD_STAMP_H
+#define PKTD_STAMP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Loads the program that stamps; a descriptor, or -errno where BPF is not allowed. */
+int stamp_load(void);
+
+/* Lets the program run on what leaves through interface `index` of the calling thread's network
+ * namespace: 0 or -errno with the kernel's words in `why`. */
+int stamp_attach(int program, int index, char *why, size_t why_room);
+
+/* The time in a stamped frame's source address, which is restored. `now_ns` when there is none. */
+uint64_t stamp_take(uint8_t *source_mac, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,220 @@
+"""Drives a built pktd against throw-away network namespaces, as root or in a user namespace.
+
+A `World` owns every process it starts; leaving it ends them, and with them every namespace and device.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+PKTD = Path(__file__).resolve().parents[2] / "tcal_c" / "build" / "pktd"
+DEADLINE_S = 20.0
+
+
+class Refused(Exception):
+    """An `err` answer: its code and its text."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(f"{code} {text}")
+        self.code = code
+        self.text = text
+
+
+class Pktd:
+    """A running pktd and the client's end of its protocol."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.events: list[str] = []
+        self._buffer = b""
+
+    def line(self) -> str:
+        """The next line from pktd; fails after a deadline or at the end of the stream."""
+        assert self.process.stdout is not None
+        fd = self.process.stdout.fileno()
+        deadline = time.monotonic() + DEADLINE_S
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([fd], [], [], left)[0]:
+                raise TimeoutError("pktd does not answer")
+            data = os.read(fd, 65536)
+            if not data:
+                raise EOFError("pktd has ended")
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode()
+
+    def answer(self) -> str:
+        while (line := self.line()).startswith("!"):
+            self.events.append(line)
+        return line
+
+    def send(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def __call__(self, command: str) -> str:
+        """Sends a command; what stands behind `ok`, or Refused."""
+        self.send(command)
+        answer = self.answer()
+        word, _, rest = answer.partition(" ")
+        if word == "err":
+            raise Refused(*rest.split(" ", 1))
+        assert word == "ok", answer
+        return rest
+
+    def rows(self, command: str) -> list[list[int]]:
+        return [[int(x) for x in self.line().split()] for _ in range(int(self(command)))]
+
+    def engine(self) -> dict[str, int]:
+        return {k: int(v) for k, v in (w.split("=") for w in self("stats engine").split())}
+
+    def event(self) -> list[int]:
+        """The numbers of the next `! applied` line."""
+        line = self.events.pop(0) if self.events else self.line()
+        assert line.startswith("! applied "), line
+        return [int(x) for x in line.split()[2:]]
+
+    def commit(self, at: int = 0) -> list[int]:
+        self(f"commit {at}")
+        return self.event()
+
+    def close(self) -> int:
+        """End of file on commands; the exit status."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(DEADLINE_S)
+
+
+class World:
+    """Namespaces and processes of one test. `rootless` puts all of it into a user namespace."""
+
+    def __init__(self, *, rootless: bool = False) -> None:
+        self.rootless = rootless
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._enter: list[str] = []
+
+    def __enter__(self) -> World:
+        if self.rootless:
+            # An ordinary user where there is a choice: root in a user namespace may still do more.
+            drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+            prefix = drop if os.geteuid() == 0 else []
+            holder = self.start([*prefix, "unshare", "-Urn", "sh", "-c", "echo up; exec sleep 1000"])
+            self._wait_up(holder)
+            self._enter = ["nsenter", "-t", str(holder.pid), "-U", "--preserve-credentials"]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    try:
+                        stream.close()
+                    except BrokenPipeError:
+                        pass
+
+    def start(self, argv: list[str], *, enter: bool = True) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [*(self._enter if enter else []), *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.processes.append(process)
+        return process
+
+    def _wait_up(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+
+    def namespace(self) -> int:
+        """A new network namespace, named by the pid that holds it."""
+        process = self.start(["unshare", "-n", "sh", "-c", "echo up; exec sleep 1000"])
+        self._wait_up(process)
+        self.run(process.pid, "ip", "link", "set", "lo", "up")
+        return process.pid
+
+    def argv(self, pid: int, *command: str) -> list[str]:
+        user = ["-U", "--preserve-credentials"] if self.rootless else []
+        return ["nsenter", "-t", str(pid), *user, "-n", *command]
+
+    def run(self, pid: int, *command: str, check: bool = True) -> str:
+        done = subprocess.run(
+            self.argv(pid, *command), capture_output=True, text=True, timeout=60, check=False
+        )
+        if check:
+            assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def spawn(self, pid: int, *command: str) -> subprocess.Popen[bytes]:
+        return self.start(self.argv(pid, *command), enter=False)
+
+    def pktd(self, *options: str) -> Pktd:
+        engine = Pktd(self.start([str(PKTD), *options]))
+        self.hello = engine("hello 1")
+        return engine
+
+    def port(self, engine: Pktd, number: int, pid: int, *, kind: str, mtu: int = 1500) -> str:
+        """Opens eth0 in the namespace as a port, gives it addresses and brings it up."""
+        answer = engine(f"open {number} netns=/proc/{pid}/ns/net if=eth0 kind={kind} mtu={mtu}")
+        self.run(pid, "ip", "addr", "add", f"10.77.0.{number + 1}/16", "dev", "eth0")
+        self.run(pid, "ip", "addr", "add", f"fd77:7473::{number + 1:x}/64", "dev", "eth0", "nodad")
+        self.run(pid, "ip", "link", "set", "eth0", "up")
+        return answer
+
+
+LINK = {
+    "rate": 0,
+    "delay": 0,
+    "jitter": 0,
+    "loss": 0,
+    "queue": 1 << 24,
+    "dist": "normal",
+    "seed": 1,
+    "up": 1,
+}
+
+
+def link(number: int, source: int, dest: int, **properties: int | str) -> str:
+    values = {**LINK, "seed": number + 1, **properties}
+    return f"link {number} {source} {dest} " + " ".join(f"{k}={v}" for k, v in values.items())
+
+
+def pair(
+    world: World, engine: Pktd, *, kind: str, mtu: int = 1500, **properties: int | str
+) -> tuple[int, int]:
+    """Two namespaces (nodes 0 and 1) behind one bridge (node 2).
+
+    Links 0 and 2 go from 0 over the bridge to 1 and have the properties, 1 and 3 come back.
+    """
+    pids = (world.namespace(), world.namespace())
+    for i, pid in enumerate(pids):
+        world.port(engine, i, pid, kind=kind, mtu=mtu)
+        engine(f"node {i} ip=10.77.0.{i + 1} ip6=fd77:7473::{i + 1}")
+        engine(f"bind {i} {i}")
+    engine("node 2")
+    for number, (source, dest) in enumerate([(0, 2), (2, 0), (2, 1), (1, 2)]):
+        engine(link(number, source, dest, **properties))
+    engine("route 0 0 1")
+    engine("route 2 2 1")
+    engine("route 1 3 0")
+    engine("route 2 1 0")
+    engine.commit()
+    return pids
+
+
+def have(program: str) -> bool:
+    return shutil.which(program) is not None
