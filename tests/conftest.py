@@ -1,16 +1,37 @@
-"""What all tests share: `@pytest.mark.root` is skipped, with its reason, for ordinary users."""
+"""What all tests share: those marked `root` or `e2e` are skipped, and say why, where they must be.
+
+Only the machine's own refusal is a reason: a program of ours that is missing or broken must fail.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 
 import pytest
 
 
+def _why_no_namespaces() -> str:
+    """The kernel's words if it refuses the namespaces a run needs, else ''."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return ""
+    kinds = ["--mount", "--net", "--pid", "--uts", "--ipc", "--fork"]
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    trial = subprocess.run(
+        [unshare, *user, *kinds, "true"], capture_output=True, text=True, check=False
+    )
+    return "" if trial.returncode == 0 else f"namespaces are refused: {trial.stderr.strip()}"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if os.geteuid() == 0:
-        return
-    skip = pytest.mark.skip(reason="needs root")
+    ordinary = os.geteuid() != 0
+    end_to_end = [item for item in items if item.get_closest_marker("e2e")]
+    refused = _why_no_namespaces() if end_to_end else ""
     for item in items:
-        if item.get_closest_marker("root"):
-            item.add_marker(skip)
+        if ordinary and item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.skip(reason="needs root"))
+    if refused:
+        for item in end_to_end:
+            item.add_marker(pytest.mark.skip(reason=refused))

@@ -1,3 +1,44 @@
-"""`tstorm doctor`: what this machine can do."""
+"""`tstorm doctor`: what this machine can do, found out by trying."""
 
 from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from tstorm import options, output
+from tstorm.exits import CANNOT, CommandError
+
+
+@click.command()
+@options.table_or_json
+def command(form: str) -> None:
+    """Say whether this machine can run experiments, how well, and what to do about the rest.
+
+    Everything is tried for real, in throw-away namespaces: what would work in a run is "ok", what
+    works less well is "warn", what makes runs impossible is "fail". Ends with 3 if anything is
+    "fail".
+
+    \b
+    Examples:
+      tstorm doctor
+      tstorm doctor --format json | jq '.[] | select(.status != "ok")'
+    """
+    from tstorm.running import errors_shown
+
+    with errors_shown():
+        from runtime.doctor import FAIL, probe
+
+        checks = probe()
+    if form == "json":
+        output.emit_json_rows(asdict(check) for check in checks)
+    else:
+        output.emit_table(
+            ("CHECK", "STATUS", "DETAIL"),
+            ((check.name, check.status, check.detail) for check in checks),
+        )
+        for check in checks:
+            if check.remedy:
+                output.note(f"{check.name}: {check.remedy}")
+    if any(check.status == FAIL for check in checks):
+        raise CommandError("error: this machine cannot run experiments as it is", CANNOT)

@@ -1,0 +1,198 @@
+"""`run`, `replay`, `inspect`, `exec`, `destroy`, `doctor`: through the command line, for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_SECONDS = 60.0
+TDL = """\
+seed 4
+service a img=x replicas=2 exec="sleep 300"
+service b img=x
+bridge s
+link a--s latency=1ms up=10Mb symmetric
+link b--s latency=2ms
+at 1s a crash 1
+at 2s a--s set latency=5ms
+at 3s quit
+"""
+
+pytestmark = pytest.mark.e2e
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tstorm", *arguments]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "two.tdl").write_text(TDL, encoding="utf-8")
+    return tmp_path
+
+
+def environment(place: Path) -> dict[str, str]:
+    """Records of runs go to the test's own folder: tests must not see each other's runs."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(place / "state")}
+
+
+def tstorm(place: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command(*arguments),
+        cwd=place,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_SECONDS,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def inspected(place: Path, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(tstorm(place, "inspect", run, "--format", "json").stdout)
+    return found
+
+
+@pytest.fixture
+def going_on(place: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run of a minute in `place`/runs/long, up and running; killed in the end if still there."""
+    (place / "two.tdl").write_text(TDL.replace("at 3s quit", "at 60s quit"), encoding="utf-8")
+    process = subprocess.Popen(
+        command("run", "two.tdl", "--out", "runs/long"),
+        cwd=place,
+        env=environment(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not (place / "runs/long/events.jsonl").exists() or not inspected_running(place):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+        tstorm(place, "destroy", "--all")
+
+
+def inspected_running(place: Path) -> bool:
+    """Whether the run answers and every instance that joins at 0 s has joined."""
+    done = subprocess.run(
+        command("inspect", "runs/long", "--format", "json"),
+        cwd=place,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode == 0 and json.loads(done.stdout).get("applied", 0) >= 3
+
+
+def test_run_and_replay(place: Path) -> None:
+    first = tstorm(place, "run", "two.tdl", "--out", "runs/one", "--format", "json")
+    result = json.loads(first.stdout)
+    assert (result["outcome"], result["summary"]["events"]["applied"]) == ("completed", 9)
+    assert Path(result["directory"]) == (place / "runs/one").resolve()
+    assert "running" in first.stderr
+    again = tstorm(place, "replay", "runs/one", "--check", "--quiet", "--out", "runs/again")
+    assert again.stdout == f"{(place / 'runs/again').resolve()}\n"
+    assert "the same events" in again.stderr
+    manifest = json.loads((place / "runs/again/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["experiment"] == "two"
+    assert manifest["plan_digest"] == result["summary"]["plan_digest"]
+
+
+def test_a_replay_that_differs_says_what_and_ends_with_1(place: Path) -> None:
+    tstorm(place, "run", "two.tdl", "--out", "runs/one", "--quiet", "--until", "1s")
+    differs = tstorm(place, "replay", "runs/one", "--check", "--until", "2s", "--quiet", code=1)
+    assert "event 4: recorded: nothing; replayed: 2000000000 ns set a.0->s" in differs.stdout
+
+
+def test_another_seed_recompiles_the_recorded_source(place: Path) -> None:
+    tstorm(place, "run", "two.tdl", "--out", "runs/one", "--quiet", "--until", "0s")
+    (place / "two.tdl").unlink()
+    tstorm(place, "replay", "runs/one", "--seed", "77", "--out", "runs/other", "--quiet")
+    manifest = json.loads((place / "runs/other/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["seed"] == 77
+
+
+def test_check_needs_a_recorded_run(place: Path) -> None:
+    done = tstorm(place, "replay", "two.tdl", "--check", code=2)
+    assert "two.tdl is none" in done.stderr
+
+
+def test_an_output_directory_in_use_is_refused(place: Path) -> None:
+    (place / "mine").mkdir()
+    (place / "mine/thesis.txt").write_text("years of work", encoding="utf-8")
+    done = tstorm(place, "run", "two.tdl", "--out", "mine", code=1)
+    assert "not empty" in done.stderr
+    assert [path.name for path in (place / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_a_run_can_be_seen_entered_and_destroyed(
+    place: Path, going_on: subprocess.Popen[str]
+) -> None:
+    assert inspected(place, "runs/long")["live"] is True
+    assert "instances" in tstorm(place, "inspect").stdout
+    name = tstorm(place, "exec", "runs/long", "b.0", "--", "cat", "/proc/sys/kernel/hostname")
+    assert name.stdout.strip() == "b-0"
+    tstorm(place, "exec", "runs/long", "b.0", "sh", "-c", "exit 7", code=7)
+    tstorm(place, "exec", "runs/long", "c.0", "--", "true", code=1)
+    ended = tstorm(place, "destroy", "runs/long", "--format", "json")
+    (row,) = json.loads(ended.stdout)
+    assert row["was_running"] is True
+    assert going_on.wait(DEADLINE_SECONDS) == 130
+    assert tstorm(place, "destroy", "--all", "--format", "json").stdout == "[]\n"
+    assert inspected(place, "runs/long")["live"] is False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_cleanly_with_130(
+    place: Path, going_on: subprocess.Popen[str], number: int
+) -> None:
+    going_on.send_signal(number)
+    stdout, _ = going_on.communicate(timeout=DEADLINE_SECONDS)
+    assert going_on.returncode == 130
+    assert Path(stdout.strip()) == (place / "runs/long").resolve()
+    summary = json.loads((place / "runs/long/summary.json").read_text(encoding="utf-8"))
+    assert summary["outcome"] == "interrupted"
+
+
+def test_no_temporary_plan_is_left_while_a_run_goes_on(
+    place: Path, going_on: subprocess.Popen[str]
+) -> None:
+    pid = going_on.pid
+    folders = [Path(link).readlink() for link in Path(f"/proc/{pid}/fd").iterdir()]
+    assert not [folder for folder in folders if "tstorm-plan-" in str(folder)]
+    temporary = Path(os.environ.get("TMPDIR", "/tmp"))
+    assert not list(temporary.glob("tstorm-plan-*/two.plan"))
+
+
+def test_doctor_says_what_works(place: Path) -> None:
+    done = subprocess.run(
+        command("doctor", "--format", "json"),
+        cwd=place,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    checks = {check["name"]: check["status"] for check in json.loads(done.stdout)}
+    assert checks["kernel"] == "ok"
+    assert done.returncode == (3 if "fail" in checks.values() else 0)
