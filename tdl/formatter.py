@@ -10,7 +10,7 @@ from __future__ import annotations
 from tdl import ast, units
 from tdl.diagnostics import Sink, TdlError, sort
 from tdl.lexer import LogicalLine
-from tdl.parser import statements_by_line
+from tdl.parser import decode, statements_by_line
 from tdl.static import IMAGE
 
 WIDTH = 100
@@ -21,15 +21,7 @@ _BARE_ENV = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 def format_text(text: str | bytes) -> str:
     """The canonical form of a file. Raises TdlError, with all errors, if it does not parse."""
     sink = Sink()
-    if isinstance(text, bytes):
-        try:
-            text = text.decode("utf-8")
-        except UnicodeDecodeError:
-            from tdl.parser import parse
-
-            parse(text)
-    assert isinstance(text, str)
-    lines = statements_by_line(text, sink)
+    lines = statements_by_line(decode(text, sink), sink)
     if sink.failed:
         raise TdlError(sort(sink.found))
     out: list[str] = []

@@ -177,6 +177,11 @@ class _Scanner:
         else:
             self._add(kind, word, start)
             self._after(kind, match.end())
+            control = _CONTROL.search(word)
+            if control is not None:
+                column = start + control.start() - self.line_start + 1
+                span = Span(self.line, column, self.line, column + 1)
+                self._error("TS0002", span, *_describe(control.group()))
 
     def _after(self, kind: str, end: int) -> None:
         """Changes of mode. A list in env= goes on only after a semicolon."""

@@ -1,0 +1,93 @@
+"""The public dialect and every other spelling mean what the canonical form means."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tdl.helpers import codes, meaning, unspanned
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        # Verb first.
+        ("at 120s crash", "at 2m crash"),
+        ("at 5s crash server", "at 5s server crash"),
+        ("at 5s crash server 3", "at 5s server crash 3"),
+        ("at 5s join tags=x y 40%", "at 5s tags=x;y join 40%"),
+        ("at 5s leave s1", "at 5s s1 leave"),
+        ("at 5s disconnect server.2", "at 5s server.2 disconnect"),
+        ("at 5s reconnect server 1", "at 5s server reconnect 1"),
+        ("at 100s set latency=200% bandwidth=50%", "at 1m40s set latency=200% rate=50%"),
+        ("at 5s set a--b lat=5 j=1 drop=0.01", "at 5s a--b set latency=5 jitter=1 loss=1%"),
+        ("at 5s set tags=x bw=10Mbps", "at 5s tags=x set rate=10Mb"),
+        ("at 5s a--b set up=1Mb symmetric", "at 5s a--b set rate=1Mb"),
+        ("at 5s background a--b 5Mb", "at 5s a--b background 5Mb"),
+        ("from 0s to 100s churn 20%", "from 0s to 1m40s churn 20%"),
+        ("from 0s to 9s churn server 2 replace 5%", "from 0s to 9s server churn 2 replace 5%"),
+        ("from 0s to 120s server--s1 flap freq 0.5s", "from 0s to 2m server--s1 flap 500ms"),
+        ("from 0s to 120s flap server--s1 freq 0.5s", "from 0s to 2m server--s1 flap 500ms"),
+        # Without a time: from the beginning to the end.
+        ("churn backend 3", "from 0s backend churn 3"),
+        ("churn 10%", "from 0s churn 10%"),
+        ("flap a--b freq 2s", "from 0s a--b flap 2s"),
+        # Declarations.
+        ("service a image=x:1.0", "service a img=x:1.0"),
+        ("service a img=x tags=v1 v2", "service a img=x tags=v1;v2"),
+        (
+            "link a--b latency=5.0 up=10Mbps down=5Mbps drop=0.01",
+            "link a--b latency=5 up=10Mb down=5Mb loss=1%",
+        ),
+        ("link a--b bandwidth=10Mb", "link a--b up=10Mb symmetric"),
+        ("link a--b rate=10Mb", "link a--b up=10Mb symmetric"),
+        ("link a--b up=unlimited", "link a--b"),
+        ("bridges s1", "bridge s1"),
+        ("bridge s1 tags=x y", "bridge s1 tags=x;y"),
+    ],
+)
+def test_both_spellings_make_the_same_tree(written: str, canonical: str) -> None:
+    assert meaning(written) == meaning(canonical)
+
+
+@pytest.mark.parametrize(
+    ("chained", "separate"),
+    [
+        ("at 5s a leave and b join 2 and quit", "at 5s a leave\nat 5s b join 2\nat 5s quit"),
+        (
+            "from 1s to 9s churn 2 and a--b flap 1s",
+            "from 1s to 9s churn 2\nfrom 1s to 9s a--b flap 1s",
+        ),
+        ("at 5s a;b;s1--s2 leave", "at 5s a leave\nat 5s b leave\nat 5s s1--s2 leave"),
+        ("at 5s crash a;b", "at 5s a crash\nat 5s b crash"),
+        ("at 5s set latency=5 and a leave", "at 5s set latency=5\nat 5s a leave"),
+        ("at 5s partition a b;c and d leave", "at 5s partition a b;c\nat 5s d leave"),
+    ],
+)
+def test_chains_and_lists_are_several_events(chained: str, separate: str) -> None:
+    assert meaning(chained) == meaning(separate)
+
+
+def test_options_of_other_tools_are_kept_and_warned_about() -> None:
+    text = "service dash img=d:1 supervisor port=8088\nservice a img=x share reuse\n"
+    text += "link a--b latency=5 network=lan"
+    assert codes(text) == ["TS0902"] * 4
+    dash, service, link = meaning(text)
+    assert [(name.text, value) for name, value in dash.options] == [("supervisor", "true")]
+    assert dash.ports == (8088,)
+    assert [name.text for name, _ in service.options] == ["share", "reuse"]
+    assert [(name.text, value) for name, value in link.options] == [("network", "lan")]
+
+
+def test_partition_groups_hold_names_instances_and_tags() -> None:
+    (event,) = meaning("at 5s partition frontend tags=x y;server.0 db")
+    (again,) = meaning("at 5s  partition frontend tags=x y ; server.0 db # comment")
+    assert event == again
+    first, second = event.action.groups
+    assert [type(member).__name__ for member in first] == ["Element", "Tagged", "Element"]
+    assert second[0].index == 0
+    assert unspanned(second[1].name).text == "db"
+
+
+def test_statement_words_may_be_names() -> None:
+    text = "service link\nbridge service\nlink link--service\nat 5s link leave\nat 5s seed join"
+    assert codes(text) == []
