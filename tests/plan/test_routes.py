@@ -71,6 +71,10 @@ def test_changes_lead_from_each_epoch_to_the_next(case: Case) -> None:
     plan = decode(encode(contents(topology, events)))
     known: dict[tuple[int, int], int] = {}
     for epoch in plan.epochs:
+        groups = list(plan.route_groups(epoch.index))
+        keys = [(group.node, group.link) for group in groups]
+        assert keys == sorted(set(keys))
+        assert all(group.dests() == sorted(set(group.dests())) for group in groups)
         for change in plan.route_changes(epoch.index):
             assert known.get((change.node, change.dest), -1) != change.link
             known[change.node, change.dest] = change.link
