@@ -127,13 +127,6 @@ ACTIONS = (
         "The action needs more than its name. The message says what.",
         "from 1s to 2s a churn",
     ),
-    Code(
-        "TS0221",
-        "no cut separates the groups",
-        "The groups are joined in a way that no set of links can separate (two members of "
-        "different groups are the same element, or replicas of one service).",
-        "",
-    ),
 )
 
 WARNINGS = (
@@ -196,13 +189,13 @@ WARNINGS = (
         "TS0910",
         "tag has the name of an element",
         "In a selector the element wins; write `tags=name` for the tag.",
-        "",
+        "service a tags=a\nbridge s1\nlink a--s1",
     ),
     Code(
         "TS0911",
         "no change",
         "The statement asks for what is already so.",
-        "",
+        "bridges s1 s2\nlink s1--s2 latency=5\nat 5s s1--s2 set latency=5",
     ),
     Code(
         "TS0912",

@@ -198,6 +198,7 @@ TIMELINE = (
         "TS0310",
         "two background loads at once",
         "A link carries one background load at a time; end the first one before the second.",
-        "",
+        "bridges s1 s2\nlink s1--s2 up=9Mb symmetric\nfrom 1s to 9s s1--s2 background 1Mb\n"
+        "from 2s to 5s s1->s2 background 2Mb",
     ),
 )

@@ -1,0 +1,60 @@
+"""The registry of codes, its page, and its examples."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from compiler.compile import compile_source
+from tdl.codes import CODES, markdown
+from tdl.diagnostics import TdlError
+
+ROOT = Path(__file__).parents[2]
+WITH_EXAMPLES = sorted(code for code, entry in CODES.items() if entry.example)
+# What an example cannot show in a few lines.
+WITHOUT_EXAMPLES = {"TS0001", "TS0309"}
+
+
+def used_codes() -> set[str]:
+    found: set[str] = set()
+    for folder in ("tdl", "compiler"):
+        for path in (ROOT / folder).glob("*.py"):
+            if not path.name.startswith("codes"):
+                found |= set(re.findall(r'"(TS\d{4})"', path.read_text(encoding="utf-8")))
+    return found
+
+
+def test_the_page_is_current() -> None:
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert page == markdown(), "run: python -m tdl.codes > docs/errors.md"
+
+
+def test_every_code_in_the_sources_is_registered() -> None:
+    assert used_codes() - set(CODES) == set()
+
+
+def test_every_registered_code_is_used() -> None:
+    assert set(CODES) - used_codes() == set()
+
+
+def test_entries_are_complete() -> None:
+    for code, entry in CODES.items():
+        assert code == entry.code
+        assert re.fullmatch(r"TS0[01239]\d\d", code)
+        assert entry.title
+        assert not entry.title.endswith(".")
+        assert entry.explanation.endswith((".", "`."))
+        assert bool(entry.example) == (code not in WITHOUT_EXAMPLES)
+
+
+@pytest.mark.parametrize("code", WITH_EXAMPLES)
+def test_the_example_shows_its_code(code: str) -> None:
+    try:
+        found = compile_source(CODES[code].example).diagnostics
+    except TdlError as error:
+        found = error.diagnostics
+    assert code in {d.code for d in found}
+    severities = {d.severity.value for d in found if d.code == code}
+    assert severities == {"warning" if code.startswith("TS09") else "error"}

@@ -1,0 +1,48 @@
+"""Trees, their canonical text, and back."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tdl import ast
+from tdl.formatter import format_statement, format_text
+from tests.tdl import trees
+from tests.tdl.helpers import meaning
+
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+comments = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=12
+).map(lambda text: "# " + text)
+
+
+@RELAXED
+@given(trees.statements)
+def test_a_statement_reads_back_as_itself(statement: ast.Statement) -> None:
+    text = format_statement(statement)
+    assert "\n" not in text
+    assert meaning(text) == (statement,)
+
+
+@RELAXED
+@given(st.lists(st.tuples(trees.statements, st.none() | comments), max_size=6))
+def test_formatting_keeps_the_meaning_and_the_comments(
+    lines: list[tuple[ast.Statement, str | None]],
+) -> None:
+    text = "".join(
+        f"{format_statement(statement)}  {comment or ''}\r\n" for statement, comment in lines
+    )
+    formatted = format_text(text)
+    assert meaning(formatted) == tuple(statement for statement, _ in lines)
+    assert format_text(formatted) == formatted
+    for _, comment in lines:
+        assert comment is None or comment.rstrip() in formatted
+
+
+@RELAXED
+@given(st.lists(trees.events(), min_size=1, max_size=4))
+def test_the_text_of_an_event_is_the_same_for_equal_events_only(events: list[ast.Dynamic]) -> None:
+    texts = [format_statement(event) for event in events]
+    for i, event in enumerate(events):
+        for j, other in enumerate(events):
+            assert (texts[i] == texts[j]) == (event == other)

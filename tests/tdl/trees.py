@@ -1,0 +1,240 @@
+"""Hypothesis strategies for trees that the parser can produce."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tdl import ast, values
+from tdl.words import DISTRIBUTIONS, RESERVED, STATEMENTS
+from tests.tdl.helpers import NOWHERE
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+_MORE = _LETTERS + "0123456789"
+name_texts = st.builds(
+    lambda first, rest, tail: first + rest + "".join("-" + part for part in tail),
+    st.sampled_from(_LETTERS),
+    st.text(_MORE, max_size=8),
+    st.lists(st.text(_MORE, min_size=1, max_size=4), max_size=2),
+).filter(lambda word: word not in RESERVED)
+names = name_texts.map(lambda text: ast.Name(text, NOWHERE))
+tag_lists = st.lists(names, max_size=3, unique=True).map(tuple)
+some_tags = st.lists(names, min_size=1, max_size=3, unique=True).map(tuple)
+images = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,20}\Z")
+plain = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp"))
+texts = st.text(plain | st.sampled_from("\n\t\\\"'#;$ "), max_size=20)
+times = st.integers(0, values.MAX_TIME_NS)
+rates = st.integers(1, values.MAX_RATE_BPS)
+sizes = st.integers(values.PPB // values.PPB * 1500, values.MAX_SIZE_BYTES)
+shares = st.integers(0, values.PPB)
+
+
+def _argv(text: str) -> str:
+    """A command line that can be split into at least one word."""
+    return "run '" + text.replace("'", "") + "'"
+
+
+options = st.lists(
+    st.sampled_from(["supervisor", "share", "reuse"]), unique=True, max_size=3
+).flatmap(
+    lambda flags: (
+        st.none()
+        | name_texts.map(lambda word: [*((f, "true") for f in _ordered(flags)), ("network", word)])
+        if flags
+        else st.none()
+    )
+)
+
+
+def _ordered(flags: list[str]) -> list[str]:
+    return [flag for flag in ("supervisor", "share", "reuse") if flag in flags]
+
+
+def _options(pairs: list[tuple[str, str]] | None) -> tuple[tuple[ast.Name, str], ...]:
+    return tuple((ast.Name(word, NOWHERE), value) for word, value in pairs or [])
+
+
+services = st.builds(
+    ast.Service,
+    name=names,
+    span=st.just(NOWHERE),
+    image=st.none() | images,
+    exec=st.none() | texts.map(_argv),
+    command=st.none() | st.lists(texts, max_size=3).map(tuple),
+    replicas=st.none() | st.integers(1, values.MAX_COUNT),
+    tags=tag_lists,
+    env=st.dictionaries(st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,5}\Z"), texts, max_size=3).map(
+        lambda found: tuple(found.items())
+    ),
+    ports=st.lists(st.integers(1, 65535), max_size=3, unique=True).map(tuple),
+    cpu_millis=st.none() | st.integers(1, values.MAX_COUNT),
+    mem_bytes=st.none() | st.integers(1, values.MAX_SIZE_BYTES),
+    options=options.map(_options),
+)
+
+
+@st.composite
+def links(draw: st.DrawFn) -> ast.Link:
+    a, b = draw(st.lists(names, min_size=2, max_size=2, unique=True))
+    latency = draw(st.integers(0, values.MAX_LATENCY_NS))
+    up, down = draw(st.none() | rates), draw(st.none() | rates)
+    symmetric = draw(st.booleans())
+    return ast.Link(
+        a,
+        b,
+        NOWHERE,
+        latency_ns=latency,
+        jitter_ns=draw(st.integers(0, latency)),
+        loss_ppb=draw(shares),
+        up_bps=up,
+        down_bps=up if symmetric else down,
+        symmetric=symmetric,
+        queue_bytes=draw(st.none() | sizes),
+        distribution=draw(st.none() | st.sampled_from(DISTRIBUTIONS)),
+        tags=draw(tag_lists),
+    )
+
+
+bridges = st.builds(
+    ast.Bridges,
+    st.lists(names, min_size=1, max_size=3, unique=True).map(tuple),
+    st.just(NOWHERE),
+    tag_lists,
+)
+settings = (
+    st.builds(ast.Bootstrapper, images, st.just(NOWHERE))
+    | st.builds(ast.Seed, st.integers(0, values.MAX_SEED), st.just(NOWHERE))
+    | st.builds(ast.Routing, st.sampled_from(["delay", "hops"]), st.just(NOWHERE))
+)
+
+elements = st.builds(ast.Element, names, st.just(NOWHERE), st.none() | st.integers(0, 99))
+tagged = st.builds(ast.Tagged, some_tags, st.just(NOWHERE))
+link_selectors = st.builds(
+    ast.LinkSelector, elements, elements, st.booleans(), st.just(NOWHERE)
+).filter(lambda link: link.a != link.b)
+selectors = st.just(ast.Everything(NOWHERE)) | elements | tagged | link_selectors
+
+numbers = st.builds(
+    ast.Count, st.just(ast.Unit.NUMBER), st.integers(0, values.MAX_COUNT), st.just(NOWHERE)
+)
+percentages = st.builds(ast.Count, st.just(ast.Unit.PERCENT), shares, st.just(NOWHERE))
+counts = numbers | percentages
+
+
+def _assignment(word: str, values_: st.SearchStrategy[int | None]) -> st.SearchStrategy[object]:
+    return st.builds(
+        ast.Assignment,
+        st.just(ast.Name(word, NOWHERE)),
+        st.just(ast.Op.ASSIGN),
+        values_,
+        st.just(NOWHERE),
+    )
+
+
+def _relative(word: str, most: int) -> st.SearchStrategy[ast.Assignment]:
+    return st.builds(
+        ast.Assignment,
+        st.just(ast.Name(word, NOWHERE)),
+        st.sampled_from([ast.Op.ADD, ast.Op.SUB]),
+        st.integers(0, most),
+        st.just(NOWHERE),
+    ) | st.builds(
+        ast.Assignment,
+        st.just(ast.Name(word, NOWHERE)),
+        st.just(ast.Op.SCALE),
+        st.integers(1, 10**12),
+        st.just(NOWHERE),
+    )
+
+
+def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
+    where = st.just(NOWHERE)
+    prop = st.just(ast.Name(word, NOWHERE))
+    if word == "dist":
+        chosen = st.sampled_from(DISTRIBUTIONS)
+        return st.builds(
+            ast.Assignment, prop, st.just(ast.Op.ASSIGN), st.none(), where, word=chosen
+        )
+    if word == "loss":
+        return st.builds(
+            ast.Assignment,
+            prop,
+            st.sampled_from([ast.Op.ASSIGN, ast.Op.ADD, ast.Op.SUB]),
+            shares,
+            where,
+        )
+    ranges: dict[str, tuple[st.SearchStrategy[int | None], int]] = {
+        "latency": (st.integers(10**6, values.MAX_LATENCY_NS), values.MAX_LATENCY_NS),
+        "jitter": (st.integers(0, 10**6), values.MAX_LATENCY_NS),
+        "queue": (sizes, values.MAX_SIZE_BYTES),
+    }
+    absolute, most = ranges.get(word, (st.none() | rates, values.MAX_RATE_BPS))
+    return st.builds(ast.Assignment, prop, st.just(ast.Op.ASSIGN), absolute, where) | _relative(
+        word, most
+    )
+
+
+_chosen = st.sampled_from([("up", "down"), ("rate",), ()]).flatmap(
+    lambda rate_words: st.lists(
+        st.sampled_from(["latency", "jitter", "loss", "queue", "dist", *rate_words]),
+        min_size=1,
+        unique=True,
+    )
+)
+changes = _chosen.flatmap(lambda words: st.tuples(*(_by_property(word) for word in words))).map(
+    lambda assignments: ast.Set(assignments, NOWHERE)
+)
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> ast.Partition:
+    members = draw(
+        st.lists(
+            elements | names.map(lambda tag: ast.Tagged((tag,), NOWHERE)),
+            min_size=2,
+            max_size=6,
+            unique=True,
+        )
+    )
+    cut = draw(st.integers(1, len(members) - 1))
+    return ast.Partition((tuple(members[:cut]), tuple(members[cut:])), NOWHERE)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> ast.Dynamic:
+    selector: ast.Selector = draw(selectors)
+    single = isinstance(selector, ast.Element) and selector.index is not None
+    count = None if single else draw(st.none() | counts)
+    start = draw(st.integers(0, values.MAX_TIME_NS - 2))
+    end: int | None = draw(st.integers(start + 1, values.MAX_TIME_NS))
+    form = draw(st.sampled_from(["counted", "period", "instant", "alone"]))
+    action: ast.Action
+    open_ended = False
+    if form == "counted":
+        kinds = [ast.Join, ast.Leave, ast.Crash, ast.Disconnect]
+        action = draw(st.sampled_from(kinds))(count, NOWHERE)
+        end = draw(st.sampled_from([None, end]))
+    elif form == "period":
+        churn = st.builds(ast.Churn, counts, shares, st.just(NOWHERE))
+        flap = st.builds(ast.Flap, st.integers(1, values.MAX_TIME_NS), st.just(NOWHERE))
+        action = draw(flap if single else churn | flap)
+        open_ended = draw(st.booleans())
+        end = None if open_ended else end
+    elif form == "instant":
+        action = draw(changes | st.just(ast.Reconnect(count, NOWHERE)))
+        end = None
+    else:
+        action = draw(partitions() | st.sampled_from([ast.Heal(NOWHERE), ast.Quit(NOWHERE)]))
+        selector, end = ast.Everything(NOWHERE), None
+    return ast.Dynamic(start, end, selector, action, NOWHERE, open_ended)
+
+
+backgrounds = st.builds(
+    ast.Dynamic,
+    times,
+    st.none(),
+    selectors,
+    st.builds(ast.Background, st.integers(0, values.MAX_RATE_BPS), st.just(NOWHERE)),
+    st.just(NOWHERE),
+)
+statements = settings | services | bridges | links() | events() | backgrounds
+assert STATEMENTS  # the words above cover all of them; see test_roundtrip
