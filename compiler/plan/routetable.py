@@ -160,19 +160,25 @@ class RouteReader:
             table = self.table(0)
             cells = array("I", (cell for cell, value in enumerate(table) if value))
             return RouteDelta(cells, array("H", (value for value in table if value)))
+        delta = self._read_changes(epoch)
+        self._check_changes(delta)
+        return delta
+
+    def _read_changes(self, epoch: int) -> RouteDelta:
+        """Cells are within the table; nothing else is checked."""
         offset, count, _, _ = self._entries[epoch]
         middle = offset + 4 * count
         cells = unpack("I", self._data[offset:middle])
-        values = unpack("H", self._data[middle : middle + 2 * count])
         self._place.what = f"epoch {epoch}"
-        self._check_changes(cells, values)
-        return RouteDelta(cells, values)
+        if count and max(cells) >= self._core.cells:
+            self._place.fail(f"cell {max(cells)} is beyond the table")
+        return RouteDelta(cells, unpack("H", self._data[middle : middle + 2 * count]))
 
-    def _check_changes(self, cells: array[int], values: array[int]) -> None:
+    def _check_changes(self, delta: RouteDelta) -> None:
         core, columns, last = self._core, len(self._core.columns), -1
-        for cell, value in zip(cells, values, strict=True):
-            if not last < cell < core.cells:
-                self._place.fail(f"cell {cell} is out of order or beyond the table")
+        for cell, value in zip(delta.cells, delta.values, strict=True):
+            if cell <= last:
+                self._place.fail(f"cell {cell} is out of order")
             last = cell
             row, column = divmod(cell, columns)
             if value > len(core.out[row]):
@@ -186,13 +192,13 @@ class RouteReader:
     def table(self, epoch: int) -> array[int]:
         """The whole table in this epoch."""
         _, _, offset, base = self._entries[epoch]
-        self._place.what = f"table of epoch {base}"
         table = unpack("H", self._data[offset : offset + 2 * self._core.cells])
-        self._check_table(table)
         for later in range(base + 1, epoch + 1):
-            delta = self.changes(later)
+            delta = self._read_changes(later)
             for cell, value in zip(delta.cells, delta.values, strict=True):
                 table[cell] = value
+        self._place.what = f"table of epoch {epoch}"
+        self._check_table(table)
         return table
 
     def _check_table(self, table: array[int]) -> None:

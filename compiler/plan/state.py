@@ -206,13 +206,18 @@ class StateAt:
 
     def __init__(self, topology: Topology) -> None:
         self.nodes: list[str] = [DOWN] * len(topology.nodes)
-        self.links = [replace(link.state, up=False) for link in topology.links]
+        self.links = [link.state for link in topology.links]
         self.epoch = -1
         self.at_ns = 0
 
     def advance(self, epoch: Epoch) -> None:
         """Epochs must come in order, from 0."""
         assert epoch.index == self.epoch + 1
+        if epoch.index == 0:
+            listed = {link for link, _ in epoch.links}
+            for link, state in enumerate(self.links):
+                if link not in listed:
+                    self.links[link] = replace(state, up=False)
         self.epoch, self.at_ns = epoch.index, epoch.at_ns
         for node, word in epoch.nodes:
             self.nodes[node] = word

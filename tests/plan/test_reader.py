@@ -307,13 +307,24 @@ def test_bad_route_changes() -> None:
     found = files()
     start = struct.unpack_from("<Q", found[ROUTES], 2 * ENTRY)[0]
     assert "cell 0 leads away from" in refused(routes_with(start, "<IH", 0, 1)).what
-    assert "cell 9 is out of order" in refused(routes_with(start, "<I", 9)).what
+    assert "cell 9 is beyond the table" in refused(routes_with(start, "<I", 9)).what
     assert "names link 7 of 1" in refused(routes_with(start + 4, "<H", 7)).what
     assert "said to change and does not" in refused(routes_with(start + 4, "<H", 1)).what
     found[ROUTES] = found[ROUTES][:-1]
     assert refused(signed(found)).file == ROUTES
     found[ROUTES] = found[ROUTES][:30]
     assert "shorter than its index" in refused(signed(found)).what
+
+
+def test_route_changes_ascend() -> None:
+    events = timeline(listing(), (SECOND, "link_down", "s1->s2"), (SECOND, "link_down", "s2->s1"))
+    found = encode(contents(listing(), events))
+    start = struct.unpack_from("<Q", found[ROUTES], 2 * ENTRY)[0]
+    data = bytearray(found[ROUTES])
+    assert struct.unpack_from("<II", data, start) == (1, 2)
+    struct.pack_into("<II", data, start, 2, 1)
+    found[ROUTES] = bytes(data)
+    assert "cell 1 is out of order" in refused(signed(found)).what
 
 
 def test_a_size_is_never_trusted(tmp_path: Path) -> None:
