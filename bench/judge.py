@@ -44,9 +44,9 @@ class Phase:
 PHASES = (
     Phase("as declared", 0, 5),
     Phase("latency: edge--north 20 ms", 5, 10),
-    Phase("rate: streamer--edge 8 Mb/s", 10, 15),
-    Phase("failure: north--core down", 15, 20),
-    Phase("flap: server--core", 20, 25, rate=False),
+    Phase("failure: north--core down", 10, 15),
+    Phase("flap: server--core", 15, 20, rate=False),
+    Phase("rate: streamer--edge 8 Mb/s", 20, 25),
     Phase("churn: 60 % of the peers", 25, 33),
     Phase("partition: edge; core", 33, 38),
     Phase("healed", 38, 43),

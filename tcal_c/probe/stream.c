@@ -105,6 +105,9 @@ static void update(struct stream *s) {
 }
 
 static void drop(struct stream *s) {
+    /* Reset: closed in order, it would go on sending what it has buffered beside its successor. */
+    struct linger reset = {.l_onoff = 1};
+    setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     update(s);
     s->before += s->moved;
     s->moved = 0;
