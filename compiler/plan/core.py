@@ -10,9 +10,11 @@ Specified in docs/plan.md (routes.bin). Linear in nodes and links.
 
 from __future__ import annotations
 
+from compiler.plan.format import TOPOLOGY, PlanError
 from compiler.plan.types import Topology
 
 NO_LINK = -1
+MAX_CELLS = 1 << 26  # of the routing table: 128 MiB
 
 
 class Core:
@@ -51,6 +53,13 @@ class Core:
         self.row_of = _positions(self.rows, len(nodes))
         self.columns = sorted({self.anchor[i] for i in range(self.instances)})
         self.column_of = _positions(self.columns, len(nodes))
+        if self.cells > MAX_CELLS:
+            raise PlanError(
+                TOPOLOGY,
+                f"routes between {len(self.rows)} forwarding or multi-homed nodes and "
+                f"{len(self.columns)} destinations are more than {MAX_CELLS} cells",
+                "give services one link to a bridge each",
+            )
         self.behind: list[list[int]] = [[] for _ in self.columns]
         for instance in range(self.instances):
             self.behind[self.column_of[self.anchor[instance]]].append(instance)

@@ -187,12 +187,15 @@ class Plan:
         data = self._load(form.ROUTES)
         return RouteReader(data, self.topology, self.core, self._header.counts["epochs"])
 
-    def route_groups(self, epoch: int) -> Iterable[RouteGroup]:
+    def route_groups(self, epoch: int, *, whole: bool = False) -> Iterable[RouteGroup]:
         """What an engine has to be told about routes for this epoch, in a total order.
 
-        Epoch 0 lists every route there is (nothing is reachable before), later ones what changed.
+        Epoch 0 lists every route there is (nothing is reachable before), later ones what changed;
+        with `whole` a later one too lists every route there is, for an engine that starts with it.
         """
-        return route_groups(self.core, self.routes.changes(epoch), initial=epoch == 0)
+        if epoch == 0 or whole:
+            return route_groups(self.core, self.routes.reachable(epoch), initial=True)
+        return route_groups(self.core, self.routes.changes(epoch), initial=False)
 
     def route_changes(self, epoch: int) -> Iterable[RouteChange]:
         """The same, one (node, destination) at a time: large for epoch 0, see route_groups."""

@@ -155,14 +155,18 @@ class RouteReader:
         return base
 
     def changes(self, epoch: int) -> RouteDelta:
-        """What changed in this epoch; for epoch 0, the cells that are reachable."""
+        """What changed in this epoch; for epoch 0, all that is reachable."""
         if epoch == 0:
-            table = self.table(0)
-            cells = array("I", (cell for cell, value in enumerate(table) if value))
-            return RouteDelta(cells, array("H", (value for value in table if value)))
+            return self.reachable(0)
         delta = self._read_changes(epoch)
         self._check_changes(delta)
         return delta
+
+    def reachable(self, epoch: int) -> RouteDelta:
+        """The cells that are not 0 in this epoch."""
+        table = self.table(epoch)
+        cells = array("I", (cell for cell, value in enumerate(table) if value))
+        return RouteDelta(cells, array("H", (value for value in table if value)))
 
     def _read_changes(self, epoch: int) -> RouteDelta:
         """Cells are within the table; nothing else is checked."""

@@ -161,6 +161,8 @@ def put(*path: str | int, value: object) -> Callable[[Any], None]:
         (("nodes", 0, "ipv4"), "10.77.0.02", "not an address"),
         (("nodes", 0, "ipv4"), "10.77.0.2", "appears twice"),
         (("nodes", 0, "ipv6"), "FD77::1", "not an address"),
+        (("nodes", 0, "ipv6"), "::ffff:10.77.0.1", "not an address"),
+        (("nodes", 0, "ipv6"), "fe80::1%eth0", "not an address"),
         (("nodes", 0, "tags"), "t", "a list is expected"),
         (("nodes", 0), [], "node 0: an object is expected"),
         (("services", 0, "replicas"), 3, "must be instance server.2"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from compiler.plan.format import PlanError
 from compiler.plan.groups import RouteGroup, route_changes, route_groups
 from compiler.plan.reader import decode
 from compiler.plan.state import epochs
@@ -82,6 +83,21 @@ def test_changes_lead_from_each_epoch_to_the_next(case: Case) -> None:
         for node in range(len(topology.nodes)):
             for dest in range(plan.core.instances):
                 assert known.get((node, dest), -1) == state.next_link(node, dest)
+
+
+@settings(max_examples=50, deadline=None)
+@given(networks(services=3, bridges=6, length=12))
+def test_an_engine_can_start_in_any_epoch(case: Case) -> None:
+    """All routes of an epoch at once are what the changes up to it add up to."""
+    topology, events = case
+    plan = decode(encode(contents(topology, events)))
+    known: dict[tuple[int, int], int] = {}
+    for epoch in plan.epochs:
+        for change in plan.route_changes(epoch.index):
+            known[change.node, change.dest] = change.link
+        whole = route_changes(plan.route_groups(epoch.index, whole=True))
+        reachable = {pair: link for pair, link in known.items() if link >= 0}
+        assert {(found.node, found.dest): found.link for found in whole} == reachable
 
 
 def test_groups_name_each_node_and_link_once_in_order() -> None:
@@ -187,6 +203,12 @@ def test_instances_never_forward() -> None:
     p = 3
     assert state.next_link(p, 2) == -1
     assert topology.links[state.next_link(p, 1)].name == "p->m.0"
+
+
+def test_a_table_beyond_all_measure_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.plan.core.MAX_CELLS", 3)
+    with pytest.raises(PlanError, match="between 2 forwarding or multi-homed nodes and 2"):
+        Routes(listing())
 
 
 def test_a_delta_of_nothing_groups_to_nothing() -> None:
