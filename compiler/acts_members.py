@@ -111,14 +111,14 @@ def _members(walk: Walk, step: Step, verb: Verb) -> None:
     if step.end_ns is not None:
         _in_interval(walk, step, verb, lambda targets, at: targets.apply(at, verb.name))
         return
-    targets = Targets(walk.world, step.chosen, verb)
+    targets = Targets(walk.world, step.chosen, verb, drawn=_count(step) is not None)
     for position in _pick(walk, step, targets):
         targets.apply(position, verb.name)
 
 
 def _now(walk: Walk, step: Step, verb: Verb) -> list[int]:
     """The instances that a statement hits at this moment."""
-    targets = Targets(walk.world, step.chosen, verb)
+    targets = Targets(walk.world, step.chosen, verb, drawn=_count(step) is not None)
     return [targets.nodes[position] for position in _pick(walk, step, targets)]
 
 
@@ -142,7 +142,7 @@ def _in_interval(walk: Walk, step: Step, verb: Verb, act: Callable[[Targets, int
     world = walk.world
     start, end = world.now, step.end_ns
     assert end is not None
-    targets = Targets(world, step.chosen, verb)
+    targets = Targets(world, step.chosen, verb, drawn=True)
     count = _count(step)
     legal = targets.count_legal()
     if legal == 0 and (count is None or count.unit is ast.Unit.PERCENT):
@@ -163,11 +163,10 @@ def _in_interval(walk: Walk, step: Step, verb: Verb, act: Callable[[Targets, int
         nonlocal failed, targets
         if failed:
             return
-        if targets.outdated:
-            targets = Targets(world, step.chosen, verb)
+        targets = targets.renewed()
         if grows and not targets.any_legal():
             _grow_by_one(walk, step)
-            targets = Targets(world, step.chosen, verb)
+            targets = targets.renewed()
         if targets.any_legal():
             act(targets, targets.choose(who))
         else:

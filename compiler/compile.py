@@ -73,8 +73,8 @@ def elaborate(file: ast.File, sink: Sink, seed: int | None = None) -> tuple[Mode
     """The model and its timeline, with as many instances as the joins ask for.
 
     Services without `replicas=` have as many instances as were asked for at once. The model guesses
-    from the joins alone; where the walk needs more (or less), the model is built again. Draws do
-    not look at the number in the model, so the last walk repeats the ones before.
+    from the joins alone; where the walk needs more (or less), the model is built again. Neither
+    draws nor joins look at the number in the model, so the last walk repeats the ones before.
     """
     raised: dict[str, int] = {}
     needed: dict[str, int] = {}
@@ -97,7 +97,7 @@ def elaborate(file: ast.File, sink: Sink, seed: int | None = None) -> tuple[Mode
             raised[name] = max(need.count, min(2 * before, before + GROWTH_STEP))
             continue
         exact = {s.name: n for s, n in zip(services, timeline.replicas, strict=True)}
-        if attempt.failed or all(s.replicas == exact[s.name] for s in services):
+        if all(s.replicas == exact[s.name] for s in services):
             sink.found += attempt.found
             return model, timeline
         raised = needed = exact

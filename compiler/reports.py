@@ -35,8 +35,8 @@ def too_few(walk: Walk, step: Step, targets: Targets, legal: int, wanted: int) -
 
 
 def _state(world: World, targets: Targets) -> str:
-    if targets.chosen.links:
-        left = all(world.left[direction] for direction in targets.chosen.links[0])
+    if targets.links:
+        left = all(world.left[direction] for direction in targets.links[0])
         return "has left already" if left else "is in place"
     node = targets.nodes[0]
     if world.service_of[node] < 0:

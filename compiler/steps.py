@@ -63,7 +63,8 @@ class Taint:
 
     def add(self, statement: ast.Dynamic, selection: Selection | None) -> None:
         if selection is not None:
-            self.add_selection(selection)
+            changes_members = isinstance(statement.action, MEMBERS)
+            self.add_selection(selection if changes_members else selection.only(("link",)))
         elif isinstance(statement.selector, ast.LinkSelector):
             self.kinds |= {"link"}
         else:

@@ -32,13 +32,22 @@ RECONNECT = Verb("reconnect", frozenset((CUT,)), 0, "disconnected")
 
 
 class Targets:
-    """Candidates in a fixed order; only the instances asked for so far are candidates."""
+    """Candidates in a fixed order. Instances that no join has asked for so far are none.
 
-    def __init__(self, world: World, chosen: Selection, verb: Verb) -> None:
+    With `drawn` (there is a count, or an interval) neither are the links of such instances, so that
+    a join further down never changes what is drawn here. Without, every link is meant.
+    """
+
+    def __init__(self, world: World, chosen: Selection, verb: Verb, *, drawn: bool) -> None:
         self.world = world
         self.chosen = chosen
         self.verb = verb
+        self.drawn = drawn
         self._growth = world.growth
+        links = chosen.links
+        if drawn and links:
+            links = tuple(link for link in links if world.asked_for(link[0]))
+        self.links = links
         self.nodes: Sequence[int]
         if len(chosen.services) == 1 and not chosen.instances and not chosen.bridges:
             self.nodes = world.range_of(chosen.services[0])
@@ -46,27 +55,28 @@ class Targets:
             nodes = [node for service in chosen.services for node in world.range_of(service)]
             self.nodes = (*nodes, *chosen.instances, *chosen.bridges)
 
-    @property
-    def outdated(self) -> bool:
-        """A service has more instances than when this was made."""
-        return self._growth != self.world.growth
+    def renewed(self) -> Targets:
+        """The same candidates, with those that have been asked for since."""
+        if self._growth == self.world.growth:
+            return self
+        return Targets(self.world, self.chosen, self.verb, drawn=self.drawn)
 
     @property
     def size(self) -> int:
-        return len(self.nodes) + len(self.chosen.links)
+        return len(self.nodes) + len(self.links)
 
     def legal(self, position: int) -> bool:
         nodes = self.nodes
         if position < len(nodes):
             return self.world.nodes[nodes[position]] in self.verb.states
-        return self._legal_link(self.chosen.links[position - len(nodes)])
+        return self._legal_link(self.links[position - len(nodes)])
 
     def _legal_link(self, link: tuple[int, ...]) -> bool:
         left = self.world.left
         return any(left[direction] == self.verb.left for direction in link)
 
     def count_legal(self) -> int:
-        links = sum(self._legal_link(link) for link in self.chosen.links)
+        links = sum(self._legal_link(link) for link in self.links)
         return self.world.count(self.nodes, self.verb.states) + links
 
     def any_legal(self) -> bool:
@@ -79,7 +89,7 @@ class Targets:
                 return True
         elif any(self.world.nodes[node] in self.verb.states for node in nodes):
             return True
-        return any(self._legal_link(link) for link in self.chosen.links)
+        return any(self._legal_link(link) for link in self.links)
 
     def choose(self, stream: Stream) -> int:
         """The position of one legal target; there must be one."""
@@ -96,7 +106,7 @@ class Targets:
         """Does it to one target. The node it was done to, -1 for a link."""
         world, nodes = self.world, self.nodes
         if position >= len(nodes):
-            self._switch(self.chosen.links[position - len(nodes)])
+            self._switch(self.links[position - len(nodes)])
             return -1
         node = nodes[position]
         if self.verb is not JOIN:

@@ -143,6 +143,14 @@ class World:
         if self.blocks[direction] == 0:
             self.emit("link_up", self.link_names[direction])
 
+    def asked_for(self, direction: int) -> bool:
+        """Both ends of a link are bridges, or instances that have been asked for."""
+        link = self.topology.links[direction]
+        return all(
+            self.service_of[node] < 0 or node in self.range_of(self.service_of[node])
+            for node in (link.src, link.dst)
+        )
+
     def usable(self, direction: int) -> bool:
         """Carries packets now: not taken down, and both ends there and connected."""
         link = self.topology.links[direction]

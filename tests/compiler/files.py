@@ -1,0 +1,176 @@
+"""Random TDL files for the comparison with the oracle: every name in them exists.
+
+Times are few and round, so that statements fall together; counts are small, so that many statements
+are legal and some are not.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+TAGS = ("red", "green", "blue")
+VERBS = (
+    *("join", "join", "join", "leave", "crash", "disconnect", "reconnect", "churn", "churn"),
+    *("flap", "set", "background", "partition", "heal"),
+)
+times = st.integers(0, 24).map(lambda half: f"{half * 500}ms")
+percents = st.sampled_from(["10%", "25%", "33.3%", "50%", "75%", "100%"])
+counts = st.one_of(st.integers(0, 3).map(str), percents)
+maybe_count = st.one_of(st.just(""), counts)
+
+
+@st.composite
+def tags(draw: st.DrawFn) -> str:
+    chosen = draw(st.lists(st.sampled_from(TAGS), max_size=2, unique=True))
+    return f" tags={';'.join(chosen)}" if chosen else ""
+
+
+@st.composite
+def links(draw: st.DrawFn, a: str, b: str) -> str:
+    text = f"link {a}--{b} latency={draw(st.integers(0, 9))}"
+    up = draw(st.sampled_from(["", " up=1Mb", " up=10Mb", " up=10.1Mb"]))
+    text += up + draw(st.sampled_from([" symmetric", " down=2Mb", ""]) if up else st.just(""))
+    text += draw(st.sampled_from(["", " queue=50KB"])) + draw(tags())
+    return text
+
+
+class Names:
+    """What a file declares."""
+
+    def __init__(self) -> None:
+        self.services: dict[str, int | None] = {}
+        self.bridges: list[str] = []
+        self.pairs: list[tuple[str, str]] = []
+        self.used_tags: list[str] = []
+
+
+@st.composite
+def static_part(draw: st.DrawFn) -> tuple[list[str], Names]:
+    names, lines = Names(), []
+    for name in "ab"[: draw(st.integers(1, 2))]:
+        replicas = draw(st.sampled_from([4, 3, 2, 1, None]))
+        names.services[name] = replicas
+        given_text = "" if replicas is None else f" replicas={replicas}"
+        lines.append(f"service {name}{given_text}{draw(tags())}")
+    for number in range(draw(st.integers(1, 3))):
+        names.bridges.append(f"s{number}")
+        lines.append(f"bridge s{number}{draw(tags())}")
+    for service in names.services:
+        names.pairs.append((service, draw(st.sampled_from(names.bridges))))
+    everyone = [*names.services, *names.bridges]
+    for a in everyone:
+        for b in everyone:
+            if a < b and (a, b) not in names.pairs and draw(st.integers(0, 2)) == 0:
+                names.pairs.append((a, b))
+    names.pairs = [p if draw(st.booleans()) else (p[1], p[0]) for p in names.pairs]
+    lines += [draw(links(a, b)) for a, b in names.pairs]
+    names.used_tags = [t for t in TAGS if any(t in line for line in lines)]
+    return lines, names
+
+
+@st.composite
+def members(draw: st.DrawFn, names: Names) -> str:
+    choices = [*names.services]
+    for name, replicas in names.services.items():
+        choices += [f"{name}.{i}" for i in range(replicas or 1)]
+    return draw(st.sampled_from(choices))
+
+
+@st.composite
+def link_selector(draw: st.DrawFn, names: Names) -> str:
+    a, b = draw(st.sampled_from(names.pairs))
+    if draw(st.booleans()):
+        a, b = b, a
+    if a in names.services and draw(st.integers(0, 3)) == 0:
+        a = f"{a}.0"
+    return f"{a}{draw(st.sampled_from(['--', '--', '->']))}{b}"
+
+
+@st.composite
+def some_tag(draw: st.DrawFn, names: Names) -> str:
+    chosen = draw(st.lists(st.sampled_from(names.used_tags), min_size=1, max_size=2, unique=True))
+    return f"tags={';'.join(chosen)}"
+
+
+def selector(names: Names, kind: str) -> st.SearchStrategy[str]:
+    """`kind`: 'service', 'link' or 'any'."""
+    found = [st.just("")] if kind != "link" else []
+    if names.used_tags:
+        found.append(some_tag(names))
+    if kind != "link":
+        found += [members(names)] * 4
+    if kind != "service":
+        found += [link_selector(names)] * 3
+    if kind == "any":
+        found.append(st.sampled_from(names.bridges))
+    return st.one_of(found)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> str:
+    found = [
+        draw(st.sampled_from(["latency=5", "latency=200%", "latency+=2ms", "latency-=1ms", ""])),
+        draw(st.sampled_from(["jitter=1", "jitter+=0.5", "loss=1%", "loss=0.5", "loss+=60%", ""])),
+        draw(st.sampled_from(["rate=5Mb", "up=3Mb", "rate=33.3%", "queue=9KB", "dist=pareto"])),
+    ]
+    return " ".join(word for word in found if word)
+
+
+@st.composite
+def partitions(draw: st.DrawFn, names: Names) -> str:
+    everyone = [*names.services, *names.bridges]
+    if len(everyone) < 2:
+        return "heal"
+    first, second, *rest = draw(st.permutations(everyone))
+    more = f" {rest[0]}" if rest and draw(st.booleans()) else ""
+    return f"partition {first}{more};{second}"
+
+
+def spans(draw: st.DrawFn) -> str:
+    first, last = sorted(draw(st.lists(st.integers(0, 24), min_size=2, max_size=2, unique=True)))
+    return f"from {first * 500}ms to {last * 500}ms"
+
+
+@st.composite
+def statements(draw: st.DrawFn, names: Names) -> str:
+    verb = draw(st.sampled_from(VERBS))
+    now = f"at {draw(times)}"
+    when = now if draw(st.booleans()) else spans(draw)
+    if verb == "join" and draw(st.booleans()):
+        services = st.sampled_from([*names.services])
+        return f"{when} {draw(services)} join {draw(st.integers(1, 3))}"
+    if verb in ("join", "leave"):
+        what = draw(selector(names, "any"))
+        return f"{when} {what} {verb}{with_count(draw, what, names)}"
+    if verb in ("crash", "disconnect", "reconnect"):
+        what = draw(selector(names, "service"))
+        when = now if verb == "reconnect" else when
+        return f"{when} {what} {verb}{with_count(draw, what, names)}"
+    if verb == "churn":
+        what = draw(st.sampled_from(["", *names.services]))
+        replace = draw(st.sampled_from(["", " replace 50%", " replace 100%"]))
+        return f"{spans(draw)} {what} churn {draw(counts)}{replace}"
+    what = draw(selector(names, "link"))
+    if verb == "flap":
+        return f"{spans(draw)} {what} flap {draw(st.sampled_from(['700ms', '1s', '2.3s', '9s']))}"
+    if verb == "set":
+        return f"{now} {what} set {draw(changes())}"
+    if verb == "background":
+        return f"{when} {what} background {draw(st.sampled_from(['500Kb', '2Mb', '0b']))}"
+    return f"{now} {draw(partitions(names))}" if verb == "partition" else f"{now} heal"
+
+
+def with_count(draw: st.DrawFn, what: str, names: Names) -> str:
+    """Only what can be several has a count."""
+    several = what in names.services or what.startswith("tags") or not what
+    return f" {draw(counts)}" if several and draw(st.booleans()) else ""
+
+
+@st.composite
+def files(draw: st.DrawFn) -> str:
+    lines, names = draw(static_part())
+    for _ in range(draw(st.integers(3, 12))):
+        lines.append(draw(statements(names)))
+    if draw(st.integers(0, 4)) == 0:
+        lines.append(f"at {draw(times)} quit")
+    return "\n".join(lines) + "\n"
