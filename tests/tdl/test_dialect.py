@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from compiler.compile import compile_source
+from tdl.diagnostics import TdlError
 from tests.tdl.helpers import codes, meaning, unspanned
+
+TAGGED = """\
+service web img=w tags=front replicas=2
+service db img=d tags=back replicas=2
+service dash image=d supervisor port=8088
+bridges s1 s2
+link web--s1 latency=1.0 up=1Gbps symmetric
+link db--s2 latency=1.0 up=1Gbps symmetric
+link s1--s2 latency=9.0 up=1Gbps symmetric
+"""
 
 
 @pytest.mark.parametrize(
@@ -91,3 +103,37 @@ def test_partition_groups_hold_names_instances_and_tags() -> None:
 def test_statement_words_may_be_names() -> None:
     text = "service link\nbridge service\nlink link--service\nat 5s link leave\nat 5s seed join"
     assert codes(text) == []
+
+
+def compiled(events: str) -> list[tuple[int, str, str]]:
+    compilation = compile_source(TAGGED + events)
+    assert {d.code for d in compilation.diagnostics} == {"TS0902"}
+    return [(e.at_ns, e.kind, e.target) for e in compilation.events if e.line]
+
+
+@pytest.mark.parametrize(
+    ("bare", "tagged"),
+    [
+        ("at 5s crash back", "at 5s tags=back crash"),
+        ("at 5s partition front;back", "at 5s partition tags=front;tags=back"),
+        ("at 9s quit\nchurn back 1", "at 9s quit\nchurn tags=back 1"),
+    ],
+)
+def test_a_bare_tag_selects_what_the_tag_selects(bare: str, tagged: str) -> None:
+    first, second = compiled(bare), compiled(tagged)
+    assert [kind for _, kind, _ in first] == [kind for _, kind, _ in second]
+    assert first
+    # Which of its instances churns may differ: the two texts draw from different streams.
+    assert {t.partition(".")[0] for *_, t in first} == {t.partition(".")[0] for *_, t in second}
+
+
+def test_a_tool_of_the_other_system_needs_no_link() -> None:
+    assert compiled("at 5s web leave") == [(5 * 10**9, "leave", f"web.{i}") for i in (0, 1)]
+
+
+def test_a_link_with_one_hyphen_is_recognised_in_events() -> None:
+    with pytest.raises(TdlError) as caught:
+        compile_source(TAGGED + "at 5s web-s1 leave")
+    assert [d.hint for d in caught.value.diagnostics if d.code == "TS0201"] == [
+        "a link has two hyphens: `web--s1`"
+    ]
