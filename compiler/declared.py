@@ -150,7 +150,7 @@ def _report_self(found: Declared, link: ast.Link, sink: Sink) -> None:
 def _check_connected(found: Declared, sink: Sink) -> None:
     linked = {name for pair in (*found.pairs, *found.broken) for name in pair}
     for name, service in found.services.items():
-        if name not in linked:
+        if name not in linked and not any(word.text == "supervisor" for word, _ in service.options):
             some = next(iter(found.bridges), "s1")
             sink.error(
                 "TS0103",
@@ -159,7 +159,7 @@ def _check_connected(found: Declared, sink: Sink) -> None:
                 f"give it one: `link {name}--{some} latency=1ms`",
             )
     for name, bridge in found.bridges.items():
-        if name not in linked:
+        if name not in linked and not found.broken:
             sink.warning("TS0909", bridge.name.span, f"bridge {name!r} has no link")
 
 

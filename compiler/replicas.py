@@ -59,7 +59,9 @@ def _asked(action: ast.Join, absent: int) -> int:
 def _may_touch(selector: ast.Selector, declared: Declared) -> list[str]:
     match selector:
         case ast.Element(name=name):
-            return [name.text] if name.text in declared.services else []
+            if name.text in declared.services:
+                return [name.text]
+            return list(declared.services) if name.text in declared.tags else []
         case ast.LinkSelector():
             return []
         case _:

@@ -123,6 +123,9 @@ class Resolver:
                 f"write `{name}`",
             )
             return None
+        if name in self.declared.tags and element.index is None:
+            # The public dialect and partition groups name tags without `tags=`.
+            return self._tags(ast.Tagged((element.name,), element.span))
         self._unknown(element)
         return None
 
@@ -144,15 +147,20 @@ class Resolver:
 
     def _unknown(self, element: ast.Element) -> None:
         name = element.name.text
-        if name in self.declared.tags:
-            hint = f"{name!r} is a tag: write `tags={name}`"
-        else:
-            near = nearest(name, self.declared.names())
-            tag = None if near else nearest(name, list(self.declared.tags))
-            hint = f"did you mean {near!r}?" if near else ""
-            hint = f"did you mean `tags={tag}`?" if tag else hint
         message = f"{name!r} is neither a service nor a bridge of this file"
-        self.sink.error("TS0201", element.span, message, hint or None)
+        self.sink.error("TS0201", element.span, message, self._unknown_hint(name, element.index))
+
+    def _unknown_hint(self, name: str, index: int | None) -> str | None:
+        if name in self.declared.tags:
+            return f"{name!r} is a tag and has no instances" if index is not None else None
+        for at, letter in enumerate(name):
+            if letter == "-" and (name[:at], name[at + 1 :]) in self.declared.pairs:
+                return f"a link has two hyphens: `{name[:at]}--{name[at + 1 :]}`"
+        near = nearest(name, self.declared.names())
+        if near is not None:
+            return f"did you mean {near!r}?"
+        tag = nearest(name, list(self.declared.tags))
+        return f"did you mean `tags={tag}`?" if tag else None
 
     # --- links ---------------------------------------------------------------------------------
 
