@@ -12,8 +12,12 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
+from typing import Any
 
-from pyroute2 import IPBatch
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
+from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWLINK
+from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+from pyroute2.netlink.rtnl.ifinfmsg import IFF_UP, ifinfmsg
 
 from runtime.errors import RunError
 
@@ -43,29 +47,44 @@ def _interface_index(netlink: socket.socket, name: str) -> int:
     return int(struct.unpack_from("i", answer, 16)[0])
 
 
+def _encoded(message: Any, kind: int, extra_flags: int = 0) -> bytes:
+    message["header"]["type"] = kind
+    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | extra_flags
+    message.encode()
+    return bytes(message.data)
+
+
+def _link(index: int, *, up: bool, attributes: list[Any]) -> bytes:
+    """RTM_NEWLINK: brings a device up, or only sets attributes."""
+    message = ifinfmsg()
+    message["index"] = index
+    message["flags"] = message["change"] = IFF_UP if up else 0
+    message["attrs"] = attributes
+    return _encoded(message, RTM_NEWLINK)
+
+
+def _address(index: int, family: int, address: str, prefix: int) -> bytes:
+    """RTM_NEWADDR. Without duplicate detection: an IPv6 address is usable at once."""
+    message = ifaddrmsg()
+    message["family"] = family
+    message["prefixlen"] = prefix
+    message["index"] = index
+    message["attrs"] = [("IFA_LOCAL", address), ("IFA_ADDRESS", address), ("IFA_FLAGS", NODAD)]
+    return _encoded(message, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL)
+
+
 def _messages(index: int, addresses: Addresses) -> list[tuple[str, bytes]]:
     """What is asked for, in words and in bytes."""
-
-    def built(what: str, kind: str, *words: str, **values: object) -> tuple[str, bytes]:
-        batch = IPBatch()
-        getattr(batch, kind)(*words, **values)
-        return what, bytes(batch.batch)
-
-    quiet = {"attrs": [("AF_INET6", {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", _ADDRGEN_NONE)]})]}
+    ipv4, ipv6 = addresses.ipv4, addresses.ipv6
+    mode = {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", _ADDRGEN_NONE)]}
+    quiet = [("IFLA_AF_SPEC", {"attrs": [("AF_INET6", mode)]})]
     return [
-        built("bring the loopback up", "link", "set", index=_LOOPBACK_INDEX, state="up"),
-        built(f"silence {INTERFACE}", "link", "set", index=index, IFLA_AF_SPEC=quiet),
-        built(
-            f"add {addresses.ipv4} to {INTERFACE}",
-            "addr", "add", index=index, address=addresses.ipv4, prefixlen=IPV4_PREFIX,
-        ),
-        built(
-            f"add {addresses.ipv6} to {INTERFACE}",
-            "addr", "add", index=index, address=addresses.ipv6, prefixlen=IPV6_PREFIX,
-            family=socket.AF_INET6, flags=NODAD,
-        ),
-        built(f"bring {INTERFACE} up", "link", "set", index=index, state="up"),
-    ]  # fmt: skip
+        ("bring the loopback up", _link(_LOOPBACK_INDEX, up=True, attributes=[])),
+        (f"silence {INTERFACE} (IPv6)", _link(index, up=False, attributes=quiet)),
+        (f"add {ipv4} to {INTERFACE}", _address(index, socket.AF_INET, ipv4, IPV4_PREFIX)),
+        (f"add {ipv6} to {INTERFACE}", _address(index, socket.AF_INET6, ipv6, IPV6_PREFIX)),
+        (f"bring {INTERFACE} up", _link(index, up=True, attributes=[])),
+    ]
 
 
 def _extack(answer: bytes, at: int, length: int, flags: int) -> str:
@@ -120,6 +139,7 @@ def configure(netlink: socket.socket, instance: str, addresses: Addresses) -> No
 def _refusal(what: str, instance: str, code: int, words: str) -> RunError:
     reason = os.strerror(code) + (f" ({words})" if words else "")
     remedy = ""
-    if code in (errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.EACCES) and ":" in what:
+    unsupported = code in (errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.EACCES)
+    if unsupported and ("IPv6" in what or ":" in what):
         remedy = "instances need IPv6: enable it in the kernel (ipv6.disable=0)"
     return RunError(f"cannot {what} in instance {instance}: {reason}", remedy)

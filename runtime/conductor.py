@@ -50,7 +50,7 @@ class _Staged:
 
 
 class Conductor:
-    """`applied` counts the events done; `finished` is done when all are."""
+    """`applied` counts the events done; `broken` holds an error that nobody expected."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Conductor:
         self._chains: dict[str, asyncio.Task[None]] = {}
         self._steps_left = len(timeline.steps)
         self._all_applied = asyncio.Event()
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def present(self) -> frozenset[str]:
@@ -88,6 +89,13 @@ class Conductor:
 
     def elapsed(self) -> int:
         return time.monotonic_ns() - self.t0_ns
+
+    def next_due_ns(self) -> int:
+        """When the next step is due (CLOCK_MONOTONIC); far in the future after the last."""
+        steps = self.timeline.steps
+        if self.next_step >= len(steps):
+            return time.monotonic_ns() + 10**12
+        return self.t0_ns + steps[self.next_step].due_ns
 
     async def stage_start(self, engine: Engine) -> None:
         """Declares everything, sets T0 and stages the first step for it."""
@@ -219,8 +227,9 @@ class Conductor:
     def _unchain(self, name: str, done: asyncio.Task[None]) -> None:
         if self._chains.get(name) is done:
             del self._chains[name]
-        if not done.cancelled() and (error := done.exception()) is not None:
-            self._notice(f"{name}: {error}")
+        error = None if done.cancelled() else done.exception()
+        if error is not None and not self.broken.done():
+            self.broken.set_exception(error)
 
     async def _join(
         self,
@@ -231,21 +240,24 @@ class Conductor:
         network: int | None,
     ) -> None:
         instance = self.instances[name]
-        error = ""
+        error, started = "", None
+        applied = self.elapsed()
         try:
-            await instance.join(incarnation)
+            order = await instance.join(incarnation)
+            applied = self.elapsed()
+            if order is not None:
+                await order
+                started = self.elapsed()
         except RunError as refusal:
             error = refusal.message
-        if event is not None:
-            self._done(event, step, network, None)
+        if event is None:
+            self._log({"kind": "start", "target": name, "applied_ns": applied})
         else:
-            self._log({"kind": "start", "target": name, "applied_ns": self.elapsed()})
+            self._done(event, step, network, applied, started)
         if error:
-            argv = instance.program.argv if instance.program else ()
-            self._log(
-                {"kind": "exit", "target": name, "applied_ns": self.elapsed(), "error": error}
-            )
-            self._notice(f"{name}: cannot start {argv[0] if argv else '?'}: {error}")
+            argv = instance.program.argv if instance.program else ("?",)
+            self._log({"kind": "exit", "target": name, "applied_ns": applied, "error": error})
+            self._notice(f"{name}: cannot start {argv[0]}: {error}")
 
     async def _end(self, event: Event, step: Step, network: int | None) -> None:
         instance = self.instances[event.target]
@@ -255,8 +267,15 @@ class Conductor:
             instance.crash()
         self._done(event, step, network, None)
 
-    def _done(self, event: Event, step: Step, network: int | None, applied: int | None) -> None:
-        """Logs an event; `applied` is None if it was done just now."""
+    def _done(
+        self,
+        event: Event,
+        step: Step,
+        network: int | None,
+        applied: int | None,
+        started: int | None = None,
+    ) -> None:
+        """Logs an event; `applied` is None if it was done just now, `started` when exec worked."""
         when = self.elapsed() if applied is None else applied
         record: dict[str, object] = {
             "seq": event.seq,
@@ -271,5 +290,7 @@ class Conductor:
         }
         if network is not None:
             record["network_ns"] = network
+        if started is not None:
+            record["started_ns"] = started
         self._log(record)
         self.applied += 1

@@ -196,20 +196,23 @@ class Driver:
     async def _whole(self) -> None:
         self.report()
         await self.set_up()
-        assert self.sampler and self.process and self.nursery
+        assert self.sampler and self.process and self.nursery and self.maker
         self.phase = RUNNING
         self.channel.send({"started": self.facts})
         work = asyncio.create_task(self.conductor.carry_out())
         self.sampling = asyncio.create_task(self.sampler.run())
-        reporting = asyncio.create_task(self.report_regularly())
-        gone = {self.process.engine.closed, self.nursery.closed}
+        beside = {
+            asyncio.create_task(self.report_regularly()),
+            asyncio.create_task(self.maker.tidy(self.conductor.next_due_ns)),
+        }
+        gone = {self.process.engine.closed, self.nursery.closed, self.conductor.broken}
         try:
             await asyncio.wait({work, *gone}, return_when=asyncio.FIRST_COMPLETED)
             await self._check_helpers(self.process)
-            work.result()
+            (self.conductor.broken if self.conductor.broken.done() else work).result()
         finally:
-            reporting.cancel()
-            work.cancel()
+            for task in (*beside, work):
+                task.cancel()
 
     async def _check_helpers(self, process: engines.EngineProcess) -> None:
         if process.engine.closed.done():

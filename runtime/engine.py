@@ -1,7 +1,7 @@
 """Client of pktd over its line protocol (docs/pktd.md): pipelined commands, events, end of file.
 
-One instance speaks to one pktd process. Every command is a future of its answer; answers come in
-the order of the commands. Lines that begin with `!` are handed to `on_applied`.
+One instance speaks to one pktd process. Answers come in the order of
+the commands. Lines that begin with `!` are handed to `on_applied`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,6 @@ class EngineError(RunError):
 
 
 @dataclass(slots=True)
-class _Pending:
-    command: str
-    future: asyncio.Future[Answer]
-
-
-@dataclass(slots=True)
 class Answer:
     """What followed `ok`, and the lines after it (`stats links` and `stats pairs` have any)."""
 
@@ -43,6 +37,30 @@ class Answer:
     def values(self) -> dict[str, str]:
         """The KEY=VALUE words."""
         return dict(word.split("=", 1) for word in self.words if "=" in word)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Commands sent together: one future for all of them, done with the last answer."""
+
+    left: int
+    future: asyncio.Future[list[Answer]]
+    answers: list[Answer] = field(default_factory=list)
+    error: EngineError | None = None  # the first refusal
+
+    def take(self, answer: Answer | EngineError) -> None:
+        if isinstance(answer, Answer):
+            self.answers.append(answer)
+        elif self.error is None:
+            self.error = answer
+        self.left -= 1
+        if self.left or self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.answers)
+        else:
+            self.future.set_exception(self.error)
+            self.future.exception()  # whoever waits sees it; nobody need
 
 
 def counts_lines(command: str) -> bool:
@@ -55,7 +73,7 @@ class Engine(asyncio.Protocol):
 
     def __init__(self, on_applied: Applied) -> None:
         self._on_applied = on_applied
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[tuple[str, _Batch]] = deque()
         self._rest = b""
         self._body_left = 0
         self._answer: Answer | None = None
@@ -77,12 +95,8 @@ class Engine(asyncio.Protocol):
                 self._take_answer(line.decode())
 
     def connection_lost(self, _reason: Exception | None) -> None:
-        for pending in self._pending:
-            if not pending.future.done():
-                pending.future.set_exception(
-                    EngineError(f"pktd ended before it answered `{pending.command[:80]}`")
-                )
-                pending.future.exception()  # whoever waits sees it; nobody need
+        for command, batch in self._pending:
+            batch.take(EngineError(f"pktd ended before it answered `{command[:80]}`"))
         self._pending.clear()
         if not self.closed.done():
             self.closed.set_result(None)
@@ -100,54 +114,44 @@ class Engine(asyncio.Protocol):
             self._on_applied(int(words[2]), int(words[4]))
 
     def _take_answer(self, line: str) -> None:
-        words = line.split(" ")
         if not self._pending:
-            return
-        pending = self._pending[0]
+            return  # an answer to nothing: the next command's would be wrong, and says so
+        words = line.split(" ")
+        command, batch = self._pending[0]
         if words[0] != "ok":
             self._pending.popleft()
-            if not pending.future.done():
-                text = line.removeprefix("err ")
-                error = EngineError(f"pktd refused `{pending.command[:120]}`: {text}")
-                pending.future.set_exception(error)
+            text = line.removeprefix("err ")
+            batch.take(EngineError(f"pktd refused `{command[:120]}`: {text}"))
             return
         answer = Answer(words[1:])
-        count = int(words[1]) if counts_lines(pending.command) else 0
+        count = int(words[1]) if counts_lines(command) else 0
         if count:
             self._answer, self._body_left = answer, count
         else:
             self._deliver(answer)
 
     def _deliver(self, answer: Answer) -> None:
-        pending = self._pending.popleft()
-        if not pending.future.done():
-            pending.future.set_result(answer)
-
-    def send(self, command: str) -> asyncio.Future[Answer]:
-        """Queues one command. The future raises EngineError if it is refused."""
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        if self._transport is None or self.closed.done():
-            future.set_exception(EngineError("pktd is gone"))
-            return future
-        self._pending.append(_Pending(command, future))
-        self._transport.write(command.encode() + b"\n")
-        return future
+        _, batch = self._pending.popleft()
+        batch.take(answer)
 
     async def call(self, command: str) -> Answer:
         return (await self.batch([command]))[0]
 
     async def batch(self, commands: Iterable[str]) -> list[Answer]:
-        """Sends all, then waits for all. Raises the first refusal."""
-        futures = [self.send(command) for command in commands]
-        if not futures:
+        """Sends all at once, then waits for all. Raises EngineError for the first refusal."""
+        lines = list(commands)
+        if not lines:
             return []
-        _, late = await asyncio.wait(futures, timeout=ANSWER_SECONDS)
-        if late:
+        if self._transport is None or self.closed.done():
+            raise EngineError("pktd is gone")
+        future: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+        batch = _Batch(len(lines), future)
+        self._pending.extend((line, batch) for line in lines)
+        self._transport.write("".join(line + "\n" for line in lines).encode())
+        done, _ = await asyncio.wait({future}, timeout=ANSWER_SECONDS)
+        if not done:
             raise EngineError(f"pktd did not answer within {ANSWER_SECONDS:.0f} s")
-        errors = [future.exception() for future in futures]  # all seen, the first one raised
-        if any(errors):
-            raise next(error for error in errors if error)
-        return [future.result() for future in futures]
+        return future.result()
 
     def close(self) -> None:
         """No more commands: pktd reads end of file."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,8 @@ from runtime.nursery import Ended, Holder, Nursery, Program
 GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL
 AT_ONCE = 32  # incarnations in the making
 READY_SECONDS = 60.0
+QUIET_NS = 60_000_000
+MANY_UNUSED = 500
 
 
 @dataclass(slots=True)
@@ -42,6 +45,8 @@ class Maker:
         self._ports = 0
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
+        self._unused: deque[int] = deque()
+        self._some_unused = asyncio.Event()
         self.port_kinds: set[str] = set()
         self.stamps: set[str] = set()
 
@@ -83,14 +88,32 @@ class Maker:
                 self._pool, addresses.configure, netlink, node.name, wanted
             )
 
-    async def take_away(self, incarnation: Incarnation) -> None:
-        """Waits until every process of it is dead, then gives its port back."""
-        await incarnation.holder.gone
-        try:
-            await self._engine.call(f"close {incarnation.port}")
-        except EngineError:
-            return  # the engine is gone and its devices with it; the run is ending
-        heapq.heappush(self._free, incarnation.port)
+    def give_back(self, incarnation: Incarnation) -> None:
+        """Its processes are dead: the port is closed when there is time for it."""
+        self._unused.append(incarnation.port)
+        self._some_unused.set()
+
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        """Closes unused ports between events; runs until cancelled.
+
+        The kernel takes 20 ms and more to remove a device, and pktd says nothing in that time; so
+        it is done only when no event is near (`next_due`: CLOCK_MONOTONIC ns), or far too many
+        have piled up.
+        """
+        while True:
+            await self._some_unused.wait()
+            gap = next_due() - time.monotonic_ns()
+            if gap < QUIET_NS and len(self._unused) < MANY_UNUSED:
+                await asyncio.sleep(max(gap, 0) / 1e9 + 0.005)
+                continue
+            port = self._unused.popleft()
+            if not self._unused:
+                self._some_unused.clear()
+            try:
+                await self._engine.call(f"close {port}")
+            except EngineError:
+                return  # the engine is gone and its devices with it; the run is ending
+            heapq.heappush(self._free, port)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -138,10 +161,11 @@ class Instance:
             self.prepare()
         return await self._prepared.popleft()
 
-    async def join(self, incarnation: Incarnation) -> int:
-        """Starts the program once all processes of the life before are dead; its pid, 0 if idle.
+    async def join(self, incarnation: Incarnation) -> asyncio.Future[int] | None:
+        """Orders the program's start once all processes of the life before are dead.
 
-        A predecessor that still uses its grace is killed: the timeline has priority.
+        A predecessor that still uses its grace is killed: the timeline has priority. Returns the
+        order (Holder.order_start), None for an idle instance.
         """
         for old in list(self._dying):
             old.holder.kill()
@@ -150,8 +174,8 @@ class Instance:
         self.ended = None
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
         if self.program is None:
-            return 0
-        return await incarnation.holder.start(self.program)
+            return None
+        return incarnation.holder.order_start(self.program)
 
     def _program_ended(self, incarnation: Incarnation, ended: Ended) -> None:
         expected = self.current is not incarnation
@@ -184,7 +208,8 @@ class Instance:
         if grace:
             await asyncio.wait({incarnation.holder.gone}, timeout=grace)
             incarnation.holder.kill()
-        await self._maker.take_away(incarnation)
+        await incarnation.holder.gone
+        self._maker.give_back(incarnation)
         self._dying.remove(incarnation)
 
     async def finish(self) -> None:

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -131,16 +132,17 @@ class Holder:
             word, _, text = data.decode(errors="replace").partition(" ")
             self._take(word, text, descriptors)
 
-    async def start(self, program: Program) -> int:
-        """Starts the program; returns its process number. RunError with exec's reason."""
-        self._started = self._loop.create_future()
+    def order_start(self, program: Program) -> asyncio.Future[int]:
+        """Orders the program's start. The future is its process number, or RunError with exec's
+        reason; the order itself raises RunError if the instance is gone."""
+        started = self._started = self._loop.create_future()
         request = program.request()
         with program.log.open("ab") as log:
             try:
                 socket.send_fds(self._control, [request], [log.fileno()])
             except OSError as error:
                 raise RunError(f"instance {self.name} is gone: {error.strerror}") from error
-        return await self._started
+        return started
 
     def term(self) -> None:
         """SIGTERM to every process of the instance; its PID 1 ends after the last of them."""
@@ -156,7 +158,8 @@ class Holder:
     def kill(self) -> None:
         """SIGKILL to every process of the instance."""
         if not self.gone.done():
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # dead, and the loop has not told us yet
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
 
 class Nursery:

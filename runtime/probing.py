@@ -68,7 +68,7 @@ async def _attach() -> list[dict[str, str]]:
         checks.append(_check("ports", "ok", _PORTS.get(kind, kind)))
         checks.append(_stamp(next(iter(maker.stamps))))
         incarnation.holder.kill()
-        await maker.take_away(incarnation)
+        await incarnation.holder.gone
         maker.close()
         home.close()
     finally:

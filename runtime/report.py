@@ -54,8 +54,16 @@ def _facts(manifest: Mapping[str, Any]) -> list[tuple[str, object]]:
     ]
 
 
+_LAGS = (
+    ("all", "lag"),
+    ("network", "network_lag"),
+    ("processes", "process_lag"),
+    ("programs started", "start_lag"),
+)
+
+
 def _lag_rows(events: Mapping[str, Any]) -> Iterable[Sequence[object]]:
-    for title, key in (("all", "lag"), ("network", "network_lag"), ("processes", "process_lag")):
+    for title, key in _LAGS:
         lag = events[key]
         yield (title, lag["count"], *(lag[name] // 1000 for name in ("p50_ns", "p99_ns", "max_ns")))
 

@@ -71,6 +71,7 @@ def _events(records: list[dict[str, Any]]) -> dict[str, object]:
         "lag": _lags(record["lag_ns"] for record in done),
         "network_lag": _lags(network),
         "process_lag": _lags(process),
+        "start_lag": _lags(r["started_ns"] - r["due_ns"] for r in done if "started_ns" in r),
     }
 
 
