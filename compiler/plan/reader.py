@@ -229,7 +229,7 @@ class Plan:
         The epochs must be what the timeline makes of the topology. With `deep`, every change of
         every route is replayed too (routes themselves are taken as given: compiling is not redone).
         """
-        assert isinstance(self.source, bytes)
+        self._load(form.SOURCE)
         check.folded(self.topology, self.events, self.epochs)
         if deep:
             self.routes.verify()
