@@ -78,6 +78,8 @@ def build_steps(declared: Declared, resolver: Resolver, sink: Sink) -> tuple[lis
     steps: list[Step] = []
     taint = Taint()
     for order, statement in enumerate(declared.dynamics):
+        if any(statement is again for again in quits[1:]):
+            continue
         before = len(sink.found)
         if isinstance(statement.action, WHOLE):
             step = _whole(order, statement, resolver, sink)

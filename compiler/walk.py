@@ -113,14 +113,20 @@ class Walk:
             self.sink.warning(code, span or step.statement.span, message, hint)
 
     def _doubtful(self, step: Step) -> bool:
-        marks = self._marks(step.chosen)
-        kinds = {kind for kind, _ in marks}
-        return not (self._tainted.isdisjoint(marks) and self._tainted_kinds.isdisjoint(kinds))
+        chosen = step.chosen
+        marks = self._marks(chosen) | {("part", service) for service in chosen.services}
+        marks -= {("part", self.world.service_of[node]) for node in chosen.instances}
+        marks |= {("service", self.world.service_of[node]) for node in chosen.instances}
+        return not (
+            self._tainted.isdisjoint(marks) and self._tainted_kinds.isdisjoint(chosen.kinds)
+        )
 
     def _marks(self, selection: Selection) -> set[tuple[str, int]]:
+        """What is doubtful after an error about `selection`; ("part", s): some instance of s."""
         service_of = self.world.service_of
         marks = {("service", service) for service in selection.services}
-        marks.update(("service", service_of[node]) for node in selection.instances)
+        marks.update(("instance", node) for node in selection.instances)
+        marks.update(("part", service_of[node]) for node in selection.instances)
         marks.update(("bridge", node) for node in selection.bridges)
         marks.update(("link", direction) for link in selection.links for direction in link)
         return marks
