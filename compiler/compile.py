@@ -14,12 +14,13 @@ from compiler.model import Model, build
 from compiler.plan.reader import Plan, decode
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
+from compiler.recovery import also_wrong
 from compiler.snapshots import snapshots
 from compiler.timeline import Timeline, expand
 from compiler.world import NeedReplicas
 from tdl import ast
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
-from tdl.parser import parse
+from tdl.parser import parse_partial
 
 GROWTH_STEP = 4096  # instances that a guess is ahead at most
 
@@ -47,14 +48,22 @@ class Compilation:
 
 
 def compile_source(
-    text: str | bytes, *, filename: str = "experiment.tdl", seed: int | None = None
+    text: str | bytes,
+    *,
+    filename: str = "experiment.tdl",  # noqa: ARG001
+    seed: int | None = None,
 ) -> Compilation:
-    """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0."""
+    """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0.
+
+    `filename` is what the caller calls the text; the plan does not depend on it.
+    """
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
-    file, found = parse(text, filename)
+    partial = parse_partial(text)
+    if partial.failed:
+        raise TdlError([*partial.diagnostics, *also_wrong(partial, text)])
     sink = Sink()
-    sink.found += found
-    model, timeline = elaborate(file, sink, seed)
+    sink.found += partial.diagnostics
+    model, timeline = elaborate(partial.file, sink, seed)
     diagnostics = sort(sink.found)
     if sink.failed:
         raise TdlError(diagnostics)

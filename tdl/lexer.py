@@ -94,6 +94,7 @@ _ARRAY = re.compile(
     re.VERBOSE,
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_NEWLINE = re.compile(r"\r\n|\r|\n")
 _SKIP = re.compile(r"[^\s#;,\[\]\"'=]+|.", re.DOTALL)
 _SEMI_AHEAD = re.compile(_SPACE + ";")
 _STATEMENT_AHEAD = re.compile(
@@ -276,6 +277,12 @@ def _describe(found: str) -> tuple[str, str | None]:
             "names have only the letters a to z and A to Z, digits, '_' and '-'",
         )
     return f"unexpected '{found}'", None
+
+
+def source_lines(text: str | bytes) -> list[str]:
+    """The physical lines of a source, as spans count them."""
+    source = text if isinstance(text, str) else text.decode("utf-8", "replace")
+    return _NEWLINE.split(source.removeprefix("\ufeff"))
 
 
 def logical_lines(text: str, sink: Sink) -> list[LogicalLine]:

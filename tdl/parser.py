@@ -69,9 +69,19 @@ def statements_by_line(
         if line.tokens and not line.broken:
             found = _statement(line, actions, table)
         if line.tokens and not found and mentioned is not None:
-            mentioned.update(t.text.partition(".")[0] for t in line.tokens)
+            for token in line.tokens:
+                mentioned.update(_words(token.text))
         result.append((line, found))
     return result
+
+
+def _words(text: str) -> set[str]:
+    """The names that a token may stand for: `a-b` may have been meant as `a--b`."""
+    parts = text.partition(".")[0].split("-")
+    if len(parts) > 8:
+        return {text}
+    count = len(parts) + 1
+    return {"-".join(parts[i:j]) for i in range(count) for j in range(i + 1, count)} - {""}
 
 
 def _statement(

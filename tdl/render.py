@@ -7,7 +7,6 @@ All three are pure functions; printing is the caller's. JSON and SARIF are one c
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,8 +14,8 @@ from typing import Any
 from tdl.ast import Span
 from tdl.codes import CODES
 from tdl.diagnostics import Diagnostic, Severity, sort
+from tdl.lexer import source_lines
 
-_NEWLINE = re.compile(r"\r\n|\r|\n")
 _WINDOW = 110  # columns of a source line that are shown
 _BOLD, _RED, _YELLOW, _BLUE, _RESET = "\x1b[1m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[34m", "\x1b[0m"
 
@@ -31,12 +30,6 @@ def render_text(
     lines = source_lines(text)
     blocks = [_block(item, filename, lines, colour) for item in sort(diagnostics)]
     return "\n".join(blocks)
-
-
-def source_lines(text: str | bytes) -> list[str]:
-    """The physical lines of a source as the lexer counts them."""
-    source = text if isinstance(text, str) else text.decode("utf-8", "replace")
-    return _NEWLINE.split(source.removeprefix("\ufeff"))
 
 
 def _block(item: Diagnostic, filename: str, lines: Sequence[str], colour: bool) -> str:

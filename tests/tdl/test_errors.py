@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from compiler.compile import compile_source
 from tdl.codes import CODES
+from tdl.diagnostics import TdlError
 from tdl.parser import parse_partial
 from tests.tdl.helpers import found
 
@@ -91,6 +93,25 @@ def test_a_partial_tree_keeps_what_is_right_and_tells_what_broken_lines_mention(
 def test_bytes_that_are_not_utf8_are_placed() -> None:
     (only,) = found(b"bridge s1\n# caf\xe9\n")
     assert (only.code, only.span.line, only.span.col) == ("TS0001", 2, 6)
+
+
+def test_errors_of_the_syntax_do_not_hide_those_of_the_model() -> None:
+    text = (
+        "service a\nservice b\nservice c replicas=x\nbridge s1\n"
+        "link a--s1\nlink b-s1\nlink c--s1 latency=5\nlink a--q\n"
+        "at 5s b leave\nat 6s d leave\nat 7s c.4 crash\nat 8s s1 crash\nat 9s a lave\n"
+    )
+    with pytest.raises(TdlError) as caught:
+        compile_source(text)
+    # b has no link and c no fifth instance, but lines 3 and 6 may be the reason.
+    assert [(d.span.line, d.code) for d in caught.value.diagnostics] == [
+        (3, "TS0015"),
+        (6, "TS0011"),
+        (8, "TS0102"),
+        (10, "TS0201"),
+        (12, "TS0204"),
+        (13, "TS0018"),
+    ]
 
 
 def test_every_reported_code_is_registered() -> None:
