@@ -7,7 +7,6 @@ and its addresses. A rejoin is a new incarnation under the old name.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -35,13 +34,13 @@ class Incarnation:
 
 
 class Maker:
-    """Makes incarnations and takes them away again. Port numbers are reused, smallest first."""
+    """Makes incarnations and takes them away again. Port numbers are reused, oldest first."""
 
     def __init__(self, nursery: Nursery, engine: Engine, kind: str) -> None:
         self._nursery = nursery
         self._engine = engine
         self._kind = kind
-        self._free: list[int] = []
+        self._free: deque[int] = deque()
         self._ports = 0
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
@@ -52,7 +51,7 @@ class Maker:
 
     def _take_port(self) -> int:
         if self._free:
-            return heapq.heappop(self._free)
+            return self._free.popleft()
         self._ports += 1
         return self._ports - 1
 
@@ -65,7 +64,7 @@ class Maker:
                 await self._furnish(holder, port, node)
             except BaseException:
                 holder.kill()
-                heapq.heappush(self._free, port)
+                self._free.append(port)
                 raise
         return Incarnation(holder, port)
 
@@ -79,7 +78,7 @@ class Maker:
         with netlink:
             answer = await self._engine.call(
                 f"open {port} netns=/proc/{holder.pid}/ns/net if={addresses.INTERFACE}"
-                f" kind={self._kind}"
+                f" kind={self._kind} remove=netns"
             )
             self.port_kinds.add(answer.values().get("kind", "?"))
             self.stamps.add(answer.values().get("stamp", "?"))
@@ -113,7 +112,7 @@ class Maker:
                 await self._engine.call(f"close {port}")
             except EngineError:
                 return  # the engine is gone and its devices with it; the run is ending
-            heapq.heappush(self._free, port)
+            self._free.append(port)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)

@@ -76,7 +76,8 @@ static bool visit(struct port *port, const struct port_request *request, int net
 static bool open_kind(struct port *port, enum port_kind kind, const struct port_request *request,
                       int netns, int program, struct port_error *error)
 {
-    *port = (struct port){.fd = -1, .kind = kind, .number = request->number};
+    *port = (struct port){
+        .fd = -1, .kind = kind, .number = request->number, .leave = request->leave};
     if (kind == PORT_PACKET && !packet_open(port, request, netns, error)) {
         return false;
     }
@@ -134,8 +135,13 @@ struct port *port_open(const struct port_request *request, int program, char *te
 
 void port_close(struct port *port)
 {
+    if (port->leave && port->kind == PORT_TAP) {
+        tap_leave(port);
+    }
     close(port->fd);
-    packet_close(port);
+    if (!port->leave) {
+        packet_close(port);
+    }
     free(port);
 }
 

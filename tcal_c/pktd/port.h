@@ -25,6 +25,7 @@ struct port_request {
     uint32_t mtu;
     char name[IFNAMSIZ];
     const char *netns; /* path */
+    bool leave;        /* the end of its namespace removes the device, not port_close */
 };
 
 enum port_stamp { STAMP_READ, STAMP_SOCKET, STAMP_BPF };
@@ -34,6 +35,7 @@ struct port {
     enum port_kind kind; /* never PORT_AUTO */
     enum port_stamp stamp;
     uint32_t number;
+    bool leave;          /* see port_request */
     char peer[IFNAMSIZ]; /* PORT_PACKET: pktd's end of the veth pair */
     bool gone;           /* data thread: the device has disappeared */
 };
@@ -48,6 +50,8 @@ struct port_frame {
  * descriptor or -1. */
 struct port *port_open(const struct port_request *request, int program, char *error,
                        size_t error_room);
+/* Removes the device, for which the kernel takes 20 ms and more; with `leave` only lets go of it: the
+ * kernel removes the devices of a dying namespace together, in the background. */
 void port_close(struct port *port);
 const char *port_kind_name(enum port_kind kind);
 const char *port_stamp_name(enum port_stamp stamp);

@@ -23,6 +23,7 @@ int tap_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
              struct port_frame *frame);
 int packet_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
                 struct port_frame *frame);
+void tap_leave(struct port *port); /* its close will not remove the device */
 int tap_write(struct port *port, const struct iovec *io, int count);
 int packet_write(struct port *port, const struct iovec *io, int count);
 

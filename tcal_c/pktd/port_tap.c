@@ -74,6 +74,12 @@ bool tap_open(struct port *port, const struct port_request *request, struct port
     return false;
 }
 
+/* Closing the descriptor then leaves the device where it is. A refusal only costs time. */
+void tap_leave(struct port *port)
+{
+    ioctl(port->fd, TUNSETPERSIST, 1UL);
+}
+
 int tap_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
              struct port_frame *frame)
 {

@@ -54,7 +54,8 @@ static bool do_hello(struct proto *p, struct words *w, struct refusal *r)
     return true;
 }
 
-#define OPEN_USAGE "open PORT netns=PATH if=NAME [kind=auto|tap|packet] [mtu=BYTES]"
+#define OPEN_USAGE \
+    "open PORT netns=PATH if=NAME [kind=auto|tap|packet] [mtu=BYTES] [remove=close|netns]"
 
 static bool open_kind(struct port_request *q, const char *value, struct refusal *r)
 {
@@ -97,6 +98,10 @@ static bool open_option(struct port_request *q, const char *key, char *value, st
             return refuse(r, "range", "mtu '%.32s' is not a number from 68 to 65520", value);
         }
         q->mtu = (uint32_t)number;
+        return true;
+    }
+    if (strcmp(key, "remove") == 0 && (!strcmp(value, "close") || !strcmp(value, "netns"))) {
+        q->leave = *value == 'n';
         return true;
     }
     return syntax(r, OPEN_USAGE);
