@@ -7,8 +7,12 @@ Format in docs/plan.md.
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import glob
 import hashlib
+import itertools
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +26,8 @@ from compiler.plan.format import Place, PlanError
 from compiler.plan.records import epoch_to_json, event_to_json, topology_to_json
 from compiler.plan.routetable import RouteDelta, RouteWriter
 from compiler.plan.types import Epoch, Event, Topology
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +144,49 @@ def _check_replaceable(target: Path) -> None:
 
 @contextlib.contextmanager
 def _temporary_beside(target: Path) -> Iterator[Path]:
-    """A new directory on the same file system. Whatever is left in it at the end is removed."""
-    number = 0
-    while True:
-        path = target.parent / f".{target.name}.{os.getpid()}-{number}.tmp"
-        try:
-            path.mkdir()
-            break
-        except FileExistsError:
-            number += 1
+    """A new directory on the same file system. Whatever is left in it at the end is removed.
+
+    It stays locked while its writer lives, so that the next writer can tell what a killed one left.
+    """
+    _sweep(target)
+    path, lock = _locked_directory(target)
     try:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked_directory(target: Path) -> tuple[Path, int]:
+    for number in itertools.count():
+        path = target.parent / f".{target.name}.{os.getpid()}-{number}.tmp"
+        try:
+            path.mkdir()
+            lock = os.open(path, _DIRECTORY)
+        except (FileExistsError, FileNotFoundError):
+            if not target.parent.is_dir():
+                raise
+            continue
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():  # not swept away between making and locking it
+            return path, lock
+        os.close(lock)
+    raise AssertionError("unreachable")
+
+
+def _sweep(target: Path) -> None:
+    """Removes the temporary directories of writers of this plan that were killed."""
+    left = re.compile(rf"\.{re.escape(target.name)}\.\d+-\d+\.(tmp|old)")
+    for path in sorted(target.parent.glob(f".{glob.escape(target.name)}.*")):
+        if not left.fullmatch(path.name):
+            continue
+        with contextlib.suppress(OSError):  # gone meanwhile, or another writer's and locked
+            lock = os.open(path, _DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:

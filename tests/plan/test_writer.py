@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -131,10 +132,23 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
         write_plan(tmp_path / "no" / "such" / "x.plan", files(1))
 
 
-def test_leftovers_of_a_killed_writer_do_not_matter(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     (tmp_path / f".x.plan.{os.getpid()}-0.tmp").mkdir()
+    (tmp_path / ".x.plan.1-7.old").mkdir()
+    (tmp_path / ".x.plan.keep.tmp").mkdir()  # not a name of ours
     write_plan(tmp_path / "x.plan", files(1))
     assert content(tmp_path / "x.plan") == files(1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".x.plan.keep.tmp", "x.plan"]
+
+
+def test_another_writer_at_work_is_left_alone(tmp_path: Path) -> None:
+    theirs = tmp_path / ".x.plan.1-0.tmp"
+    theirs.mkdir()
+    lock = os.open(theirs, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    write_plan(tmp_path / "x.plan", files(1))
+    os.close(lock)
+    assert theirs.is_dir()
 
 
 def test_the_tool_version_is_that_of_the_package() -> None:
