@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tdl import ast, values
-from tdl.build import Builder, Property, cover, join_spans, name, shown
+from tdl.build import Property, cover, join_spans, name, shown
 from tdl.lexer import Token
 from tdl.static import StaticActions
 from tdl.suggest import did_you_mean
@@ -32,8 +32,8 @@ class Clause(NamedTuple):
     span: ast.Span
 
 
-class DynamicActions(StaticActions):
-    """Actions of the rules for events."""
+class Actions(StaticActions):
+    """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---
 
@@ -417,10 +417,3 @@ def _member_text(member: ast.Element | ast.Tagged) -> str:
     if isinstance(member, ast.Tagged):
         return "tags=" + member.tags[0].text
     return member.name.text if member.index is None else f"{member.name.text}.{member.index}"
-
-
-class Actions(DynamicActions):
-    """All the actions of the grammar."""
-
-
-__all__ = ["Actions", "Builder", "Clause"]

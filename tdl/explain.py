@@ -118,7 +118,10 @@ def _first_word(place: _Place) -> Diagnostic | None:
         return _not_a_statement(place)
     if place.first.kind in ("NAME", "INSTANCE"):
         return _not_a_statement(place)
-    return place.error("TS0008", f"a statement cannot begin with {_shown(place.token)}")
+    hint = None
+    if place.first.kind == "VALUE" and place.after is not None and place.after.text in STATEMENTS:
+        hint = "line numbers are not part of the text: leave it out"
+    return place.error("TS0008", f"a statement cannot begin with {_shown(place.token)}", hint)
 
 
 def _not_a_statement(place: _Place) -> Diagnostic:

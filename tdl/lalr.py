@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from tdl._tables import RULES, STATES
@@ -27,17 +27,12 @@ class UnexpectedTokenError(Exception):
         self.expected = expected
 
 
-def run(tokens: Sequence[Token], actions: Mapping[str, Action]) -> Any:
+def run(tokens: Sequence[Token], table: Sequence[tuple[str, Action, int]]) -> Any:
     """Parses one statement and returns what the action of its `start` rule returns.
 
-    Each action is called with what its rule's symbols became: tokens and results of actions.
+    `table` has for each of RULES what it makes, its action, and its number of symbols. An action is
+    called with what the symbols became: tokens and results of actions. Raises UnexpectedTokenError.
     """
-    table = [(made, actions[action], length) for made, action, length in RULES]
-    return run_table(tokens, table)
-
-
-def run_table(tokens: Sequence[Token], table: Sequence[tuple[str, Action, int]]) -> Any:
-    """As `run`, with the actions already looked up, one entry for each of RULES."""
     states = [0]
     values: list[Any] = []
     index, count = 0, len(tokens)

@@ -90,7 +90,7 @@ def _statement(
     actions.tokens = line.tokens
     errors, before = actions.errors, len(actions.sink.found)
     try:
-        found: tuple[ast.Statement, ...] = lalr.run_table(line.tokens, table)
+        found: tuple[ast.Statement, ...] = lalr.run(line.tokens, table)
     except lalr.UnexpectedTokenError as stop:
         # Warnings about the part that was read would only distract from the error.
         found_so_far = actions.sink.found

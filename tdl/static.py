@@ -55,9 +55,11 @@ class StaticActions(Builder):
     def bridges(self, _word: Token, tokens: list[Token], properties: list[Property]) -> _Statements:
         found = self.collect(properties, "bridge", BRIDGE_PROPERTIES, {})
         names: list[ast.Name] = []
+        seen: set[str] = set()
         for token in tokens:
-            if any(token.text == other.text for other in names):
+            if token.text in seen:
                 self.error("TS0101", token.span, f"'{token.text}' is declared twice")
+            seen.add(token.text)
             names.append(name(token))
         return (ast.Bridges(tuple(names), self.whole_span, self._tags(found)),)
 
