@@ -4,7 +4,7 @@
 #   make check    linters, types, import rules, formatting, C warnings as errors
 #   make bench    measurements into bench/results and docs/performance.md
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
-#   make golden   regenerate tests/golden and docs/errors.md after an intended change
+#   make golden   regenerate tests/golden, docs/errors.md and tdl/_tables.py after a change
 #   make clean    remove what was built (not runs/)
 # Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS, TESTS.
 VENV ?= .venv
@@ -57,7 +57,8 @@ fuzz: $(VENV)/.dev programs
 
 golden: $(VENV)/.dev
 	@$(PY) -m tests.golden.regenerate
-	@$(PY) -m tdl.codes > docs/errors.md
+	@$(PY) -m tdl.codes > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
+	@$(PY) -m tdl.tables > tdl/_tables.py.new && mv tdl/_tables.py.new tdl/_tables.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
