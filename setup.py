@@ -63,9 +63,12 @@ class BuildWithPrograms(build_py):
         return Path(self.build_lib) / "runtime" / "bin"
 
     def run(self) -> None:
-        super().run()
         if self.editable_mode:
+            super().run()
             return
+        # What an earlier build left there (a module since removed) must not get into the wheel.
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
         if not sys.platform.startswith("linux"):
             sys.exit("error: Thunderstorm runs on Linux only")
         for name, folder in PROGRAMS.items():
