@@ -45,7 +45,7 @@ def churn(walk: Walk, step: Step) -> None:
     coins = walk.stream(step, "replace")
 
     def one(targets: Targets, position: int) -> None:
-        node = targets.apply(position, "crash")
+        (node,) = targets.apply((position,), "crash")
         if coins.chance(action.replace_ppb):
             walk.world.bring(node)
 
@@ -109,11 +109,10 @@ def _single_service(step: Step) -> bool:
 
 def _members(walk: Walk, step: Step, verb: Verb) -> None:
     if step.end_ns is not None:
-        _in_interval(walk, step, verb, lambda targets, at: targets.apply(at, verb.name))
+        _in_interval(walk, step, verb, lambda targets, at: targets.apply((at,), verb.name))
         return
     targets = Targets(walk.world, step.chosen, verb, drawn=_count(step) is not None)
-    for position in _pick(walk, step, targets):
-        targets.apply(position, verb.name)
+    targets.apply(_pick(walk, step, targets), verb.name)
 
 
 def _now(walk: Walk, step: Step, verb: Verb) -> list[int]:

@@ -102,21 +102,36 @@ class Targets:
     def all_legal(self) -> list[int]:
         return [position for position in range(self.size) if self.legal(position)]
 
-    def apply(self, position: int, kind: str) -> int:
-        """Does it to one target. The node it was done to, -1 for a link."""
-        world, nodes = self.world, self.nodes
-        if position >= len(nodes):
-            self._switch(self.links[position - len(nodes)])
-            return -1
-        node = nodes[position]
-        if self.verb is not JOIN:
-            world.take(node, kind)
-            return node
-        service = world.service_of[node]
-        if service in self.chosen.services:
-            node = world.next_to_join(service)
-        world.bring(node)
-        return node
+    def apply(self, positions: Sequence[int], kind: str) -> list[int]:
+        """Does it to these targets, in order of nodes and links. Returns the nodes."""
+        count = len(self.nodes)
+        nodes = [self.nodes[position] for position in positions if position < count]
+        if self.verb is JOIN:
+            nodes = self._joining(nodes)
+        for node in nodes:
+            if self.verb is JOIN:
+                self.world.bring(node)
+            else:
+                self.world.take(node, kind)
+        for position in positions:
+            if position >= count:
+                self._switch(self.links[position - count])
+        return nodes
+
+    def _joining(self, drawn: Sequence[int]) -> list[int]:
+        """Where a service is meant, the draw says how many of it join, not which."""
+        world = self.world
+        nodes: list[int] = []
+        counts: dict[int, int] = {}
+        for node in drawn:
+            service = world.service_of[node]
+            if service in self.chosen.services:
+                counts[service] = counts.get(service, 0) + 1
+            else:
+                nodes.append(node)
+        for service, number in counts.items():
+            nodes += world.next_to_join(service, number)
+        return sorted(nodes)
 
     def _switch(self, link: tuple[int, ...]) -> None:
         world = self.world

@@ -117,11 +117,18 @@ class World:
             return sum(self.nodes.count(state, nodes.start, nodes.stop) for state in states)
         return sum(self.nodes[node] in states for node in nodes)
 
-    def next_to_join(self, service: int) -> int:
-        """The lowest that never joined, else the lowest that is gone; -1 if all are joined."""
+    def next_to_join(self, service: int, count: int) -> list[int]:
+        """Those that never joined, then those that are gone; the lowest first."""
+        found: list[int] = []
         nodes = self.range_of(service)
-        found = self.nodes.find(NEVER, nodes.start, nodes.stop)
-        return found if found >= 0 else self.nodes.find(GONE, nodes.start, nodes.stop)
+        for state in (NEVER, GONE):
+            node = nodes.start - 1
+            while len(found) < count:
+                node = self.nodes.find(state, node + 1, nodes.stop)
+                if node < 0:
+                    break
+                found.append(node)
+        return found
 
     def grow(self, service: int, count: int) -> None:
         """Raises the number of instances asked for; NeedReplicas if the model has less."""

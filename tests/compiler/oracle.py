@@ -413,11 +413,6 @@ class Oracle:
         if "." not in target:
             self.move(target, "up", "bridge_up", line)
             return
-        service = target.split(".")[0]
-        if service in self._services(s.selector):
-            mine = [f"{service}.{i}" for i in range(self.wanted[service])]
-            never = [n for n in mine if self.state[n] == "never"]
-            target = (never or [n for n in mine if self.state[n] == "gone"])[0]
         self.move(target, "up", "join", line)
 
     def join(self, order: int, s: ast.Dynamic) -> Iterator[int]:
@@ -432,7 +427,8 @@ class Oracle:
                 joined = sum(self.state[n] in ("up", "cut") for n in mine)
                 self.ask_for(service, joined + count.value)
             candidates = self.candidates(s.selector, "sbl", every_link=count is None)
-            for target in self.at_once(order, s, candidates, "never gone"):
+            chosen = self.at_once(order, s, candidates, "never gone")
+            for target in self.who_joins(s, chosen, candidates):
                 self.bring(s, target)
             return
         who = self.draws(order, "who")
@@ -446,7 +442,24 @@ class Oracle:
             legal = self.legal(candidates, "never gone")
             if not legal:
                 raise Problem("none")
-            self.bring(s, who.sample(candidates, legal, 1)[0])
+            chosen = who.sample(candidates, legal, 1)
+            self.bring(s, self.who_joins(s, chosen, candidates)[0])
+
+    def who_joins(
+        self, s: ast.Dynamic, chosen: list[Target], candidates: list[Target]
+    ) -> list[Target]:
+        """The same number of each service, those that never joined first."""
+        found = [c for c in chosen if not isinstance(c, str) or "." not in c]
+        for service in self.services:
+            mine = [c for c in chosen if isinstance(c, str) and c.split(".")[0] == service]
+            if service in self._services(s.selector):
+                all_of_it = [f"{service}.{i}" for i in range(self.wanted[service])]
+                never = [n for n in all_of_it if self.state[n] == "never"]
+                gone = [n for n in all_of_it if self.state[n] == "gone"]
+                found += [*never, *gone][: len(mine)]
+            else:
+                found += mine
+        return [c for c in candidates if c in found]
 
     def remove(self, s: ast.Dynamic, target: Target) -> None:
         line = s.span.line

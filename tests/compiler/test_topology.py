@@ -1,0 +1,88 @@
+"""Nodes, links, addresses and queues of the expanded topology."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from compiler import queues
+from compiler.compile import compile_source
+from compiler.draws import link_seed
+
+TEXT = """\
+bootstrapper agent:2
+routing hops
+seed 9
+service web img=nginx exec="sh -c 'sleep 5'" replicas=2 tags=front;app env=A:1 port=80
+service db img=postgres command=['x', 'y'] replicas=2
+bridges s1 s2 tags=core
+link s1--web latency=5 jitter=1 loss=1% up=10Mb down=20Mb queue=64KB dist=uniform tags=access
+link db--s2 up=8Gb symmetric
+link s1--s2 latency=1
+link web--db up=128Kb
+"""
+
+
+def test_nodes_come_by_service_then_bridges() -> None:
+    topology = compile_source(TEXT).topology
+    assert [node.name for node in topology.nodes] == ["web.0", "web.1", "db.0", "db.1", "s1", "s2"]
+    assert [node.service for node in topology.nodes] == [0, 0, 1, 1, -1, -1]
+    assert topology.nodes[1].tags == ("front", "app")
+    assert topology.nodes[4].tags == ("core",)
+    assert (topology.bootstrapper, topology.routing) == ("agent:2", "hops")
+
+
+def test_addresses() -> None:
+    topology = compile_source(TEXT).topology
+    assert topology.nodes[0].ipv4 == "10.77.0.1"
+    assert topology.nodes[3].ipv6 == "fd77:7473::4"
+    assert topology.nodes[4].ipv4 == topology.nodes[4].ipv6 == ""
+    many = compile_source("service a replicas=700\nbridge s\nlink a--s\n").topology
+    assert many.nodes[299].ipv4 == "10.77.1.44"
+    assert many.nodes[699].ipv6 == "fd77:7473::2bc"
+    for node in many.nodes[:700]:
+        assert ipaddress.ip_address(node.ipv4) in ipaddress.ip_network("10.77.0.0/16")
+        assert ipaddress.ip_address(node.ipv6).compressed == node.ipv6
+
+
+def test_services_are_carried_whole() -> None:
+    web, db = compile_source(TEXT).topology.services
+    assert (web.image, web.exec, web.replicas) == ("nginx", ("sh", "-c", "sleep 5"), 2)
+    assert (web.env, web.ports, web.tags) == ((("A", "1"),), (80,), ("front", "app"))
+    assert (db.command, db.exec) == (("x", "y"), ())
+
+
+def test_links_are_pairs_of_directions() -> None:
+    topology = compile_source(TEXT).topology
+    assert [link.name for link in topology.links] == [
+        *("s1->web.0", "web.0->s1", "s1->web.1", "web.1->s1"),
+        *("db.0->s2", "s2->db.0", "db.1->s2", "s2->db.1"),
+        *("s1->s2", "s2->s1"),
+        *("web.0->db.0", "db.0->web.0", "web.0->db.1", "db.1->web.0"),
+        *("web.1->db.0", "db.0->web.1", "web.1->db.1", "db.1->web.1"),
+    ]
+    for index, link in enumerate(topology.links):
+        back = topology.links[index ^ 1]
+        assert (link.src, link.dst) == (back.dst, back.src)
+        assert link.seed == link_seed(9, link.name) < 2**63
+
+
+def test_link_properties() -> None:
+    links = {link.name: link for link in compile_source(TEXT).topology.links}
+    there, back = links["s1->web.1"].state, links["web.1->s1"].state
+    assert (there.rate_bps, back.rate_bps) == (10_000_000, 20_000_000)
+    for state in (there, back):
+        assert (state.delay_ns, state.jitter_ns) == (5_000_000, 1_000_000)
+        assert (state.loss_ppb, state.queue_bytes) == (10_000_000, 64_000)
+        assert (state.up, state.distribution) == (True, "uniform")
+    assert links["s1->web.0"].tags == ("access",)
+    assert links["db.1->s2"].state.rate_bps == links["s2->db.1"].state.rate_bps == 8 * 10**9
+    assert links["web.0->db.0"].state.rate_bps == 128_000
+    assert links["db.0->web.0"].state.rate_bps == 0
+
+
+def test_default_queues() -> None:
+    """50 ms of the rate, within bounds; an unlimited link never uses its queue."""
+    assert queues.default_bytes(100_000_000) == 625_000
+    assert queues.default_bytes(1_000_000) == 30_000
+    assert queues.default_bytes(8 * 10**9) == 16 * 1024 * 1024
+    assert queues.default_bytes(0) == 16 * 1024 * 1024
