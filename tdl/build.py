@@ -21,6 +21,7 @@ from tdl.words import (
     FLAGS,
     LINK_ALIASES,
     LINK_PROPERTIES,
+    OTHER_PROPERTIES,
     SERVICE_ALIASES,
     SERVICE_PROPERTIES,
 )
@@ -186,7 +187,7 @@ class Builder:
         for prop in properties:
             canonical = aliases.get(prop.name, prop.name)
             if canonical not in (flags if not prop.op else known):
-                self._unknown_property(prop, what, (*known, *flags))
+                self._unknown_property(prop, what, (*known, *flags), tuple(aliases))
             elif canonical in found:
                 other = found[canonical].key_name
                 again = "" if other == prop.key_name else f" (as {other})"
@@ -199,8 +200,11 @@ class Builder:
                 found[canonical] = prop
         return found
 
-    def _unknown_property(self, prop: Property, what: str, known: tuple[str, ...]) -> None:
-        hint = did_you_mean(prop.key_name, known)
+    def _unknown_property(
+        self, prop: Property, what: str, known: tuple[str, ...], aliases: tuple[str, ...]
+    ) -> None:
+        other = OTHER_PROPERTIES.get(prop.key_name)
+        hint = did_you_mean(other if other in known else prop.key_name, (*known, *aliases))
         owner = _owner(prop.name)
         if owner and owner != what:
             hint = f"'{prop.name}' is for a {owner}"

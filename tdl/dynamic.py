@@ -9,7 +9,13 @@ from tdl.build import Property, cover, join_spans, name, shown
 from tdl.lexer import Token
 from tdl.static import StaticActions
 from tdl.suggest import did_you_mean
-from tdl.words import LINK_ALIASES, LINK_PROPERTIES, SERVICE_PROPERTIES, SET_PROPERTIES
+from tdl.words import (
+    LINK_ALIASES,
+    LINK_PROPERTIES,
+    OTHER_PROPERTIES,
+    SERVICE_PROPERTIES,
+    SET_PROPERTIES,
+)
 
 _Statements = tuple[ast.Statement, ...]
 _COUNTED: dict[str, type[ast.Join | ast.Leave | ast.Crash | ast.Disconnect | ast.Reconnect]] = {
@@ -321,7 +327,8 @@ class Actions(StaticActions):
     def _assign(self, prop: Property, found: dict[str, ast.Assignment]) -> None:
         word = LINK_ALIASES.get(prop.name, prop.name)
         if word not in SET_PROPERTIES:
-            hint = did_you_mean(prop.name, SET_PROPERTIES)
+            meant = OTHER_PROPERTIES.get(prop.name, prop.name)
+            hint = did_you_mean(meant, (*SET_PROPERTIES, *LINK_ALIASES))
             if word in LINK_PROPERTIES or word in SERVICE_PROPERTIES:
                 message = f"{prop.name} cannot be changed"
                 hint = "set changes " + ", ".join(SET_PROPERTIES)

@@ -19,6 +19,8 @@ from tdl.words import (
     FLAGS,
     LINK_ALIASES,
     LINK_PROPERTIES,
+    OTHER_ACTIONS,
+    OTHER_STATEMENTS,
     RESERVED,
     SERVICE_ALIASES,
     SERVICE_PROPERTIES,
@@ -127,7 +129,7 @@ def _first_word(place: _Place) -> Diagnostic | None:
 def _not_a_statement(place: _Place) -> Diagnostic:
     word = place.first.text
     verb = next((t for t in place.tokens[1:3] if t.kind in _VERBS), None)
-    better = nearest(word, (*STATEMENTS, "churn", "flap"))
+    better = OTHER_STATEMENTS.get(word) or nearest(word, (*STATEMENTS, "churn", "flap"))
     if verb is not None and better is None:
         hint = f"begin with a time, such as 'at 10s {word} {verb.text}'"
         return place.error("TS0008", "an event needs a time", hint, place.first.span)
@@ -327,14 +329,14 @@ def _unknown_action(place: _Place) -> Diagnostic | None:
         return None
     word = token if token is not None and token.kind == "NAME" else None
     if word is None and token is None and before.kind == "NAME":
-        better = nearest(before.text, ACTIONS)
+        better = OTHER_ACTIONS.get(before.text) or nearest(before.text, ACTIONS)
         if better is not None and before.text != better and len(before.text) > 2:
             hint = f"did you mean '{better}'?"
             message = f"what happens to '{before.text}'? The action is missing"
             return place.error("TS0010", message, hint, before.span)
     if word is None:
         return None
-    better = nearest(word.text, ACTIONS)
+    better = OTHER_ACTIONS.get(word.text) or nearest(word.text, ACTIONS)
     hint = f"did you mean '{better}'?" if better else "actions: " + ", ".join(ACTIONS)
     return place.error("TS0018", f"unknown action '{word.text}'", hint)
 

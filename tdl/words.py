@@ -54,6 +54,52 @@ TEXT_PROPERTIES = ("img", "image", "exec", "network")
 SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
 LINK_ALIASES = {"drop": "loss", "bandwidth": "rate", "bw": "rate", "lat": "latency", "j": "jitter"}
 
+# What other tools call these things, for suggestions.
+OTHER_PROPERTIES = {
+    "delay": "latency",
+    "ping": "latency",
+    "speed": "rate",
+    "capacity": "rate",
+    "throughput": "rate",
+    "plr": "loss",
+    "buffer": "queue",
+    "limit": "queue",
+    "tag": "tags",
+    "labels": "tags",
+    "cmd": "command",
+    "args": "command",
+    "run": "exec",
+    "environment": "env",
+    "count": "replicas",
+    "instances": "replicas",
+    "scale": "replicas",
+    "cpus": "cpu",
+}
+OTHER_ACTIONS = {
+    "start": "join",
+    "add": "join",
+    "up": "join",
+    "stop": "leave",
+    "remove": "leave",
+    "down": "leave",
+    "kill": "crash",
+    "fail": "crash",
+    "isolate": "disconnect",
+    "change": "set",
+    "split": "partition",
+    "end": "quit",
+    "exit": "quit",
+}
+OTHER_STATEMENTS = {
+    "node": "service",
+    "host": "service",
+    "container": "service",
+    "switch": "bridge",
+    "router": "bridge",
+    "edge": "link",
+    "connect": "link",
+}
+
 SERVICE_PROPERTIES = (
     "img",
     "exec",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,19 @@ def test_every_step_leads_to_a_state_or_a_rule() -> None:
     for row in STATES:
         for target in row.values():
             assert -len(RULES) <= target < len(STATES)
+
+
+def test_parsing_needs_no_parser_generator() -> None:
+    """Importing lark and building its tables would cost more than compiling most files."""
+    program = (
+        "import sys; sys.modules['lark'] = None; from tdl.formatter import format_text;"
+        " print(format_text('bridges a  b'), end='')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=FOLDER.parent,
+    )
+    assert done.stdout == "bridges a b\n"
