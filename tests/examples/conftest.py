@@ -44,7 +44,9 @@ class Finished:
         return [record for record in map(json.loads, lines) if "seq" in record]
 
     def planned(self) -> list[tuple[int, str, str]]:
-        return [(event["planned_ns"], event["kind"], event["target"]) for event in self.events()]
+        """In the plan's order; the log has them in the order in which they were done."""
+        events = sorted(self.events(), key=lambda event: int(event["seq"]))
+        return [(event["planned_ns"], event["kind"], event["target"]) for event in events]
 
     def start_ns(self) -> int:
         manifest = json.loads((self.directory / "manifest.json").read_text())

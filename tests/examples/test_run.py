@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -16,7 +17,7 @@ _NO_IPERF3 = shutil.which("iperf3") is None
 
 
 def test_quickstart_measures_what_was_planned(run_example: Runner) -> None:
-    run = run_example("quickstart")
+    run = run_example("quickstart", "--until", "13s")
     start = run.start_ns()
     probes = [
         ((record["t_ns"] - start) / NS, record)
@@ -33,15 +34,15 @@ def test_quickstart_measures_what_was_planned(run_example: Runner) -> None:
 
 
 def test_the_same_seed_runs_the_same_events(run_example: Runner) -> None:
-    first = run_example("churn", "--pace", "10", out="first")
-    second = run_example("churn", "--pace", "10", out="second")
-    other = run_example("churn", "--pace", "10", "--seed", "1", out="other")
+    first = run_example("churn", "--pace", "20", out="first")
+    second = run_example("churn", "--pace", "20", out="second")
+    other = run_example("churn", "--pace", "20", "--seed", "1", out="other")
     assert first.planned() == second.planned()
     assert first.planned() != other.planned()
 
 
 def test_a_crashed_peer_is_silent_until_it_is_back(run_example: Runner) -> None:
-    run = run_example("churn", "--pace", "2")
+    run = run_example("churn", "--start-at", "51s")
     start = run.start_ns()
     times = {
         (event["kind"], event["planned_ns"]): event["applied_ns"] / NS
@@ -59,42 +60,50 @@ def test_a_crashed_peer_is_silent_until_it_is_back(run_example: Runner) -> None:
 
 @pytest.mark.skipif(_NO_IPERF3, reason="iperf3 is not installed")
 def test_dynamics_gives_iperf3_the_planned_rates(run_example: Runner) -> None:
-    run = run_example("dynamics")
+    run = run_example("dynamics", "--until", "25s")
     lines = re.findall(
-        r"^\[ *\d+\] +([\d.]+)-([\d.]+) +sec +\S+ \w+ +([\d.]+) (\w)bits/sec",
-        run.log("c1.0"),
+        r"^\[ *\d+\] +([\d.]+)-([\d.]+) +sec +[\d.]+ \w+ +([\d.]+) (\w?)bits/sec",
+        run.log("sv1.0"),
         re.MULTILINE,
     )
-    unit = {"K": 1e-3, "M": 1.0, "G": 1e3}
-    rates = [(float(a) + 1, float(b) + 1, float(n) * unit[u]) for a, b, n, u in lines]
-    assert rates, run.log("c1.0")[-2000:]
-    # (from, to) in plan time, the second half of a step; most that a step can carry, in Mb/s
-    for low, high, most in ((3, 5, 100), (7, 10, 10), (12.5, 15, 1000), (18, 20, 10)):
+    unit = {"": 1e-6, "K": 1e-3, "M": 1.0, "G": 1e3}
+    # The client starts at 1 s; its program and its connection take some of the time after that.
+    rates = [(float(a) + 1, float(b) + 1.3, float(n) * unit[u]) for a, b, n, u in lines]
+    assert rates, run.log("sv1.0")[-2000:]
+    # Plan times of the second half of each step, and the most it can carry in Mb/s.
+    steps = ((2.5, 5, 100), (7, 10, 10), (12.5, 15, 1000), (22.5, 25, 100))
+    for low, high, most in steps:
         found = [rate for a, b, rate in rates if a >= low and b <= high]
         mean = sum(found) / len(found)
-        assert most * 0.3 < mean <= most * 1.1, f"{low}-{high} s: {mean:.1f} Mb/s"
+        assert most * 0.4 < mean <= most * 1.1, f"{low}-{high} s: {mean:.1f} Mb/s"
+
+
+def _goodput_mbps(run: Finished, client: str, low: float, high: float) -> float:
+    """Mean over the lines of `tprobe stream` between two times of the run, in s."""
+    start = run.start_ns()
+    lines = [
+        record
+        for record in run.records(client)
+        if "cwnd" in record
+        and (record["t_ns"] - start) / NS <= high
+        and (record["t_ns"] - start) / NS - record["seconds"] >= low
+    ]
+    seconds = sum(record["seconds"] for record in lines)
+    assert seconds >= (high - low) / 3, f"{client} reported only {seconds} s"
+    return float(sum(record["bytes"] for record in lines)) * 8 / seconds / 1e6
 
 
 def test_six_clients_fill_the_shared_links(run_example: Runner) -> None:
     run = run_example("sixclients", "--pace", "4")
-    start = run.start_ns()
-    # The last stretch, all six at work: 60 s to 80 s of plan time, the first quarter left out.
-    low, high = 16.2, 20.0
-    got = {}
-    for number in range(1, 7):
-        lines = [
-            record
-            for record in run.records(f"c{number}.0")
-            if "bps" in record and low <= (record["t_ns"] - start) / NS - record["seconds"]
-        ]
-        seconds = sum(record["seconds"] for record in lines)
-        assert 1.5 <= seconds <= high - low + 0.5, f"c{number} was measured {seconds} s"
-        got[number] = sum(record["bytes"] for record in lines) * 8 / seconds / 1e6
     payload = 1448 / 1500
-    assert 0.8 < sum(got[n] for n in (1, 2, 3)) / (50 * payload) <= 1.05, got
-    assert 0.8 < sum(got.values()) / (100 * payload) <= 1.05, got
-    assert got[3] > 3 and got[6] > 3, got
-    assert max(got[3], got[6]) <= 10.5, got
+    # From 20 s to 40 s of plan time: c1, c2, c3 share b1--b2 with its 50 Mb/s.
+    three = [_goodput_mbps(run, f"c{n}.0", 6.5, 10.0) for n in (1, 2, 3)]
+    assert 0.75 < sum(three) / (50 * payload) <= 1.05, three
+    # From 60 s to 80 s: all six share b2--b3 with its 100 Mb/s.
+    six = [_goodput_mbps(run, f"c{n}.0", 16.2, 20.0) for n in range(1, 7)]
+    assert 0.75 < sum(six) / (100 * payload) <= 1.05, six
+    for slow in (six[2], six[5]):
+        assert 3 < slow <= 10.5, six
 
 
 def _leaders(run: Finished) -> dict[str, list[int]]:
@@ -119,10 +128,11 @@ def _writes(run: Finished, writer: str) -> list[tuple[float, bool, int]]:
 
 @pytest.mark.skipif(_NO_ETCD, reason="etcd-server and etcd-client are not installed")
 def test_the_partition_moves_the_leader_twice_alike(run_example: Runner) -> None:
-    planned = []
-    for out in ("first", "second"):
-        run = run_example("partition", "--pace", "2", out=out)
-        planned.append(run.planned())
+    with ThreadPoolExecutor() as pool:  # side by side: each run has a network of its own
+        runs = list(
+            pool.map(lambda out: run_example("partition", "--pace", "2", out=out), ("a", "b"))
+        )
+    for run in runs:
         leaders = _leaders(run)
         (first,) = leaders["etcd-a"]
         others = [*leaders["etcd-b"], *leaders["etcd-c"]]
@@ -133,15 +143,17 @@ def test_the_partition_moves_the_leader_twice_alike(run_example: Runner) -> None
         assert [ok for _, ok, _ in other_side].count(False) >= 1, "no leader for a while"
         assert not [ok for _, ok, term in cut_off if ok and term not in (first, others[0])]
         _check_the_cut_off_side(cut_off, first, others[0])
-    assert planned[0] == planned[1]
+    assert runs[0].planned() == runs[1].planned()
 
 
 def _check_the_cut_off_side(writes: list[tuple[float, bool, int]], old: int, new: int) -> None:
     """Success under the old leader, then failures only, then success under the new one."""
     outcome = [term for _, _, term in writes]
+    while outcome[-1] == 0:  # cut short by the end of the experiment
+        outcome.pop()
     cut = outcome.index(0)
     healed = outcome.index(new)
     assert set(outcome[:cut]) == {old}
     assert set(outcome[cut:healed]) == {0}
     assert cut < healed
-    assert outcome[-1] == new
+    assert set(outcome[healed:]) == {new}
