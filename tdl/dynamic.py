@@ -108,7 +108,7 @@ class Actions(StaticActions):
         return tuple(events)
 
     def _check_interval(self, clause: Clause, first: Token, last: Token) -> None:
-        if not isinstance(clause.action, _INSTANT_ONLY):
+        if not isinstance(clause.action, _INSTANT_ONLY) or clause.verb.kind == "RAMP":
             return
         verb = clause.verb.text
         hint = f"write 'at {first.text} … {verb}'"

@@ -252,15 +252,13 @@ def _size_unit_problem(digits: str, unit: str) -> ValueProblem:
 
 @lru_cache(maxsize=4096)
 def whole(text: str, limit: int = MAX_COUNT) -> int:
-    """A whole number from 0 to `limit`."""
+    """A whole number from 0 to `limit`; `3.0` is one too."""
     digits, unit = _split(text)
     if unit:
         raise ValueProblem("TS0020", f"'{text}' is not a number", f"a whole number like {digits}")
-    if "." in digits:
+    if digits.partition(".")[2].strip("0"):
         raise ValueProblem("TS0028", f"{text} is not a whole number")
-    if len(digits) > _MAX_DIGITS:
-        raise ValueProblem("TS0025", f"{digits[:12]}… has too many digits")
-    return _limit(int(digits), limit, text, str(limit))
+    return _limit(_exact(digits, 1, text, "units"), limit, text, str(limit))
 
 
 @lru_cache(maxsize=4096)

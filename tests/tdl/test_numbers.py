@@ -55,6 +55,7 @@ S = 10**9
         (values.cpu, "0.5", 500),
         (values.cpu, "250m", 250),
         (values.whole, "65000", 65_000),
+        (values.whole, "3.0", 3),
     ],
 )
 def test_values(convert: Callable[[str], int], text: str, value: int) -> None:
