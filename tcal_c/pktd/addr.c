@@ -3,13 +3,11 @@
 
 #include <string.h>
 
-bool addr_equal(const struct addr *a, const struct addr *b)
-{
+bool addr_equal(const struct addr *a, const struct addr *b) {
     return a->version == b->version && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-static uint32_t home(const struct addr_table *t, const struct addr *addr)
-{
+static uint32_t home(const struct addr_table *t, const struct addr *addr) {
     uint64_t high;
     uint64_t low;
     memcpy(&high, addr->bytes, 8);
@@ -20,8 +18,7 @@ static uint32_t home(const struct addr_table *t, const struct addr *addr)
 }
 
 /* The slot of the address, or the free one where it would go. */
-static uint32_t seek(const struct addr_table *t, const struct addr *addr)
-{
+static uint32_t seek(const struct addr_table *t, const struct addr *addr) {
     uint32_t at = home(t, addr);
     while (t->slot[at].addr.version && !addr_equal(&t->slot[at].addr, addr)) {
         at = (at + 1) & (t->capacity - 1);
@@ -29,8 +26,7 @@ static uint32_t seek(const struct addr_table *t, const struct addr *addr)
     return at;
 }
 
-uint32_t addr_find(const struct addr_table *t, const struct addr *addr)
-{
+uint32_t addr_find(const struct addr_table *t, const struct addr *addr) {
     if (t->capacity == 0) {
         return NODE_NONE;
     }
@@ -38,15 +34,13 @@ uint32_t addr_find(const struct addr_table *t, const struct addr *addr)
     return slot->addr.version ? slot->node : NODE_NONE;
 }
 
-void addr_put(struct addr_table *t, const struct addr *addr, uint32_t node)
-{
+void addr_put(struct addr_table *t, const struct addr *addr, uint32_t node) {
     struct addr_slot *slot = &t->slot[seek(t, addr)];
     slot->addr = *addr;
     slot->node = node;
 }
 
-void addr_drop(struct addr_table *t, const struct addr *addr, uint32_t node)
-{
+void addr_drop(struct addr_table *t, const struct addr *addr, uint32_t node) {
     if (addr_find(t, addr) != node) {
         return;
     }
@@ -63,8 +57,7 @@ void addr_drop(struct addr_table *t, const struct addr *addr, uint32_t node)
     t->slot[hole].addr.version = 0;
 }
 
-struct addr_slot *addr_reserve(struct addr_table *t, struct addr_slot *memory, uint32_t capacity)
-{
+struct addr_slot *addr_reserve(struct addr_table *t, struct addr_slot *memory, uint32_t capacity) {
     struct addr_table old = *t;
     t->slot = memory;
     t->capacity = capacity;

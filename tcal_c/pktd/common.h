@@ -28,29 +28,24 @@ __extension__ typedef __int128 i128;
 /* A number with one writer, the data thread, that the control thread may read at any moment. */
 typedef _Atomic uint64_t counter;
 
-static inline void counter_set(counter *c, uint64_t v)
-{
+static inline void counter_set(counter *c, uint64_t v) {
     atomic_store_explicit(c, v, memory_order_relaxed);
 }
 
-static inline uint64_t counter_get(const counter *c)
-{
+static inline uint64_t counter_get(const counter *c) {
     return atomic_load_explicit(c, memory_order_relaxed);
 }
 
 /* Not an atomic read-modify-write: there is only one writer. */
-static inline void counter_add(counter *c, uint64_t n)
-{
+static inline void counter_add(counter *c, uint64_t n) {
     counter_set(c, counter_get(c) + n);
 }
 
-static inline uint64_t max_u64(uint64_t a, uint64_t b)
-{
+static inline uint64_t max_u64(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-static inline uint64_t min_u64(uint64_t a, uint64_t b)
-{
+static inline uint64_t min_u64(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 

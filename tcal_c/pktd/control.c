@@ -1,9 +1,9 @@
 /* Serving the protocol with poll(2).
  *
- * Answers are kept until the client reads them, so that a client may send many commands before it reads
- * anything; when too many are kept, pktd stops reading. The descriptors belong to the client too, so
- * they are not set to non-blocking: after poll a read never waits, and neither does a write of at most
- * PIPE_BUF bytes.
+ * Answers are kept until the client reads them, so that a client may send many commands before it
+ * reads anything; when too many are kept, pktd stops reading. The descriptors belong to the client
+ * too, so they are not set to non-blocking: after poll a read never waits, and neither does a write
+ * of at most PIPE_BUF bytes.
  */
 #include "control.h"
 
@@ -30,30 +30,27 @@ struct control {
     struct proto proto;
     struct text out;
     char line[PROTO_LINE_LIMIT + 1];
-    size_t length;  /* of the line so far */
-    bool skipping;  /* the rest of a line that was too long */
+    size_t length;          /* of the line so far */
+    bool skipping;          /* the rest of a line that was too long */
     struct message *closed; /* the last port the data thread let go of */
     struct port *port[PORT_LIMIT];
 };
 
 /* -- what the protocol asks for ---------------------------------------------------------------- */
 
-static uint64_t host_clock(void *context)
-{
+static uint64_t host_clock(void *context) {
     (void)context;
     return clock_now();
 }
 
-static void host_describe(void *context, struct text *out)
-{
+static void host_describe(void *context, struct text *out) {
     struct control *c = context;
     text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu", PKTD_VERSION,
              c->loop->is_fifo ? "fifo" : "other", c->program >= 0 ? "bpf" : "read",
              c->loop->is_locked, (unsigned long long)counter_get(&c->loop->pace.spin_ns));
 }
 
-static struct message *new_message(enum message_kind kind)
-{
+static struct message *new_message(enum message_kind kind) {
     struct message *message = calloc(1, sizeof *message);
     if (!message) {
         /* Nothing can be promised to the client any more. */
@@ -65,8 +62,7 @@ static struct message *new_message(enum message_kind kind)
 }
 
 static bool host_open(void *context, const struct port_request *request, struct text *out,
-                      struct refusal *r)
-{
+                      struct refusal *r) {
     struct control *c = context;
     char why[240];
     struct port *port = port_open(request, c->program, why, sizeof why);
@@ -82,8 +78,7 @@ static bool host_open(void *context, const struct port_request *request, struct 
     return true;
 }
 
-static void finish_message(struct control *c, struct message *message)
-{
+static void finish_message(struct control *c, struct message *message) {
     switch (message->kind) {
     case MESSAGE_BATCH:
         proto_applied(&c->proto, message->batch);
@@ -102,8 +97,7 @@ static void finish_message(struct control *c, struct message *message)
     free(message);
 }
 
-static void collect(struct control *c)
-{
+static void collect(struct control *c) {
     uint64_t count;
     if (read(c->loop->report, &count, sizeof count) < 0) {
         return;
@@ -114,8 +108,7 @@ static void collect(struct control *c)
     }
 }
 
-static void host_close(void *context, uint32_t number)
-{
+static void host_close(void *context, uint32_t number) {
     struct control *c = context;
     struct message *message = new_message(MESSAGE_CLOSE);
     message->port = c->port[number];
@@ -129,24 +122,21 @@ static void host_close(void *context, uint32_t number)
     free(message);
 }
 
-static void host_reserve(void *context, const struct engine_room *room)
-{
+static void host_reserve(void *context, const struct engine_room *room) {
     struct control *c = context;
     struct message *message = new_message(MESSAGE_RESERVE);
     message->room = *room;
     loop_post(c->loop, message);
 }
 
-static void host_commit(void *context, struct batch *batch)
-{
+static void host_commit(void *context, struct batch *batch) {
     struct control *c = context;
     struct message *message = new_message(MESSAGE_BATCH);
     message->batch = batch;
     loop_post(c->loop, message);
 }
 
-static uint64_t data_cpu_ns(const struct loop *loop)
-{
+static uint64_t data_cpu_ns(const struct loop *loop) {
     clockid_t id;
     struct timespec t;
     if (pthread_getcpuclockid(loop->thread, &id) || clock_gettime(id, &t)) {
@@ -155,8 +145,7 @@ static uint64_t data_cpu_ns(const struct loop *loop)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-static void host_engine_stats(void *context, struct text *out)
-{
+static void host_engine_stats(void *context, struct text *out) {
     const struct loop *loop = ((struct control *)context)->loop;
     text_add(out, "late_p50_ns=%llu late_p99_ns=%llu late_max_ns=%llu cpu_ns=%llu spin_ns=%llu",
              (unsigned long long)histogram_quantile(&loop->late, 500),
@@ -178,8 +167,7 @@ static const struct proto_host host_functions = {
 
 /* -- bytes in and out -------------------------------------------------------------------------- */
 
-static void end_line(struct control *c)
-{
+static void end_line(struct control *c) {
     if (c->skipping) {
         proto_too_long(&c->proto);
     } else {
@@ -190,8 +178,7 @@ static void end_line(struct control *c)
     c->skipping = false;
 }
 
-static void feed(struct control *c, const char *bytes, size_t count)
-{
+static void feed(struct control *c, const char *bytes, size_t count) {
     while (count && !c->proto.quit) {
         const char *newline = memchr(bytes, '\n', count);
         size_t part = newline ? (size_t)(newline - bytes) : count;
@@ -212,8 +199,7 @@ static void feed(struct control *c, const char *bytes, size_t count)
 }
 
 /* 1, 0 at the end of the commands, or -errno. */
-static int receive(struct control *c)
-{
+static int receive(struct control *c) {
     char bytes[65536];
     ssize_t got = read(c->in, bytes, sizeof bytes);
     if (got < 0) {
@@ -223,8 +209,7 @@ static int receive(struct control *c)
     return got > 0;
 }
 
-static int transmit(struct control *c)
-{
+static int transmit(struct control *c) {
     size_t bytes = text_left(&c->out) < PIPE_BUF ? text_left(&c->out) : PIPE_BUF;
     ssize_t sent = write(c->out_fd, c->out.bytes + c->out.begin, bytes);
     if (sent < 0) {
@@ -234,8 +219,7 @@ static int transmit(struct control *c)
     return 1;
 }
 
-static int serve(struct control *c)
-{
+static int serve(struct control *c) {
     while (!c->proto.quit || text_left(&c->out)) {
         bool listen = !c->proto.quit && text_left(&c->out) < ANSWERS_LIMIT;
         struct pollfd fds[] = {{listen ? c->in : -1, POLLIN, 0},
@@ -264,8 +248,7 @@ static int serve(struct control *c)
     return 0;
 }
 
-static void close_ports(struct control *c)
-{
+static void close_ports(struct control *c) {
     for (uint32_t i = 0; i < PORT_LIMIT; i++) {
         if (c->port[i]) {
             port_close(c->port[i]);
@@ -273,8 +256,7 @@ static void close_ports(struct control *c)
     }
 }
 
-int control_serve(struct loop *loop, int program, int in, int out)
-{
+int control_serve(struct loop *loop, int program, int in, int out) {
     struct control *c = calloc(1, sizeof *c);
     if (!c || !stage_init(&c->stage, loop->engine)) {
         return -ENOMEM;
@@ -285,8 +267,8 @@ int control_serve(struct loop *loop, int program, int in, int out)
     c->program = program;
     c->in = in;
     c->out_fd = out;
-    c->proto = (struct proto){
-        .stage = &c->stage, .engine = loop->engine, .host = &host, .out = &c->out};
+    c->proto =
+        (struct proto){.stage = &c->stage, .engine = loop->engine, .host = &host, .out = &c->out};
     int result = serve(c);
     loop_stop(loop);
     close_ports(c);

@@ -1,11 +1,11 @@
 /* Loss and jitter draws.
  *
- * Bits: the n-th output of SplitMix64 (Steele, Lea, Flood 2014), which can be computed directly from
- * its counter; the key is mixed first, so that neighbouring seeds share nothing.
- * Jitter: a uniform draw goes through a table of the inverse distribution function with 4,096
- * intervals, linear in between, as fixed-point integers: the same draw gives the same nanoseconds on
- * every machine. normal has the jitter as its standard deviation; uniform covers +-jitter; pareto is
- * a Pareto of shape 3 shifted and scaled to mean 0 and standard deviation jitter; paretonormal is a
+ * Bits: the n-th output of SplitMix64 (Steele, Lea, Flood 2014), which can be computed directly
+ * from its counter; the key is mixed first, so that neighbouring seeds share nothing. Jitter: a
+ * uniform draw goes through a table of the inverse distribution function with 4,096 intervals,
+ * linear in between, as fixed-point integers: the same draw gives the same nanoseconds on every
+ * machine. normal has the jitter as its standard deviation; uniform covers +-jitter; pareto is a
+ * Pareto of shape 3 shifted and scaled to mean 0 and standard deviation jitter; paretonormal is a
  * quarter of the first plus three quarters of the last, of one draw each, with the same deviation.
  */
 #include "draw.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
-#define KEY_LOSS 0x6C6F7373ull     /* "loss" */
+#define KEY_LOSS 0x6C6F7373ull       /* "loss" */
 #define KEY_JITTER 0x6A6974746572ull /* "jitter" */
 #define KEY_SECOND 0x7365636F6E64ull /* "second" */
 
@@ -27,13 +27,11 @@ static int32_t pareto_table[TABLE_SIZE + 1];
 
 static const char *const names[DIST_COUNT] = {"normal", "uniform", "pareto", "paretonormal"};
 
-const char *dist_name(enum dist dist)
-{
+const char *dist_name(enum dist dist) {
     return (unsigned)dist < DIST_COUNT ? names[dist] : NULL;
 }
 
-enum dist dist_find(const char *name)
-{
+enum dist dist_find(const char *name) {
     for (int i = 0; i < DIST_COUNT; i++) {
         if (strcmp(names[i], name) == 0) {
             return (enum dist)i;
@@ -42,20 +40,17 @@ enum dist dist_find(const char *name)
     return DIST_COUNT;
 }
 
-static uint64_t mix(uint64_t x)
-{
+static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
     return x ^ (x >> 31);
 }
 
-uint64_t draw_bits(uint64_t key, uint64_t n)
-{
+uint64_t draw_bits(uint64_t key, uint64_t n) {
     return mix(mix(key + GOLDEN) + (n + 1) * GOLDEN);
 }
 
-bool draw_lost(uint64_t seed, uint64_t n, uint32_t loss_ppb)
-{
+bool draw_lost(uint64_t seed, uint64_t n, uint32_t loss_ppb) {
     if (loss_ppb == 0) {
         return false;
     }
@@ -64,8 +59,7 @@ bool draw_lost(uint64_t seed, uint64_t n, uint32_t loss_ppb)
 }
 
 /* The x with P(X <= x) = p for a standard normal, 0 < p < 1, by bisection. */
-static double normal_quantile(double p)
-{
+static double normal_quantile(double p) {
     double low = -9;
     double high = 9;
     for (int i = 0; i < 48; i++) {
@@ -80,13 +74,11 @@ static double normal_quantile(double p)
 }
 
 /* Shape 3, scale 1 has mean 3/2 and variance 3/4. */
-static double pareto_quantile(double p)
-{
+static double pareto_quantile(double p) {
     return (pow(1 - p, -1.0 / 3) - 1.5) / sqrt(0.75);
 }
 
-void draw_init(void)
-{
+void draw_init(void) {
     for (int i = 0; i <= TABLE_SIZE; i++) {
         /* The outermost points stand half an interval inside, where the quantile is finite. */
         double p = i == 0 ? 0.5 : i == TABLE_SIZE ? TABLE_SIZE - 0.5 : i;
@@ -96,8 +88,7 @@ void draw_init(void)
     }
 }
 
-static int64_t from_table(const int32_t *table, uint64_t bits)
-{
+static int64_t from_table(const int32_t *table, uint64_t bits) {
     uint32_t slot = (uint32_t)(bits >> (64 - TABLE_BITS));
     int64_t part = (int64_t)((bits >> (64 - TABLE_BITS - FIXED_BITS)) & ((1u << FIXED_BITS) - 1));
     int64_t low = table[slot];
@@ -105,8 +96,7 @@ static int64_t from_table(const int32_t *table, uint64_t bits)
     return low + (high - low) * part / (1 << FIXED_BITS);
 }
 
-int64_t draw_jitter(uint64_t seed, uint64_t n, enum dist dist, uint64_t jitter_ns)
-{
+int64_t draw_jitter(uint64_t seed, uint64_t n, enum dist dist, uint64_t jitter_ns) {
     uint64_t bits = draw_bits(seed ^ KEY_JITTER, n);
     int64_t z;
     switch (dist) {

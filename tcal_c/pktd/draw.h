@@ -1,4 +1,5 @@
-/* Counter-based random draws: the n-th draw of a key is a function of (key, n) and of nothing else. */
+/* Counter-based random draws: the n-th draw of a key is a function of (key, n) and of nothing else.
+ */
 #ifndef PKTD_DRAW_H
 #define PKTD_DRAW_H
 

@@ -1,9 +1,9 @@
 /* Packets from port to port, hop by hop, and the changes between them.
  *
- * A packet enters at a port, belongs to the node bound there, and is looked up by destination address.
- * At each node the route for its destination names the next link; at the destination's own node it is
- * delivered. Link by link it moves when its time has come (engine_step); all times are virtual, so being
- * late at one hop does not add up over the path.
+ * A packet enters at a port, belongs to the node bound there, and is looked up by destination
+ * address. At each node the route for its destination names the next link; at the destination's own
+ * node it is delivered. Link by link it moves when its time has come (engine_step); all times are
+ * virtual, so being late at one hop does not add up over the path.
  */
 #include "engine.h"
 
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-struct engine *engine_new(uint64_t pool_limit_bytes, engine_deliver *deliver, void *context)
-{
-    /* Several megabytes, nearly all of which stay untouched: zero pages straight from the system. */
+struct engine *engine_new(uint64_t pool_limit_bytes, engine_deliver *deliver, void *context) {
+    /* Several megabytes, nearly all of which stay untouched: zero pages straight from the system.
+     */
     struct engine *e =
         mmap(NULL, sizeof *e, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (e == MAP_FAILED) {
@@ -28,8 +28,7 @@ struct engine *engine_new(uint64_t pool_limit_bytes, engine_deliver *deliver, vo
     return e;
 }
 
-void engine_free(struct engine *e)
-{
+void engine_free(struct engine *e) {
     if (!e) {
         return;
     }
@@ -44,8 +43,7 @@ void engine_free(struct engine *e)
     munmap(e, sizeof *e);
 }
 
-bool engine_prepare_link(struct engine *e, uint32_t link)
-{
+bool engine_prepare_link(struct engine *e, uint32_t link) {
     _Atomic(struct link_page *) *slot = &e->link_page[link / LINK_FAN];
     if (atomic_load_explicit(slot, memory_order_relaxed)) {
         return true;
@@ -61,8 +59,7 @@ bool engine_prepare_link(struct engine *e, uint32_t link)
     return true;
 }
 
-void engine_reserve(struct engine *e, struct engine_room *room)
-{
+void engine_reserve(struct engine *e, struct engine_room *room) {
     if (room->heap && room->heap_capacity > e->heap.capacity) {
         room->heap = heap_reserve(&e->heap, room->heap, room->heap_capacity);
     }
@@ -71,8 +68,7 @@ void engine_reserve(struct engine *e, struct engine_room *room)
     }
 }
 
-void engine_drop(struct frame *frame, enum drop_cause cause, uint32_t count)
-{
+void engine_drop(struct frame *frame, enum drop_cause cause, uint32_t count) {
     struct pair *pair = frame->pair;
     counter *const counters[] = {&pair->drop_queue, &pair->drop_loss, &pair->drop_down,
                                  &pair->drop_route};
@@ -80,8 +76,7 @@ void engine_drop(struct frame *frame, enum drop_cause cause, uint32_t count)
     pair_touch(pair);
 }
 
-static void deliver(struct engine *e, struct piece *piece)
-{
+static void deliver(struct engine *e, struct piece *piece) {
     struct frame *frame = piece->frame;
     uint32_t port = e->node[frame->dest].port;
     if (port == 0) {
@@ -111,8 +106,7 @@ static void deliver(struct engine *e, struct piece *piece)
 }
 
 /* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. */
-static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns)
-{
+static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
     if (node == piece->frame->dest) {
         deliver(e, piece);
         pool_piece_release(&e->pool, piece);
@@ -129,8 +123,7 @@ static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
 }
 
 /* Finds out where a frame comes from and where it goes; false when nobody has the address. */
-static bool classify(struct engine *e, uint32_t port, struct frame *frame)
-{
+static bool classify(struct engine *e, uint32_t port, struct frame *frame) {
     struct addr to = {.version = frame->info.version};
     memcpy(to.bytes, frame->info.dest, sizeof to.bytes);
     uint32_t dest = addr_find(&e->addrs, &to);
@@ -143,8 +136,7 @@ static bool classify(struct engine *e, uint32_t port, struct frame *frame)
     return true;
 }
 
-static void enter(struct engine *e, struct frame *frame, uint64_t at_ns)
-{
+static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
     uint32_t segments = frame->info.segments;
     frame->pair = pairs_get(&e->pairs, frame->source, frame->dest);
     struct piece *piece = frame->pair ? pool_piece(&e->pool, frame) : NULL;
@@ -166,8 +158,7 @@ static void enter(struct engine *e, struct frame *frame, uint64_t at_ns)
 }
 
 void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t bytes,
-                  uint64_t at_ns)
-{
+                  uint64_t at_ns) {
     struct virtio_net_hdr vnet;
     memcpy(&vnet, frame->data, sizeof vnet);
     counter_add(&e->count.rx_frames, 1);
@@ -183,23 +174,20 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
     pool_release(&e->pool, frame);
 }
 
-void engine_step(struct engine *e)
-{
+void engine_step(struct engine *e) {
     /* `waiting` is the first member of a link. */
     struct link *link = (struct link *)(void *)heap_top(&e->heap)->node;
     struct piece *piece = link_take(e, link);
     arrive(e, link->dest, piece, piece->due_ns);
 }
 
-void engine_run(struct engine *e, uint64_t until_ns)
-{
+void engine_run(struct engine *e, uint64_t until_ns) {
     while (engine_next(e) <= until_ns) {
         engine_step(e);
     }
 }
 
-static void apply_node(struct engine *e, uint32_t node, const struct op_node *op)
-{
+static void apply_node(struct engine *e, uint32_t node, const struct op_node *op) {
     struct node *n = &e->node[node];
     if (n->addr4.version) {
         addr_drop(&e->addrs, &n->addr4, node);
@@ -217,31 +205,28 @@ static void apply_node(struct engine *e, uint32_t node, const struct op_node *op
     }
 }
 
-static void unbind(struct engine *e, uint32_t node)
-{
+static void unbind(struct engine *e, uint32_t node) {
     if (e->node[node].port) {
         e->port_node[e->node[node].port - 1] = 0;
         e->node[node].port = 0;
     }
 }
 
-void engine_close_port(struct engine *e, uint32_t port)
-{
+void engine_close_port(struct engine *e, uint32_t port) {
     if (e->port_node[port]) {
         unbind(e, e->port_node[port] - 1);
     }
 }
 
-static void bind(struct engine *e, uint32_t node, uint32_t port)
-{
+static void bind(struct engine *e, uint32_t node, uint32_t port) {
     unbind(e, node);
     engine_close_port(e, port);
     e->node[node].port = port + 1;
     e->port_node[port] = node + 1;
 }
 
-static void apply_link(struct engine *e, uint32_t number, const struct op_link *op, uint64_t at_ns)
-{
+static void apply_link(struct engine *e, uint32_t number, const struct op_link *op,
+                       uint64_t at_ns) {
     struct link *link = engine_link(e, number);
     link->source = op->source;
     link->dest = op->dest;
@@ -249,8 +234,7 @@ static void apply_link(struct engine *e, uint32_t number, const struct op_link *
     link_change(e, link, &op->config, at_ns);
 }
 
-void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns)
-{
+void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns) {
     for (size_t i = 0; i < batch->op_count; i++) {
         const struct op *op = &batch->op[i];
         switch ((enum op_kind)op->kind) {

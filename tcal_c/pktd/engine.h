@@ -74,13 +74,13 @@ bool engine_prepare_link(struct engine *e, uint32_t link);
 /* Data thread: takes over larger tables; the old ones are left in `room`. */
 void engine_reserve(struct engine *e, struct engine_room *room);
 
-/* A frame with `bytes` bytes after its virtio header entered at `port` at `at_ns`. Takes it over. */
+/* A frame with `bytes` bytes after its virtio header entered at `port` at `at_ns`. Takes it over.
+ */
 void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t bytes,
                   uint64_t at_ns);
 
 /* When there is something to do next; TIME_NEVER when nothing waits. */
-static inline uint64_t engine_next(const struct engine *e)
-{
+static inline uint64_t engine_next(const struct engine *e) {
     const struct heap_entry *top = heap_top(&e->heap);
     return top ? top->due : TIME_NEVER;
 }
@@ -96,8 +96,7 @@ void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns);
 
 void engine_close_port(struct engine *e, uint32_t port);
 
-static inline struct link *engine_link(struct engine *e, uint32_t link)
-{
+static inline struct link *engine_link(struct engine *e, uint32_t link) {
     struct link_page *page =
         atomic_load_explicit(&e->link_page[link / LINK_FAN], memory_order_acquire);
     return page ? &page->link[link % LINK_FAN] : NULL;

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-bool fib_prepare(struct fib *fib, uint32_t node, uint32_t first, uint32_t last)
-{
+bool fib_prepare(struct fib *fib, uint32_t node, uint32_t first, uint32_t last) {
     struct fib_node *n = atomic_load_explicit(&fib->node[node], memory_order_relaxed);
     if (!n) {
         n = calloc(1, sizeof *n);
@@ -26,8 +25,7 @@ bool fib_prepare(struct fib *fib, uint32_t node, uint32_t first, uint32_t last)
     return true;
 }
 
-void fib_set(struct fib *fib, uint32_t node, uint32_t first, uint32_t last, uint32_t link)
-{
+void fib_set(struct fib *fib, uint32_t node, uint32_t first, uint32_t last, uint32_t link) {
     struct fib_node *n = atomic_load_explicit(&fib->node[node], memory_order_acquire);
     for (uint32_t dest = first; dest <= last; dest++) {
         struct fib_page *page =
@@ -36,8 +34,7 @@ void fib_set(struct fib *fib, uint32_t node, uint32_t first, uint32_t last, uint
     }
 }
 
-void fib_destroy(struct fib *fib)
-{
+void fib_destroy(struct fib *fib) {
     for (uint32_t i = 0; i < NODE_LIMIT; i++) {
         struct fib_node *n = atomic_load_explicit(&fib->node[i], memory_order_relaxed);
         for (uint32_t k = 0; n && k < FIB_FAN; k++) {

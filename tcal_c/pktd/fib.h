@@ -29,8 +29,7 @@ void fib_set(struct fib *fib, uint32_t node, uint32_t first, uint32_t last, uint
 void fib_destroy(struct fib *fib);
 
 /* LINK_NONE when there is no route. Data thread. */
-static inline uint32_t fib_get(const struct fib *fib, uint32_t node, uint32_t dest)
-{
+static inline uint32_t fib_get(const struct fib *fib, uint32_t node, uint32_t dest) {
     struct fib_node *n = atomic_load_explicit(&fib->node[node], memory_order_acquire);
     if (!n) {
         return LINK_NONE;

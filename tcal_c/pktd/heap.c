@@ -1,26 +1,23 @@
 /* A 4-ary heap with its keys inline: (due, seq), so that equal times leave in the order of seq.
  *
- * Four children share a cache line and a half, which makes it shallower and faster than a binary heap.
- * Every node knows its place, so that a change of a key costs one sift.
+ * Four children share a cache line and a half, which makes it shallower and faster than a binary
+ * heap. Every node knows its place, so that a change of a key costs one sift.
  */
 #include "heap.h"
 
 #include <assert.h>
 #include <string.h>
 
-static bool before(const struct heap_entry *a, const struct heap_entry *b)
-{
+static bool before(const struct heap_entry *a, const struct heap_entry *b) {
     return a->due < b->due || (a->due == b->due && a->seq < b->seq);
 }
 
-static void place(struct heap *h, uint32_t at, struct heap_entry entry)
-{
+static void place(struct heap *h, uint32_t at, struct heap_entry entry) {
     h->entry[at] = entry;
     entry.node->at = at;
 }
 
-static void sift_up(struct heap *h, uint32_t at, struct heap_entry entry)
-{
+static void sift_up(struct heap *h, uint32_t at, struct heap_entry entry) {
     while (at > 0) {
         uint32_t parent = (at - 1) / 4;
         if (!before(&entry, &h->entry[parent])) {
@@ -32,8 +29,7 @@ static void sift_up(struct heap *h, uint32_t at, struct heap_entry entry)
     place(h, at, entry);
 }
 
-static void sift_down(struct heap *h, uint32_t at, struct heap_entry entry)
-{
+static void sift_down(struct heap *h, uint32_t at, struct heap_entry entry) {
     for (;;) {
         uint32_t child = 4 * at + 1;
         if (child >= h->count) {
@@ -55,8 +51,7 @@ static void sift_down(struct heap *h, uint32_t at, struct heap_entry entry)
     place(h, at, entry);
 }
 
-struct heap_entry *heap_reserve(struct heap *h, struct heap_entry *memory, uint32_t capacity)
-{
+struct heap_entry *heap_reserve(struct heap *h, struct heap_entry *memory, uint32_t capacity) {
     struct heap_entry *old = h->entry;
     assert(capacity >= h->count);
     if (h->count) {
@@ -67,8 +62,7 @@ struct heap_entry *heap_reserve(struct heap *h, struct heap_entry *memory, uint3
     return old;
 }
 
-void heap_put(struct heap *h, struct heap_node *node, uint64_t due, uint64_t seq)
-{
+void heap_put(struct heap *h, struct heap_node *node, uint64_t due, uint64_t seq) {
     struct heap_entry entry = {due, seq, node};
     if (node->at == HEAP_OUT) {
         assert(h->count < h->capacity);
@@ -80,8 +74,7 @@ void heap_put(struct heap *h, struct heap_node *node, uint64_t due, uint64_t seq
     }
 }
 
-void heap_remove(struct heap *h, struct heap_node *node)
-{
+void heap_remove(struct heap *h, struct heap_node *node) {
     uint32_t at = node->at;
     if (at == HEAP_OUT) {
         return;

@@ -1,4 +1,5 @@
-/* Who is due next: a heap of waiting things, each in it at most once, that can be moved and removed. */
+/* Who is due next: a heap of waiting things, each in it at most once, that can be moved and
+ * removed. */
 #ifndef PKTD_HEAP_H
 #define PKTD_HEAP_H
 
@@ -31,8 +32,7 @@ void heap_put(struct heap *h, struct heap_node *node, uint64_t due, uint64_t seq
 
 void heap_remove(struct heap *h, struct heap_node *node);
 
-static inline const struct heap_entry *heap_top(const struct heap *h)
-{
+static inline const struct heap_entry *heap_top(const struct heap *h) {
     return h->count ? h->entry : NULL;
 }
 

@@ -1,8 +1,7 @@
 /* Log-linear slots: the exponent and the next three bits of a value. */
 #include "histogram.h"
 
-static uint32_t slot_of(uint64_t value)
-{
+static uint32_t slot_of(uint64_t value) {
     if (value < HISTOGRAM_STEPS) {
         return (uint32_t)value;
     }
@@ -12,8 +11,7 @@ static uint32_t slot_of(uint64_t value)
     return slot < HISTOGRAM_SLOTS ? slot : HISTOGRAM_SLOTS - 1;
 }
 
-static uint64_t upper_edge(uint32_t slot)
-{
+static uint64_t upper_edge(uint32_t slot) {
     if (slot < HISTOGRAM_STEPS) {
         return slot;
     }
@@ -22,16 +20,14 @@ static uint64_t upper_edge(uint32_t slot)
     return ((HISTOGRAM_STEPS + step + 1) << (exponent - 3)) - 1;
 }
 
-void histogram_add(struct histogram *h, uint64_t value)
-{
+void histogram_add(struct histogram *h, uint64_t value) {
     counter_add(&h->slot[slot_of(value)], 1);
     if (value > counter_get(&h->highest)) {
         counter_set(&h->highest, value);
     }
 }
 
-uint64_t histogram_quantile(const struct histogram *h, uint32_t permille)
-{
+uint64_t histogram_quantile(const struct histogram *h, uint32_t permille) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < HISTOGRAM_SLOTS; i++) {
         total += counter_get(&h->slot[i]);

@@ -1,4 +1,5 @@
-/* A histogram of durations with 8 steps an octave: within 12.5 %, one writer, read at any moment. */
+/* A histogram of durations with 8 steps an octave: within 12.5 %, one writer, read at any moment.
+ */
 #ifndef PKTD_HISTOGRAM_H
 #define PKTD_HISTOGRAM_H
 

@@ -1,16 +1,16 @@
 /* The life of a packet on a link.
  *
- * Pieces stand in one list, first those that travel, then those that wait in the queue: since a link
- * never reorders, the list is in order of leaving and only its head needs a place in the engine's heap.
- * When a piece is accepted, the time at which it will have been served and the time at which it will
- * leave are computed at once; a change of the rate or the delay walks over what waits and computes them
- * again.
+ * Pieces stand in one list, first those that travel, then those that wait in the queue: since a
+ * link never reorders, the list is in order of leaving and only its head needs a place in the
+ * engine's heap. When a piece is accepted, the time at which it will have been served and the time
+ * at which it will leave are computed at once; a change of the rate or the delay walks over what
+ * waits and computes them again.
  *
- * Segments of a super-packet are drawn, queued and dropped one by one; those that stay neighbours go on
- * as one piece, up to PIECE_SERVICE_NS of service. A piece moves on when its last segment is through.
- * `span_ns` tells how long before that the first was through, so that the next link can serve the
- * segments from the time they would have arrived there: a piece waits for its own last segment once,
- * not once a hop.
+ * Segments of a super-packet are drawn, queued and dropped one by one; those that stay neighbours
+ * go on as one piece, up to PIECE_SERVICE_NS of service. A piece moves on when its last segment is
+ * through. `span_ns` tells how long before that the first was through, so that the next link can
+ * serve the segments from the time they would have arrived there: a piece waits for its own last
+ * segment once, not once a hop.
  */
 #include "link.h"
 
@@ -18,24 +18,22 @@
 
 #include <limits.h>
 
-static uint64_t deviated(const struct link *link, uint64_t nth)
-{
+static uint64_t deviated(const struct link *link, uint64_t nth) {
     if (link->jitter_ns == 0) {
         return link->delay_ns;
     }
-    int64_t delay = (int64_t)link->delay_ns + draw_jitter(link->seed, nth, link->dist, link->jitter_ns);
+    int64_t delay =
+        (int64_t)link->delay_ns + draw_jitter(link->seed, nth, link->dist, link->jitter_ns);
     return delay > 0 ? (uint64_t)delay : 0;
 }
 
-static void set_due(struct link *link, struct piece *piece, uint64_t after_ns)
-{
+static void set_due(struct link *link, struct piece *piece, uint64_t after_ns) {
     uint64_t due = max_u64(piece->served_ns, after_ns) + deviated(link, piece->nth);
     piece->due_ns = max_u64(due, link->last_due_ns);
     link->last_due_ns = piece->due_ns;
 }
 
-static void append(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns)
-{
+static void append(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns) {
     set_due(link, piece, at_ns);
     piece->seq = e->seq++;
     piece->next = NULL;
@@ -49,8 +47,7 @@ static void append(struct engine *e, struct link *link, struct piece *piece, uin
     counter_add(&e->count.in_flight, 1);
 }
 
-static void drop_piece(struct engine *e, struct link *link, struct piece *piece)
-{
+static void drop_piece(struct engine *e, struct link *link, struct piece *piece) {
     counter_add(&link->count.drop_down, piece->count);
     engine_drop(piece->frame, DROP_DOWN, piece->count);
     pool_piece_release(&e->pool, piece);
@@ -67,8 +64,7 @@ struct run {
 };
 
 static void close_run(struct engine *e, struct link *link, struct piece *origin, struct run *run,
-                      uint64_t at_ns)
-{
+                      uint64_t at_ns) {
     if (run->count == 0) {
         return;
     }
@@ -91,8 +87,7 @@ static void close_run(struct engine *e, struct link *link, struct piece *origin,
 
 /* Draws and queues one segment; true when it goes on. */
 static bool offer_segment(struct link *link, struct frame *frame, uint32_t bytes, uint64_t nth,
-                          uint64_t at_ns, struct service *service)
-{
+                          uint64_t at_ns, struct service *service) {
     if (draw_lost(link->seed, nth, link->loss_ppb)) {
         counter_add(&link->count.drop_loss, 1);
         engine_drop(frame, DROP_LOSS, 1);
@@ -114,8 +109,7 @@ static bool offer_segment(struct link *link, struct frame *frame, uint32_t bytes
 }
 
 /* When segment `i` of the piece arrived, if the piece arrived at `at_ns`. */
-static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns)
-{
+static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
     if (piece->count == 1) {
         return at_ns;
     }
@@ -123,14 +117,14 @@ static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns)
 }
 
 static void offer_segments(struct engine *e, struct link *link, struct piece *piece, uint64_t nth,
-                           uint64_t at_ns)
-{
+                           uint64_t at_ns) {
     struct run run = {0};
     for (uint32_t i = 0; i < piece->count; i++) {
         struct service service;
         uint32_t segment = piece->first + i;
         uint32_t bytes = packet_segment_bytes(&piece->frame->info, segment);
-        if (!offer_segment(link, piece->frame, bytes, nth + i, arrival(piece, i, at_ns), &service)) {
+        if (!offer_segment(link, piece->frame, bytes, nth + i, arrival(piece, i, at_ns),
+                           &service)) {
             close_run(e, link, piece, &run, at_ns);
             continue;
         }
@@ -150,8 +144,7 @@ static void offer_segments(struct engine *e, struct link *link, struct piece *pi
     pool_piece_release(&e->pool, piece);
 }
 
-void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns)
-{
+void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns) {
     uint64_t nth = counter_get(&link->count.pkts);
     uint64_t bytes = packet_bytes(&piece->frame->info, piece->first, piece->count);
     counter_set(&link->count.pkts, nth + piece->count);
@@ -167,8 +160,7 @@ void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64
     }
 }
 
-static struct piece *detach_head(struct engine *e, struct link *link)
-{
+static struct piece *detach_head(struct engine *e, struct link *link) {
     struct piece *piece = link->head;
     link->head = piece->next;
     if (link->head) {
@@ -181,8 +173,7 @@ static struct piece *detach_head(struct engine *e, struct link *link)
     return piece;
 }
 
-struct piece *link_take(struct engine *e, struct link *link)
-{
+struct piece *link_take(struct engine *e, struct link *link) {
     struct piece *piece = detach_head(e, link);
     counter_add(&link->count.out_pkts, piece->count);
     counter_add(&link->count.out_bytes,
@@ -191,8 +182,7 @@ struct piece *link_take(struct engine *e, struct link *link)
 }
 
 /* Everything in the link is lost. */
-static void flush(struct engine *e, struct link *link, uint64_t at_ns)
-{
+static void flush(struct engine *e, struct link *link, uint64_t at_ns) {
     while (link->head) {
         drop_piece(e, link, detach_head(e, link));
     }
@@ -202,16 +192,14 @@ static void flush(struct engine *e, struct link *link, uint64_t at_ns)
 }
 
 /* Gives what waits at `at_ns` its new times; what travels already keeps its own. */
-static void retime(struct engine *e, struct link *link, uint64_t old_bps, uint64_t at_ns)
-{
+static void retime(struct engine *e, struct link *link, uint64_t old_bps, uint64_t at_ns) {
     link->last_due_ns = 0;
     for (struct piece *piece = link->head; piece; piece = piece->next) {
         if (piece->served_ns <= at_ns) {
             link->last_due_ns = piece->due_ns;
             continue;
         }
-        uint64_t served =
-            queue_retimed(piece->served_ns, at_ns, old_bps, link->queue.rate_bps);
+        uint64_t served = queue_retimed(piece->served_ns, at_ns, old_bps, link->queue.rate_bps);
         uint64_t wait = piece->served_ns - at_ns;
         /* The segments are spread over a time that stretches as their service does. */
         piece->span_ns = (uint32_t)min_u64(
@@ -225,8 +213,7 @@ static void retime(struct engine *e, struct link *link, uint64_t old_bps, uint64
 }
 
 void link_change(struct engine *e, struct link *link, const struct link_config *config,
-                 uint64_t at_ns)
-{
+                 uint64_t at_ns) {
     uint64_t old_bps = link->queue.rate_bps;
     uint32_t fields = config->fields;
     if (fields & LINK_LOSS) {

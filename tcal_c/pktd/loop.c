@@ -1,9 +1,9 @@
 /* What is due is done; then wait for the next due time or for a packet.
  *
- * This thread alone touches the engine's state and the ports. It takes no locks and does not enter malloc.
- * Messages travel on two lock-free stacks (push by one side, taken whole by the other) with an eventfd
- * each as the bell. A batch is applied between two packets at its exact place in virtual time: what was
- * due before it is done first, what is due after it waits.
+ * This thread alone touches the engine's state and the ports. It takes no locks and does not enter
+ * malloc. Messages travel on two lock-free stacks (push by one side, taken whole by the other) with
+ * an eventfd each as the bell. A batch is applied between two packets at its exact place in virtual
+ * time: what was due before it is done first, what is due after it waits.
  */
 #include "loop.h"
 
@@ -20,15 +20,14 @@
 
 #define WAKE_TAG UINT32_MAX
 #define EVENTS 64
-#define READS_PER_PORT 16  /* before the next port has its turn */
-#define STEPS_PER_TURN 64  /* before the ports are looked at */
-#define STEPS_PER_READ 4   /* due packets between two reads */
+#define READS_PER_PORT 16 /* before the next port has its turn */
+#define STEPS_PER_TURN 64 /* before the ports are looked at */
+#define STEPS_PER_READ 4  /* due packets between two reads */
 #define FIFO_PRIORITY 10
 #define SMALL_BYTES 2048u
 #define IDLE_SLEEP_NS (NS_PER_S / 4)
 
-uint64_t clock_now(void)
-{
+uint64_t clock_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
@@ -36,8 +35,7 @@ uint64_t clock_now(void)
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-static void push(_Atomic(struct message *) *stack, struct message *message)
-{
+static void push(_Atomic(struct message *) *stack, struct message *message) {
     struct message *top = atomic_load_explicit(stack, memory_order_relaxed);
     do {
         message->next = top;
@@ -45,8 +43,7 @@ static void push(_Atomic(struct message *) *stack, struct message *message)
                                                     memory_order_relaxed));
 }
 
-static struct message *take_all(_Atomic(struct message *) *stack)
-{
+static struct message *take_all(_Atomic(struct message *) *stack) {
     struct message *top = atomic_exchange_explicit(stack, NULL, memory_order_acquire);
     struct message *first = NULL;
     while (top) {
@@ -58,8 +55,7 @@ static struct message *take_all(_Atomic(struct message *) *stack)
     return first;
 }
 
-static void ring(int fd)
-{
+static void ring(int fd) {
     uint64_t one = 1;
     ssize_t written;
     do {
@@ -67,25 +63,21 @@ static void ring(int fd)
     } while (written < 0 && errno == EINTR);
 }
 
-void loop_post(struct loop *loop, struct message *message)
-{
+void loop_post(struct loop *loop, struct message *message) {
     push(&loop->inbox, message);
     ring(loop->wake);
 }
 
-struct message *loop_collect(struct loop *loop)
-{
+struct message *loop_collect(struct loop *loop) {
     return take_all(&loop->outbox);
 }
 
-static void hand_back(struct loop *loop, struct message *message)
-{
+static void hand_back(struct loop *loop, struct message *message) {
     push(&loop->outbox, message);
     ring(loop->report);
 }
 
-static void add_pending(struct loop *loop, struct message *message)
-{
+static void add_pending(struct loop *loop, struct message *message) {
     uint64_t at = message->batch->at_ns;
     struct message **slot = &loop->pending;
     while (*slot && (*slot)->batch->at_ns <= at) {
@@ -95,8 +87,7 @@ static void add_pending(struct loop *loop, struct message *message)
     *slot = message;
 }
 
-static void add_port(struct loop *loop, struct port *port)
-{
+static void add_port(struct loop *loop, struct port *port) {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = port->number};
     loop->port[port->number] = port;
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, port->fd, &event)) {
@@ -104,15 +95,13 @@ static void add_port(struct loop *loop, struct port *port)
     }
 }
 
-static void remove_port(struct loop *loop, struct port *port)
-{
+static void remove_port(struct loop *loop, struct port *port) {
     engine_close_port(loop->engine, port->number);
     epoll_ctl(loop->epoll, EPOLL_CTL_DEL, port->fd, NULL);
     loop->port[port->number] = NULL;
 }
 
-static void handle(struct loop *loop, struct message *message)
-{
+static void handle(struct loop *loop, struct message *message) {
     switch (message->kind) {
     case MESSAGE_BATCH:
         add_pending(loop, message);
@@ -133,8 +122,7 @@ static void handle(struct loop *loop, struct message *message)
     hand_back(loop, message);
 }
 
-static void read_messages(struct loop *loop)
-{
+static void read_messages(struct loop *loop) {
     uint64_t count;
     if (read(loop->wake, &count, sizeof count) < 0) {
         return;
@@ -145,8 +133,7 @@ static void read_messages(struct loop *loop)
     }
 }
 
-static void apply_first(struct loop *loop)
-{
+static void apply_first(struct loop *loop) {
     struct message *message = loop->pending;
     struct batch *batch = message->batch;
     loop->pending = message->next;
@@ -158,8 +145,7 @@ static void apply_first(struct loop *loop)
 
 /* -- packets ----------------------------------------------------------------------------------- */
 
-static int deliver(void *context, uint32_t number, const struct iovec *io, int count)
-{
+static int deliver(void *context, uint32_t number, const struct iovec *io, int count) {
     struct loop *loop = context;
     struct port *port = loop->port[number];
     if (!port || port->gone) {
@@ -179,8 +165,7 @@ static int deliver(void *context, uint32_t number, const struct iovec *io, int c
 }
 
 /* One step of whatever is due by now: a packet, a batch, or nothing (false). */
-static bool step(struct loop *loop, uint64_t now_ns)
-{
+static bool step(struct loop *loop, uint64_t now_ns) {
     struct engine *e = loop->engine;
     uint64_t due = engine_next(e);
     uint64_t batch = loop->pending ? loop->pending->batch->at_ns : TIME_NEVER;
@@ -201,15 +186,13 @@ static bool step(struct loop *loop, uint64_t now_ns)
     return true;
 }
 
-static void work_due(struct loop *loop, int limit)
-{
+static void work_due(struct loop *loop, int limit) {
     while (limit-- > 0 && step(loop, clock_now())) {
     }
 }
 
 /* A frame of its size for what was read into the scratch frame. */
-static struct frame *right_size(struct loop *loop, size_t bytes)
-{
+static struct frame *right_size(struct loop *loop, size_t bytes) {
     struct pool *pool = &loop->engine->pool;
     struct frame *frame = pool_frame(pool, bytes);
     if (!frame) {
@@ -225,8 +208,7 @@ static struct frame *right_size(struct loop *loop, size_t bytes)
 }
 
 /* Reads one frame; false when there is none. */
-static bool read_one(struct loop *loop, struct port *port)
-{
+static bool read_one(struct loop *loop, struct port *port) {
     struct port_frame got;
     int result = port_read(port, loop->scratch->data, FRAME_LIMIT + VNET_BYTES, clock_now(), &got);
     if (result < 0) {
@@ -246,8 +228,7 @@ static bool read_one(struct loop *loop, struct port *port)
     return true;
 }
 
-static void read_port(struct loop *loop, struct port *port, uint32_t events)
-{
+static void read_port(struct loop *loop, struct port *port, uint32_t events) {
     int reads = 0;
     while (reads < READS_PER_PORT && read_one(loop, port)) {
         reads++;
@@ -261,8 +242,7 @@ static void read_port(struct loop *loop, struct port *port, uint32_t events)
 
 /* -- the thread -------------------------------------------------------------------------------- */
 
-static int wait_events(int epoll, struct epoll_event *events, uint64_t wait_ns)
-{
+static int wait_events(int epoll, struct epoll_event *events, uint64_t wait_ns) {
     struct timespec t = {(time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S)};
     int count = epoll_pwait2(epoll, events, EVENTS, &t, NULL);
     if (count < 0 && errno == ENOSYS) {
@@ -272,16 +252,14 @@ static int wait_events(int epoll, struct epoll_event *events, uint64_t wait_ns)
     return count > 0 ? count : 0;
 }
 
-static uint64_t next_due(const struct loop *loop)
-{
+static uint64_t next_due(const struct loop *loop) {
     uint64_t due = engine_next(loop->engine);
     uint64_t lead = pace_lead(&loop->pace);
     due = due == TIME_NEVER || due < lead ? due : due - lead;
     return loop->pending ? min_u64(due, loop->pending->batch->at_ns) : due;
 }
 
-static int wait_turn(struct loop *loop, struct epoll_event *events)
-{
+static int wait_turn(struct loop *loop, struct epoll_event *events) {
     uint64_t before = clock_now();
     uint64_t due = min_u64(next_due(loop), before + IDLE_SLEEP_NS);
     uint64_t wait = pace_sleep(&loop->pace, before, due);
@@ -295,14 +273,15 @@ static int wait_turn(struct loop *loop, struct epoll_event *events)
     return count;
 }
 
-/* Keeps what was touched in memory. Under RLIMIT_MEMLOCK that would make later allocations fail instead
- * of slow, so it is only done when an allocation as large as the pool may grow is granted. */
-static bool lock_memory(uint64_t pool_bytes)
-{
+/* Keeps what was touched in memory. Under RLIMIT_MEMLOCK that would make later allocations fail
+ * instead of slow, so it is only done when an allocation as large as the pool may grow is granted.
+ */
+static bool lock_memory(uint64_t pool_bytes) {
     if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)) {
         return false;
     }
-    void *probe = mmap(NULL, pool_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *probe =
+        mmap(NULL, pool_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (probe == MAP_FAILED) {
         munlockall();
         return false;
@@ -311,8 +290,7 @@ static bool lock_memory(uint64_t pool_bytes)
     return true;
 }
 
-static void be_exact(struct loop *loop, const struct loop_options *options)
-{
+static void be_exact(struct loop *loop, const struct loop_options *options) {
     struct sched_param priority = {.sched_priority = FIFO_PRIORITY};
     pthread_setname_np(pthread_self(), "pktd-data");
     prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
@@ -320,8 +298,7 @@ static void be_exact(struct loop *loop, const struct loop_options *options)
     loop->is_locked = options->lock && lock_memory(options->pool_bytes);
 }
 
-static void *run(void *context)
-{
+static void *run(void *context) {
     struct loop *loop = context;
     struct epoll_event events[EVENTS];
     atomic_store_explicit(&loop->started, 1, memory_order_release);
@@ -349,15 +326,13 @@ struct start {
     const struct loop_options *options;
 };
 
-static void *begin(void *context)
-{
+static void *begin(void *context) {
     struct start start = *(struct start *)context;
     be_exact(start.loop, start.options);
     return run(start.loop);
 }
 
-static int make_parts(struct loop *loop, const struct loop_options *options)
-{
+static int make_parts(struct loop *loop, const struct loop_options *options) {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = WAKE_TAG};
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -375,8 +350,7 @@ static int make_parts(struct loop *loop, const struct loop_options *options)
     return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &event) ? -errno : 0;
 }
 
-int loop_start(struct loop *loop, const struct loop_options *options)
-{
+int loop_start(struct loop *loop, const struct loop_options *options) {
     *loop = (struct loop){.epoll = -1};
     int error = make_parts(loop, options);
     if (error) {
@@ -396,8 +370,7 @@ int loop_start(struct loop *loop, const struct loop_options *options)
     return 0;
 }
 
-void loop_stop(struct loop *loop)
-{
+void loop_stop(struct loop *loop) {
     struct message stop = {.kind = MESSAGE_STOP};
     loop_post(loop, &stop);
     pthread_join(loop->thread, NULL);

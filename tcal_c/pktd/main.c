@@ -18,7 +18,8 @@ static const char usage[] =
     "usage: pktd [--no-fifo] [--no-lock] [--no-bpf] [--pool-bytes N]\n"
     "Moves packets between network namespaces; commands on standard input, answers on standard\n"
     "output, as docs/pktd.md says. The options keep it from using what the machine would permit:\n"
-    "real-time scheduling, locked memory, arrival stamps by BPF. --pool-bytes limits the memory of\n"
+    "real-time scheduling, locked memory, arrival stamps by BPF. --pool-bytes limits the memory "
+    "of\n"
     "packets in flight (default: a quarter of the machine's, at most 2 GiB).\n";
 
 struct options {
@@ -26,22 +27,23 @@ struct options {
     bool bpf;
 };
 
-static uint64_t default_pool_bytes(void)
-{
+static uint64_t default_pool_bytes(void) {
     long pages = sysconf(_SC_PHYS_PAGES);
     long size = sysconf(_SC_PAGESIZE);
-    uint64_t quarter = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 4 : POOL_MAX_BYTES;
+    uint64_t quarter =
+        pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 4 : POOL_MAX_BYTES;
     return min_u64(quarter, POOL_MAX_BYTES);
 }
 
 /* -1: go on, otherwise the exit status. */
-static int read_options(int argc, char **argv, struct options *o)
-{
-    static const struct option names[] = {
-        {"no-fifo", no_argument, NULL, 'f'},  {"no-lock", no_argument, NULL, 'l'},
-        {"no-bpf", no_argument, NULL, 'b'},   {"pool-bytes", required_argument, NULL, 'p'},
-        {"version", no_argument, NULL, 'v'},  {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
+static int read_options(int argc, char **argv, struct options *o) {
+    static const struct option names[] = {{"no-fifo", no_argument, NULL, 'f'},
+                                          {"no-lock", no_argument, NULL, 'l'},
+                                          {"no-bpf", no_argument, NULL, 'b'},
+                                          {"pool-bytes", required_argument, NULL, 'p'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         char *end = NULL;
         switch (c) {
@@ -80,8 +82,7 @@ static int read_options(int argc, char **argv, struct options *o)
 }
 
 /* One descriptor a port. */
-static void raise_file_limit(void)
-{
+static void raise_file_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
@@ -89,8 +90,7 @@ static void raise_file_limit(void)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static struct loop loop;
     struct options options = {.loop = {true, true, default_pool_bytes()}, .bpf = true};
     int status = read_options(argc, argv, &options);

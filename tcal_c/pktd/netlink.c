@@ -8,8 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int nl_open(void)
-{
+int nl_open(void) {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (fd < 0) {
         return -errno;
@@ -21,8 +20,7 @@ int nl_open(void)
     return fd;
 }
 
-void nl_append(struct nl_request *q, const void *value, size_t bytes)
-{
+void nl_append(struct nl_request *q, const void *value, size_t bytes) {
     size_t padded = NLMSG_ALIGN(bytes);
     assert(q->length + padded <= sizeof q->bytes);
     memset(q->bytes + q->length, 0, padded);
@@ -32,8 +30,7 @@ void nl_append(struct nl_request *q, const void *value, size_t bytes)
     q->length += (uint32_t)padded;
 }
 
-void nl_begin(struct nl_request *q, uint16_t type, uint16_t flags, const void *body, size_t bytes)
-{
+void nl_begin(struct nl_request *q, uint16_t type, uint16_t flags, const void *body, size_t bytes) {
     struct nlmsghdr header = {.nlmsg_type = type,
                               .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | NLM_F_ACK | flags),
                               .nlmsg_seq = 1};
@@ -42,32 +39,27 @@ void nl_begin(struct nl_request *q, uint16_t type, uint16_t flags, const void *b
     nl_append(q, body, bytes);
 }
 
-void nl_put(struct nl_request *q, uint16_t type, const void *value, size_t bytes)
-{
+void nl_put(struct nl_request *q, uint16_t type, const void *value, size_t bytes) {
     struct nlattr header = {.nla_len = (uint16_t)(sizeof header + bytes), .nla_type = type};
     nl_append(q, &header, sizeof header);
     nl_append(q, value, bytes);
 }
 
-void nl_put_u32(struct nl_request *q, uint16_t type, uint32_t value)
-{
+void nl_put_u32(struct nl_request *q, uint16_t type, uint32_t value) {
     nl_put(q, type, &value, sizeof value);
 }
 
-void nl_put_text(struct nl_request *q, uint16_t type, const char *value)
-{
+void nl_put_text(struct nl_request *q, uint16_t type, const char *value) {
     nl_put(q, type, value, strlen(value) + 1);
 }
 
-uint32_t nl_nest(struct nl_request *q, uint16_t type)
-{
+uint32_t nl_nest(struct nl_request *q, uint16_t type) {
     uint32_t nest = q->length;
     nl_put(q, type, NULL, 0);
     return nest;
 }
 
-void nl_nest_end(struct nl_request *q, uint32_t nest)
-{
+void nl_nest_end(struct nl_request *q, uint32_t nest) {
     struct nlattr header;
     memcpy(&header, q->bytes + nest, sizeof header);
     header.nla_len = (uint16_t)(q->length - nest);
@@ -75,8 +67,7 @@ void nl_nest_end(struct nl_request *q, uint32_t nest)
 }
 
 /* The text attribute of an extended acknowledgement, if there is one. */
-static void read_text(const char *bytes, size_t length, char *why, size_t room)
-{
+static void read_text(const char *bytes, size_t length, char *why, size_t room) {
     struct nlmsghdr header;
     memcpy(&header, bytes, sizeof header);
     if (!(header.nlmsg_flags & NLM_F_ACK_TLVS)) {
@@ -98,8 +89,7 @@ static void read_text(const char *bytes, size_t length, char *why, size_t room)
     }
 }
 
-int nl_talk(int fd, struct nl_request *q, char *why, size_t why_room)
-{
+int nl_talk(int fd, struct nl_request *q, char *why, size_t why_room) {
     struct nlmsghdr *header = (struct nlmsghdr *)(void *)q->bytes;
     header->nlmsg_len = q->length;
     why[0] = '\0';

@@ -28,7 +28,8 @@ void nl_append(struct nl_request *q, const void *value, size_t bytes);
 uint32_t nl_nest(struct nl_request *q, uint16_t type);
 void nl_nest_end(struct nl_request *q, uint32_t nest);
 
-/* Sends and waits for the answer: 0 or -errno; then `why` holds the kernel's text (may be empty). */
+/* Sends and waits for the answer: 0 or -errno; then `why` holds the kernel's text (may be empty).
+ */
 int nl_talk(int fd, struct nl_request *q, char *why, size_t why_room);
 
 #endif

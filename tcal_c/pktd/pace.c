@@ -1,9 +1,9 @@
 /* Sleep to shortly before a packet is due, then spin: exact to microseconds at a bounded cost.
  *
  * The spin is as long as sleeps end late: the 99th percentile of that, followed by a stochastic
- * approximation (up by 99 steps when exceeded, down by one when not). Work and spinning together stay
- * under 60 % of a core per window: beyond that, spinning takes time from the programs under test, and a
- * real-time thread that never sleeps is stalled by the kernel for 50 ms a second.
+ * approximation (up by 99 steps when exceeded, down by one when not). Work and spinning together
+ * stay under 60 % of a core per window: beyond that, spinning takes time from the programs under
+ * test, and a real-time thread that never sleeps is stalled by the kernel for 50 ms a second.
  */
 #include "pace.h"
 
@@ -17,8 +17,7 @@
 #define WRITE_MAX_NS 20000u
 #define WRITE_WEIGHT 64u
 
-void pace_init(struct pace *p, uint64_t now_ns)
-{
+void pace_init(struct pace *p, uint64_t now_ns) {
     *p = (struct pace){.wake_ns = WAKE_START_NS,
                        .write_ns = WRITE_START_NS,
                        .window_ns = now_ns,
@@ -27,8 +26,7 @@ void pace_init(struct pace *p, uint64_t now_ns)
 }
 
 /* What the window that has ended leaves to spin in the next one. */
-static void turn_window(struct pace *p, uint64_t now_ns)
-{
+static void turn_window(struct pace *p, uint64_t now_ns) {
     uint64_t length = now_ns - p->window_ns;
     if (length < WINDOW_NS) {
         return;
@@ -42,8 +40,7 @@ static void turn_window(struct pace *p, uint64_t now_ns)
     p->spun_ns = 0;
 }
 
-uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns)
-{
+uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns) {
     turn_window(p, now_ns);
     if (due_ns <= now_ns) {
         return 0;
@@ -57,8 +54,7 @@ uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns)
     return wait > spin ? wait - spin : 0;
 }
 
-void pace_woke(struct pace *p, uint64_t from_ns, uint64_t wanted_ns, uint64_t now_ns, bool timer)
-{
+void pace_woke(struct pace *p, uint64_t from_ns, uint64_t wanted_ns, uint64_t now_ns, bool timer) {
     p->slept_ns += now_ns - from_ns;
     if (!timer) {
         return;
@@ -71,13 +67,11 @@ void pace_woke(struct pace *p, uint64_t from_ns, uint64_t wanted_ns, uint64_t no
     }
 }
 
-void pace_spun(struct pace *p, uint64_t from_ns, uint64_t now_ns)
-{
+void pace_spun(struct pace *p, uint64_t from_ns, uint64_t now_ns) {
     p->spun_ns += now_ns - from_ns;
 }
 
-void pace_wrote(struct pace *p, uint64_t took_ns)
-{
+void pace_wrote(struct pace *p, uint64_t took_ns) {
     took_ns = min_u64(took_ns, WRITE_MAX_NS);
     p->write_ns = (p->write_ns * (WRITE_WEIGHT - 1) + took_ns) / WRITE_WEIGHT;
 }

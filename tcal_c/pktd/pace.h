@@ -5,8 +5,8 @@
 #include "common.h"
 
 struct pace {
-    uint64_t wake_ns;  /* how late the 99th of 100 sleeps ends, estimated */
-    uint64_t write_ns; /* what writing a small packet takes, estimated */
+    uint64_t wake_ns;   /* how late the 99th of 100 sleeps ends, estimated */
+    uint64_t write_ns;  /* what writing a small packet takes, estimated */
     uint64_t window_ns; /* start of the present accounting window */
     uint64_t slept_ns;  /* in this window */
     uint64_t spun_ns;
@@ -19,7 +19,8 @@ void pace_init(struct pace *p, uint64_t now_ns);
 /* How long to sleep now if something is due at `due_ns`: 0 = do not, look again at once. */
 uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns);
 
-/* A sleep that should have ended at `wanted_ns` ended at `now_ns`; `timer` tells that nothing else did. */
+/* A sleep that should have ended at `wanted_ns` ended at `now_ns`; `timer` tells that nothing else
+ * did. */
 void pace_woke(struct pace *p, uint64_t from_ns, uint64_t wanted_ns, uint64_t now_ns, bool timer);
 
 /* A turn of the loop from `from_ns` to `now_ns` in which nothing was done but waiting. */
@@ -29,8 +30,7 @@ void pace_spun(struct pace *p, uint64_t from_ns, uint64_t now_ns);
 void pace_wrote(struct pace *p, uint64_t took_ns);
 
 /* How much ahead of its time a packet must be written to be there in time. */
-static inline uint64_t pace_lead(const struct pace *p)
-{
+static inline uint64_t pace_lead(const struct pace *p) {
     return p->write_ns;
 }
 

@@ -1,12 +1,12 @@
 /* Frame parsing and segmentation.
  *
  * In: an Ethernet frame with the virtio header that Linux puts before it on a TAP or packet socket.
- * Out: destination address and, for a super-packet (TCP or UDP segmentation offload), how many segments
- * it stands for, and any run of those segments as a frame of its own.
- * A run of several segments is again a super-packet; a single one is an ordinary packet whose checksum
- * the receiving kernel completes (VIRTIO_NET_HDR_F_NEEDS_CSUM, virtio 1.2 section 5.1.6). Header rules
- * are those of the kernel's own segmentation: IPv4 id counts up, sequence numbers advance, FIN and PSH
- * only on the last segment, CWR only on the first (RFC 3168 section 6.1.2).
+ * Out: destination address and, for a super-packet (TCP or UDP segmentation offload), how many
+ * segments it stands for, and any run of those segments as a frame of its own. A run of several
+ * segments is again a super-packet; a single one is an ordinary packet whose checksum the receiving
+ * kernel completes (VIRTIO_NET_HDR_F_NEEDS_CSUM, virtio 1.2 section 5.1.6). Header rules are those
+ * of the kernel's own segmentation: IPv4 id counts up, sequence numbers advance, FIN and PSH only
+ * on the last segment, CWR only on the first (RFC 3168 section 6.1.2).
  */
 #include "packet.h"
 
@@ -22,38 +22,32 @@
 #define UDP_CHECKSUM 6
 #define UDP_HEADER 8u
 
-static uint16_t get16(const uint8_t *p)
-{
+static uint16_t get16(const uint8_t *p) {
     return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-static void put16(uint8_t *p, uint32_t v)
-{
+static void put16(uint8_t *p, uint32_t v) {
     p[0] = (uint8_t)(v >> 8);
     p[1] = (uint8_t)v;
 }
 
-static uint32_t get32(const uint8_t *p)
-{
+static uint32_t get32(const uint8_t *p) {
     return (uint32_t)get16(p) << 16 | get16(p + 2);
 }
 
-static void put32(uint8_t *p, uint32_t v)
-{
+static void put32(uint8_t *p, uint32_t v) {
     put16(p, v >> 16);
     put16(p + 2, v & 0xFFFF);
 }
 
-static uint32_t sum16(const uint8_t *p, size_t bytes, uint32_t sum)
-{
+static uint32_t sum16(const uint8_t *p, size_t bytes, uint32_t sum) {
     for (size_t i = 0; i + 1 < bytes; i += 2) {
         sum += get16(p + i);
     }
     return sum;
 }
 
-static uint16_t fold(uint32_t sum)
-{
+static uint16_t fold(uint32_t sum) {
     while (sum >> 16) {
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
@@ -61,8 +55,7 @@ static uint16_t fold(uint32_t sum)
 }
 
 static enum packet_error parse_ipv4(struct packet_info *info, const uint8_t *ip, size_t room,
-                                    uint8_t *protocol, size_t *l4)
-{
+                                    uint8_t *protocol, size_t *l4) {
     if (room < 20 || ip[0] >> 4 != 4) {
         return PACKET_MALFORMED;
     }
@@ -81,8 +74,7 @@ static enum packet_error parse_ipv4(struct packet_info *info, const uint8_t *ip,
 }
 
 static enum packet_error parse_ipv6(struct packet_info *info, const uint8_t *ip, size_t room,
-                                    uint8_t *protocol, size_t *l4)
-{
+                                    uint8_t *protocol, size_t *l4) {
     if (room < 40 || ip[0] >> 4 != 6) {
         return PACKET_MALFORMED;
     }
@@ -111,8 +103,7 @@ static enum packet_error parse_ipv6(struct packet_info *info, const uint8_t *ip,
 
 /* Length of the transport header, 0 when the packet cannot be what its offload type says. */
 static size_t transport_header(const struct packet_info *info, const uint8_t *frame,
-                               uint8_t protocol, size_t l4)
-{
+                               uint8_t protocol, size_t l4) {
     if (info->split == SPLIT_TCP && protocol == IPPROTO_TCP && l4 + 20 <= info->length) {
         size_t bytes = (size_t)(frame[l4 + 12] >> 4) * 4u;
         return bytes >= 20 && l4 + bytes <= info->length ? bytes : 0;
@@ -124,8 +115,7 @@ static size_t transport_header(const struct packet_info *info, const uint8_t *fr
 }
 
 static enum packet_error parse_split(struct packet_info *info, const uint8_t *frame,
-                                     uint8_t protocol, size_t l4)
-{
+                                     uint8_t protocol, size_t l4) {
     uint8_t type = info->vnet.gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
     if (type == VIRTIO_NET_HDR_GSO_NONE) {
         return PACKET_OK;
@@ -157,8 +147,7 @@ static enum packet_error parse_split(struct packet_info *info, const uint8_t *fr
 }
 
 enum packet_error packet_parse(struct packet_info *info, const struct virtio_net_hdr *vnet,
-                               const uint8_t *frame, size_t length)
-{
+                               const uint8_t *frame, size_t length) {
     memset(info, 0, sizeof *info);
     info->vnet = *vnet;
     info->segments = 1;
@@ -183,24 +172,21 @@ enum packet_error packet_parse(struct packet_info *info, const struct virtio_net
     return error != PACKET_OK ? error : parse_split(info, frame, protocol, l4);
 }
 
-static uint32_t payload_of(const struct packet_info *info, uint32_t first, uint32_t count)
-{
+static uint32_t payload_of(const struct packet_info *info, uint32_t first, uint32_t count) {
     uint32_t begin = first * info->segment_payload;
     uint32_t all = info->length - info->header;
     uint32_t end = first + count >= info->segments ? all : begin + count * info->segment_payload;
     return end - begin;
 }
 
-uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment)
-{
+uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment) {
     if (info->segments == 1) {
         return info->length - ETH_BYTES;
     }
     return info->header - ETH_BYTES + payload_of(info, segment, 1);
 }
 
-uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t count)
-{
+uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t count) {
     if (info->segments == 1) {
         return info->length - ETH_BYTES;
     }
@@ -208,16 +194,16 @@ uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t c
 }
 
 /* The sum over the pseudo header that a partial checksum field holds (not complemented). */
-static uint16_t pseudo_sum(const struct packet_info *info, const uint8_t *frame, uint32_t l4_bytes)
-{
+static uint16_t pseudo_sum(const struct packet_info *info, const uint8_t *frame,
+                           uint32_t l4_bytes) {
     uint8_t protocol = info->split == SPLIT_TCP ? IPPROTO_TCP : IPPROTO_UDP;
     const uint8_t *ip = frame + ETH_BYTES;
     uint32_t sum = info->version == 4 ? sum16(ip + 12, 8, 0) : sum16(ip + 8, 32, 0);
     return fold(sum + protocol + (l4_bytes >> 16) + (l4_bytes & 0xFFFF));
 }
 
-static void rewrite_ip(const struct packet_info *info, uint8_t *ip, uint32_t first, uint32_t bytes)
-{
+static void rewrite_ip(const struct packet_info *info, uint8_t *ip, uint32_t first,
+                       uint32_t bytes) {
     if (info->version == 6) {
         put16(ip + 4, bytes - 40);
         return;
@@ -229,8 +215,7 @@ static void rewrite_ip(const struct packet_info *info, uint8_t *ip, uint32_t fir
 }
 
 static void rewrite_transport(const struct packet_info *info, uint8_t *header, uint32_t first,
-                              uint32_t count, uint32_t l4_bytes)
-{
+                              uint32_t count, uint32_t l4_bytes) {
     uint8_t *l4 = header + info->l4;
     uint16_t sum = pseudo_sum(info, header, l4_bytes);
     if (info->split == SPLIT_UDP) {
@@ -248,9 +233,8 @@ static void rewrite_transport(const struct packet_info *info, uint8_t *header, u
     put16(l4 + TCP_CHECKSUM, sum);
 }
 
-static void rewrite_vnet(const struct packet_info *info, struct virtio_net_hdr *vnet, uint32_t first,
-                         uint32_t count)
-{
+static void rewrite_vnet(const struct packet_info *info, struct virtio_net_hdr *vnet,
+                         uint32_t first, uint32_t count) {
     *vnet = info->vnet;
     vnet->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
     vnet->csum_start = info->l4;
@@ -263,9 +247,8 @@ static void rewrite_vnet(const struct packet_info *info, struct virtio_net_hdr *
     }
 }
 
-void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first, uint32_t count,
-                struct packet_piece *piece)
-{
+void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first,
+                uint32_t count, struct packet_piece *piece) {
     if (count == info->segments) {
         piece->vnet = info->vnet;
         piece->header_bytes = 0;

@@ -52,7 +52,7 @@ uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment);
 uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t count);
 
 /* Cuts segments [first, first + count) out of a frame; the payload stays where it is. */
-void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first, uint32_t count,
-                struct packet_piece *piece);
+void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first,
+                uint32_t count, struct packet_piece *piece);
 
 #endif

@@ -1,7 +1,7 @@
 /* The pair table: two levels by destination under each source, memory straight from the system.
  *
- * The data thread must not enter malloc, and a table that is rehashed would hold packets up; pages of
- * zeroed memory that are only ever added need neither.
+ * The data thread must not enter malloc, and a table that is rehashed would hold packets up; pages
+ * of zeroed memory that are only ever added need neither.
  */
 #include "pairs.h"
 
@@ -10,8 +10,7 @@
 #define SLAB_BYTES (1u << 20)
 #define SLAB_HEAD 64u /* holds the address of the slab before */
 
-static void *take(struct pairs *pairs, size_t bytes)
-{
+static void *take(struct pairs *pairs, size_t bytes) {
     bytes = (bytes + 63u) & ~(size_t)63u;
     if (pairs->slab_left < bytes + SLAB_HEAD) {
         void *slab =
@@ -27,8 +26,7 @@ static void *take(struct pairs *pairs, size_t bytes)
     return pairs->slab + pairs->slab_left;
 }
 
-void pairs_destroy(struct pairs *pairs)
-{
+void pairs_destroy(struct pairs *pairs) {
     uint8_t *slab = pairs->slab;
     while (slab) {
         uint8_t *next = *(uint8_t **)(void *)slab;
@@ -37,8 +35,7 @@ void pairs_destroy(struct pairs *pairs)
     }
 }
 
-struct pair *pairs_get(struct pairs *pairs, uint32_t source, uint32_t dest)
-{
+struct pair *pairs_get(struct pairs *pairs, uint32_t source, uint32_t dest) {
     struct pair_source *s = atomic_load_explicit(&pairs->source[source], memory_order_relaxed);
     if (!s) {
         s = take(pairs, sizeof *s);
@@ -47,8 +44,7 @@ struct pair *pairs_get(struct pairs *pairs, uint32_t source, uint32_t dest)
         }
         atomic_store_explicit(&pairs->source[source], s, memory_order_release);
     }
-    struct pair_page *page =
-        atomic_load_explicit(&s->page[dest / PAIR_FAN], memory_order_relaxed);
+    struct pair_page *page = atomic_load_explicit(&s->page[dest / PAIR_FAN], memory_order_relaxed);
     if (!page) {
         page = take(pairs, sizeof *page);
         if (!page) {
@@ -61,16 +57,14 @@ struct pair *pairs_get(struct pairs *pairs, uint32_t source, uint32_t dest)
     return pair;
 }
 
-static uint64_t packets(const struct pair *p)
-{
+static uint64_t packets(const struct pair *p) {
     return counter_get(&p->offered_pkts) + counter_get(&p->delivered_pkts) +
            counter_get(&p->drop_queue) + counter_get(&p->drop_loss) + counter_get(&p->drop_down) +
            counter_get(&p->drop_route);
 }
 
 static void report_page(struct pair_page *page, uint32_t source, uint32_t base, pair_visit *visit,
-                        void *context)
-{
+                        void *context) {
     uint64_t changes = atomic_load_explicit(&page->changes, memory_order_acquire);
     if (changes == page->seen) {
         return;
@@ -86,11 +80,9 @@ static void report_page(struct pair_page *page, uint32_t source, uint32_t base, 
     }
 }
 
-void pairs_report(struct pairs *pairs, uint32_t sources, pair_visit *visit, void *context)
-{
+void pairs_report(struct pairs *pairs, uint32_t sources, pair_visit *visit, void *context) {
     for (uint32_t source = 0; source < sources; source++) {
-        struct pair_source *s =
-            atomic_load_explicit(&pairs->source[source], memory_order_acquire);
+        struct pair_source *s = atomic_load_explicit(&pairs->source[source], memory_order_acquire);
         for (uint32_t k = 0; s && k < PAIR_FAN; k++) {
             struct pair_page *page = atomic_load_explicit(&s->page[k], memory_order_acquire);
             if (page) {

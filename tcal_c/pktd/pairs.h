@@ -40,13 +40,12 @@ void pairs_destroy(struct pairs *pairs);
 /* Data thread. NULL when there is no memory. */
 struct pair *pairs_get(struct pairs *pairs, uint32_t source, uint32_t dest);
 
-/* Control thread: calls `visit` for every pair of sources below `sources` that has moved since it was
- * last asked, in order. */
+/* Control thread: calls `visit` for every pair of sources below `sources` that has moved since it
+ * was last asked, in order. */
 typedef void pair_visit(void *context, uint32_t source, uint32_t dest, const struct pair *pair);
 void pairs_report(struct pairs *pairs, uint32_t sources, pair_visit *visit, void *context);
 
-static inline void pair_touch(struct pair *pair)
-{
+static inline void pair_touch(struct pair *pair) {
     struct pair_page *page = pair->page;
     uint64_t next = counter_get(&page->changes) + 1;
     /* After the counters it announces; a report that misses it now sees it the next time. */

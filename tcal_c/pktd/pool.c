@@ -1,9 +1,9 @@
 /* Packet memory for one thread.
  *
- * Free lists per size class over slabs of 2 MiB from mmap; last in, first out, so that what is reused is
- * still in the cache. Nothing goes back to the system and nothing takes a lock: the data thread must
- * not meet the control thread in malloc. Slabs are chained in their first word so that they can be
- * unmapped at the end.
+ * Free lists per size class over slabs of 2 MiB from mmap; last in, first out, so that what is
+ * reused is still in the cache. Nothing goes back to the system and nothing takes a lock: the data
+ * thread must not meet the control thread in malloc. Slabs are chained in their first word so that
+ * they can be unmapped at the end.
  */
 #include "pool.h"
 
@@ -13,13 +13,11 @@
 
 static const size_t class_bytes[POOL_CLASSES] = {2304, 17u << 10, 69u << 10};
 
-void pool_init(struct pool *pool, uint64_t limit_bytes)
-{
+void pool_init(struct pool *pool, uint64_t limit_bytes) {
     *pool = (struct pool){.limit_bytes = limit_bytes};
 }
 
-void pool_destroy(struct pool *pool)
-{
+void pool_destroy(struct pool *pool) {
     uint8_t *slab = pool->slab;
     while (slab) {
         uint8_t *next = *(uint8_t **)(void *)slab;
@@ -29,8 +27,7 @@ void pool_destroy(struct pool *pool)
     *pool = (struct pool){0};
 }
 
-static bool new_slab(struct pool *pool)
-{
+static bool new_slab(struct pool *pool) {
     if (counter_get(&pool->bytes) + SLAB_BYTES > pool->limit_bytes) {
         return false;
     }
@@ -46,8 +43,7 @@ static bool new_slab(struct pool *pool)
 }
 
 /* The unused end of a slab that is too short is given up: under 70 KiB of 2 MiB. */
-static void *carve(struct pool *pool, size_t bytes)
-{
+static void *carve(struct pool *pool, size_t bytes) {
     bytes = (bytes + 63u) & ~(size_t)63u;
     if (pool->slab_left < bytes && !new_slab(pool)) {
         return NULL;
@@ -56,12 +52,11 @@ static void *carve(struct pool *pool, size_t bytes)
     return pool->slab + 64 + pool->slab_left;
 }
 
-struct frame *pool_frame(struct pool *pool, size_t frame_bytes)
-{
+struct frame *pool_frame(struct pool *pool, size_t frame_bytes) {
     size_t need = sizeof(struct frame) + VNET_BYTES + frame_bytes;
     int class = 0;
     while (class < POOL_CLASSES && class_bytes[class] < need) {
-        class++;
+        class ++;
     }
     if (class == POOL_CLASSES) {
         return NULL;
@@ -76,20 +71,18 @@ struct frame *pool_frame(struct pool *pool, size_t frame_bytes)
         }
     }
     frame->references = 1;
-    frame->size_class = (uint8_t)class;
+    frame->size_class = (uint8_t) class;
     return frame;
 }
 
-void pool_release(struct pool *pool, struct frame *frame)
-{
+void pool_release(struct pool *pool, struct frame *frame) {
     if (--frame->references == 0) {
         frame->next_free = pool->frames[frame->size_class];
         pool->frames[frame->size_class] = frame;
     }
 }
 
-struct piece *pool_piece(struct pool *pool, struct frame *frame)
-{
+struct piece *pool_piece(struct pool *pool, struct frame *frame) {
     struct piece *piece = pool->pieces;
     if (piece) {
         pool->pieces = piece->next;
@@ -104,8 +97,7 @@ struct piece *pool_piece(struct pool *pool, struct frame *frame)
     return piece;
 }
 
-void pool_piece_release(struct pool *pool, struct piece *piece)
-{
+void pool_piece_release(struct pool *pool, struct piece *piece) {
     pool_release(pool, piece->frame);
     piece->next = pool->pieces;
     pool->pieces = piece;

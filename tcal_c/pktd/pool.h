@@ -55,8 +55,7 @@ void pool_release(struct pool *pool, struct frame *frame);
 struct piece *pool_piece(struct pool *pool, struct frame *frame); /* takes a reference */
 void pool_piece_release(struct pool *pool, struct piece *piece);
 
-static inline uint8_t *frame_bytes(struct frame *frame)
-{
+static inline uint8_t *frame_bytes(struct frame *frame) {
     return frame->data + VNET_BYTES;
 }
 

@@ -13,18 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *port_kind_name(enum port_kind kind)
-{
-    return kind == PORT_AUTO ? "auto" : kind == PORT_TAP ? "tap" : "packet";
-}
-
-const char *port_stamp_name(enum port_stamp stamp)
-{
-    return stamp == STAMP_BPF ? "bpf" : stamp == STAMP_SOCKET ? "socket" : "read";
-}
-
-void port_fail(struct port_error *error, int code, const char *why, const char *format, ...)
-{
+void port_fail(struct port_error *error, int code, const char *why, const char *format, ...) {
     va_list args;
     va_start(args, format);
     int length = vsnprintf(error->text, error->room, format, args);
@@ -37,8 +26,7 @@ void port_fail(struct port_error *error, int code, const char *why, const char *
 
 /* Runs in the target namespace: the TAP itself, or the stamp of a veth that is there already. */
 static bool inside(struct port *port, const struct port_request *request, int program,
-                   struct port_error *error)
-{
+                   struct port_error *error) {
     char why[128];
     if (port->kind == PORT_TAP && !tap_open(port, request, error)) {
         return false;
@@ -50,10 +38,10 @@ static bool inside(struct port *port, const struct port_request *request, int pr
     return true;
 }
 
-/* Enters the namespace, runs inside(), comes back. A thread that cannot come back must not go on. */
+/* Enters the namespace, runs inside(), comes back. A thread that cannot come back must not go on.
+ */
 static bool visit(struct port *port, const struct port_request *request, int netns, int program,
-                  struct port_error *error)
-{
+                  struct port_error *error) {
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     if (home < 0) {
         port_fail(error, -errno, NULL, "open /proc/thread-self/ns/net");
@@ -74,10 +62,9 @@ static bool visit(struct port *port, const struct port_request *request, int net
 }
 
 static bool open_kind(struct port *port, enum port_kind kind, const struct port_request *request,
-                      int netns, int program, struct port_error *error)
-{
-    *port = (struct port){
-        .fd = -1, .kind = kind, .number = request->number, .leave = request->leave};
+                      int netns, int program, struct port_error *error) {
+    *port =
+        (struct port){.fd = -1, .kind = kind, .number = request->number, .leave = request->leave};
     if (kind == PORT_PACKET && !packet_open(port, request, netns, error)) {
         return false;
     }
@@ -96,8 +83,7 @@ static bool open_kind(struct port *port, enum port_kind kind, const struct port_
 
 /* auto: a TAP, and where there is none a veth pair. The error tells why neither would do. */
 static bool open_any(struct port *port, const struct port_request *request, int netns, int program,
-                     struct port_error *error)
-{
+                     struct port_error *error) {
     if (request->kind != PORT_AUTO) {
         return open_kind(port, request->kind, request, netns, program, error);
     }
@@ -115,8 +101,7 @@ static bool open_any(struct port *port, const struct port_request *request, int 
 }
 
 struct port *port_open(const struct port_request *request, int program, char *text,
-                       size_t text_room)
-{
+                       size_t text_room) {
     struct port_error error = {text, text_room};
     struct port *port = calloc(1, sizeof *port);
     int netns = open(request->netns, O_RDONLY | O_CLOEXEC);
@@ -133,8 +118,7 @@ struct port *port_open(const struct port_request *request, int program, char *te
     return NULL;
 }
 
-void port_close(struct port *port)
-{
+void port_close(struct port *port) {
     if (port->leave && port->kind == PORT_TAP) {
         tap_leave(port);
     }
@@ -146,8 +130,7 @@ void port_close(struct port *port)
 }
 
 int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-              struct port_frame *frame)
-{
+              struct port_frame *frame) {
     frame->at_ns = now_ns;
     int got = port->kind == PORT_TAP ? tap_read(port, data, room, now_ns, frame)
                                      : packet_read(port, data, room, now_ns, frame);
@@ -157,7 +140,6 @@ int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
     return got;
 }
 
-int port_write(struct port *port, const struct iovec *io, int count)
-{
+int port_write(struct port *port, const struct iovec *io, int count) {
     return port->kind == PORT_TAP ? tap_write(port, io, count) : packet_write(port, io, count);
 }

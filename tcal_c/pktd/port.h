@@ -14,9 +14,11 @@ enum port_kind { PORT_AUTO, PORT_TAP, PORT_PACKET };
 #define VNET_HEADER_BYTES 10u /* struct virtio_net_hdr */
 
 #define PORT_MAC_TEXT "02:54:53:00:00:01"
-#define PORT_MAC_BYTES {0x02, 0x54, 0x53, 0x00, 0x00, 0x01}
+#define PORT_MAC_BYTES                                                                             \
+    { 0x02, 0x54, 0x53, 0x00, 0x00, 0x01 }
 
-/* Longest time a packet may wait in the device before pktd reads it and still count by its stamp. */
+/* Longest time a packet may wait in the device before pktd reads it and still count by its stamp.
+ */
 #define STAMP_AGE_LIMIT_NS (10 * NS_PER_S)
 
 struct port_request {
@@ -46,17 +48,18 @@ struct port_frame {
     uint64_t at_ns;
 };
 
-/* Opens the device; NULL with the reason in `error`. Control thread. `program` is the stamp program's
- * descriptor or -1. */
+/* Opens the device; NULL with the reason in `error`. Control thread. `program` is the stamp
+ * program's descriptor or -1. */
 struct port *port_open(const struct port_request *request, int program, char *error,
                        size_t error_room);
-/* Removes the device, for which the kernel takes 20 ms and more; with `leave` only lets go of it: the
- * kernel removes the devices of a dying namespace together, in the background. */
+/* Removes the device, for which the kernel takes 20 ms and more; with `leave` only lets go of it:
+ * the kernel removes the devices of a dying namespace together, in the background. */
 void port_close(struct port *port);
 const char *port_kind_name(enum port_kind kind);
 const char *port_stamp_name(enum port_stamp stamp);
 
-/* One frame into `room` bytes at `data` (virtio header first): 1, 0 when there is none, or -errno. */
+/* One frame into `room` bytes at `data` (virtio header first): 1, 0 when there is none, or -errno.
+ */
 int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
               struct port_frame *frame);
 

@@ -13,8 +13,8 @@ struct port_error {
 void port_fail(struct port_error *error, int code, const char *why, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Both are called in the target network namespace (tap) or with it as a descriptor (packet); they fill
- * fd and peer and return false with `error` set when the kernel refuses. */
+/* Both are called in the target network namespace (tap) or with it as a descriptor (packet); they
+ * fill fd and peer and return false with `error` set when the kernel refuses. */
 bool tap_open(struct port *port, const struct port_request *request, struct port_error *error);
 bool packet_open(struct port *port, const struct port_request *request, int netns,
                  struct port_error *error);

@@ -1,8 +1,9 @@
-/* A veth pair with a packet socket on pktd's end, for where /dev/net/tun cannot be opened (packet(7)).
+/* A veth pair with a packet socket on pktd's end, for where /dev/net/tun cannot be opened
+ * (packet(7)).
  *
- * pktd's end lives in a network namespace that pktd makes for itself, where nobody else looks at it and
- * which disappears with pktd. It has a MAC address other than the one frames are sent to, and no
- * protocol is configured on it, so that the local stack leaves the frames alone.
+ * pktd's end lives in a network namespace that pktd makes for itself, where nobody else looks at it
+ * and which disappears with pktd. It has a MAC address other than the one frames are sent to, and
+ * no protocol is configured on it, so that the local stack leaves the frames alone.
  */
 #include "netlink.h"
 #include "port_kinds.h"
@@ -29,8 +30,7 @@
 
 #define RECEIVE_BYTES (64 << 20)
 
-static void write_file(const char *path, const char *text)
-{
+static void write_file(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
         /* Only ever a precaution: what it should prevent is dropped anyway. */
@@ -43,8 +43,7 @@ static void write_file(const char *path, const char *text)
 
 /* The control thread moves to a namespace of its own the first time; where that is not allowed the
  * devices stand in the namespace it was started in. */
-static void own_namespace(void)
-{
+static void own_namespace(void) {
     static bool tried;
     if (!tried) {
         tried = true;
@@ -55,8 +54,7 @@ static void own_namespace(void)
 }
 
 static int make_pair(int nl, const struct port *port, const struct port_request *request, int netns,
-                     char *why, size_t why_room)
-{
+                     char *why, size_t why_room) {
     static const uint8_t mac[6] = PORT_MAC_BYTES;
     static const uint8_t peer_mac[6] = {0x02, 0x54, 0x53, 0x00, 0x00, 0x02};
     struct ifinfomsg ours = {.ifi_family = AF_UNSPEC};
@@ -83,8 +81,7 @@ static int make_pair(int nl, const struct port *port, const struct port_request 
     return nl_talk(nl, &q, why, why_room);
 }
 
-static int bring_up(int nl, const char *name, char *why, size_t why_room)
-{
+static int bring_up(int nl, const char *name, char *why, size_t why_room) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
     struct nl_request q;
     char path[80];
@@ -95,14 +92,12 @@ static int bring_up(int nl, const char *name, char *why, size_t why_room)
     return nl_talk(nl, &q, why, why_room);
 }
 
-static int set_option(int fd, int level, int option, int value)
-{
+static int set_option(int fd, int level, int option, int value) {
     return setsockopt(fd, level, option, &value, sizeof value) ? -errno : 0;
 }
 
 /* 0 or -errno, then `attempt` names what was refused. */
-static int make_socket(struct port *port, const char **attempt)
-{
+static int make_socket(struct port *port, const char **attempt) {
     *attempt = "packet socket";
     port->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (port->fd < 0) {
@@ -113,8 +108,8 @@ static int make_socket(struct port *port, const char **attempt)
     if (error) {
         return error;
     }
-    /* Comforts: what is sent must not be read again (a bound socket drops it below anyway), straight
-     * to the device, room for bursts, and the kernel's own arrival time. */
+    /* Comforts: what is sent must not be read again (a bound socket drops it below anyway),
+     * straight to the device, room for bursts, and the kernel's own arrival time. */
     set_option(port->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
     set_option(port->fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
     if (set_option(port->fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES)) {
@@ -130,8 +125,7 @@ static int make_socket(struct port *port, const char **attempt)
     return bind(port->fd, (struct sockaddr *)&to, sizeof to) ? -errno : 0;
 }
 
-static void remove_pair(const char *name)
-{
+static void remove_pair(const char *name) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC};
     struct nl_request q;
     char why[128];
@@ -146,8 +140,7 @@ static void remove_pair(const char *name)
 }
 
 bool packet_open(struct port *port, const struct port_request *request, int netns,
-                 struct port_error *error)
-{
+                 struct port_error *error) {
     char why[128] = "";
     const char *attempt;
     own_namespace();
@@ -177,8 +170,7 @@ bool packet_open(struct port *port, const struct port_request *request, int netn
     return false;
 }
 
-void packet_close(struct port *port)
-{
+void packet_close(struct port *port) {
     if (port->peer[0]) {
         remove_pair(port->peer);
         port->peer[0] = '\0';
@@ -186,8 +178,7 @@ void packet_close(struct port *port)
 }
 
 /* A CLOCK_REALTIME stamp as CLOCK_MONOTONIC: as long ago on one as on the other. */
-static uint64_t arrival(const struct timespec *stamp, uint64_t now_ns)
-{
+static uint64_t arrival(const struct timespec *stamp, uint64_t now_ns) {
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
     int64_t age = (int64_t)(wall.tv_sec - stamp->tv_sec) * (int64_t)NS_PER_S +
@@ -196,17 +187,14 @@ static uint64_t arrival(const struct timespec *stamp, uint64_t now_ns)
 }
 
 int packet_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-                struct port_frame *frame)
-{
+                struct port_frame *frame) {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(struct timespec))];
     } control;
     struct iovec io = {data, room};
-    struct msghdr message = {.msg_iov = &io,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
+    struct msghdr message = {
+        .msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t got = recvmsg(port->fd, &message, 0);
     if (got < 0) {
         /* ENETDOWN is told once when the device goes down; reading goes on when it is up again. */
@@ -226,8 +214,7 @@ int packet_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
     return 1;
 }
 
-int packet_write(struct port *port, const struct iovec *io, int count)
-{
+int packet_write(struct port *port, const struct iovec *io, int count) {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)io, .msg_iovlen = (size_t)count};
     return sendmsg(port->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
 }

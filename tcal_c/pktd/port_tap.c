@@ -1,4 +1,5 @@
-/* A TAP device: the cheapest way for whole super-packets in and out (Documentation/networking/tuntap).
+/* A TAP device: the cheapest way for whole super-packets in and out
+ * (Documentation/networking/tuntap).
  *
  * It lives in the namespace of the thread that made it and disappears with its descriptor.
  */
@@ -20,8 +21,7 @@
 #define TUN_F_USO6 0x40
 #endif
 
-static int set_offloads(int fd)
-{
+static int set_offloads(int fd) {
     unsigned long tcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
     /* UDP segmentation came with Linux 6.2; older kernels refuse the whole set. */
     if (ioctl(fd, TUNSETOFFLOAD, tcp | TUN_F_USO4 | TUN_F_USO6) == 0) {
@@ -30,10 +30,10 @@ static int set_offloads(int fd)
     return ioctl(fd, TUNSETOFFLOAD, tcp) == 0 ? 0 : -errno;
 }
 
-static int configure(const struct port_request *request, char *why, size_t why_room)
-{
+static int configure(const struct port_request *request, char *why, size_t why_room) {
     static const uint8_t mac[6] = PORT_MAC_BYTES;
-    struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_flags = IFF_NOARP, .ifi_change = IFF_NOARP};
+    struct ifinfomsg info = {
+        .ifi_family = AF_UNSPEC, .ifi_flags = IFF_NOARP, .ifi_change = IFF_NOARP};
     struct nl_request q;
     int fd = nl_open();
     if (fd < 0) {
@@ -49,8 +49,7 @@ static int configure(const struct port_request *request, char *why, size_t why_r
     return error;
 }
 
-bool tap_open(struct port *port, const struct port_request *request, struct port_error *error)
-{
+bool tap_open(struct port *port, const struct port_request *request, struct port_error *error) {
     struct ifreq r = {.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | IFF_TUN_EXCL)};
     char why[128] = "";
     int code;
@@ -75,14 +74,12 @@ bool tap_open(struct port *port, const struct port_request *request, struct port
 }
 
 /* Closing the descriptor then leaves the device where it is. A refusal only costs time. */
-void tap_leave(struct port *port)
-{
+void tap_leave(struct port *port) {
     ioctl(port->fd, TUNSETPERSIST, 1UL);
 }
 
 int tap_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-             struct port_frame *frame)
-{
+             struct port_frame *frame) {
     (void)now_ns;
     ssize_t got = read(port->fd, data, room);
     if (got < 0) {
@@ -96,7 +93,6 @@ int tap_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
     return 1;
 }
 
-int tap_write(struct port *port, const struct iovec *io, int count)
-{
+int tap_write(struct port *port, const struct iovec *io, int count) {
     return writev(port->fd, io, count) < 0 ? -errno : 0;
 }

@@ -1,4 +1,5 @@
-/* One command per function behind a table; each parses its line completely before it stages anything. */
+/* One command per function behind a table; each parses its line completely before it stages
+ * anything. */
 #include "proto.h"
 
 #include "words.h"
@@ -8,15 +9,13 @@
 
 typedef bool command(struct proto *p, struct words *w, struct refusal *r);
 
-static bool syntax(struct refusal *r, const char *usage)
-{
+static bool syntax(struct refusal *r, const char *usage) {
     return refuse(r, "syntax", "usage: %s", usage);
 }
 
 /* A number of a node, port or link as the next word. */
 static bool take_index(struct words *w, const char *what, uint64_t limit, uint32_t *index,
-                       const char *usage, struct refusal *r)
-{
+                       const char *usage, struct refusal *r) {
     const char *word = words_next(w);
     uint64_t value;
     *index = 0;
@@ -31,13 +30,11 @@ static bool take_index(struct words *w, const char *what, uint64_t limit, uint32
     return true;
 }
 
-static bool take_end(struct words *w, const char *usage, struct refusal *r)
-{
+static bool take_end(struct words *w, const char *usage, struct refusal *r) {
     return !w->rest || syntax(r, usage);
 }
 
-static bool do_hello(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_hello(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t version;
     if (!take_index(w, "version", UINT32_MAX, &version, "hello 1", r) ||
         !take_end(w, "hello 1", r)) {
@@ -54,11 +51,10 @@ static bool do_hello(struct proto *p, struct words *w, struct refusal *r)
     return true;
 }
 
-#define OPEN_USAGE \
+#define OPEN_USAGE                                                                                 \
     "open PORT netns=PATH if=NAME [kind=auto|tap|packet] [mtu=BYTES] [remove=close|netns]"
 
-static bool open_kind(struct port_request *q, const char *value, struct refusal *r)
-{
+static bool open_kind(struct port_request *q, const char *value, struct refusal *r) {
     for (int kind = PORT_AUTO; kind <= PORT_PACKET; kind++) {
         if (strcmp(value, port_kind_name((enum port_kind)kind)) == 0) {
             q->kind = (enum port_kind)kind;
@@ -68,8 +64,7 @@ static bool open_kind(struct port_request *q, const char *value, struct refusal 
     return refuse(r, "range", "kind '%.32s' is not auto, tap or packet", value);
 }
 
-static bool open_name(struct port_request *q, const char *value, struct refusal *r)
-{
+static bool open_name(struct port_request *q, const char *value, struct refusal *r) {
     size_t length = strlen(value);
     if (length == 0 || length >= IFNAMSIZ || strchr(value, '/') || strchr(value, ':') ||
         strchr(value, '%') || strcmp(value, ".") == 0 || strcmp(value, "..") == 0) {
@@ -80,8 +75,7 @@ static bool open_name(struct port_request *q, const char *value, struct refusal 
     return true;
 }
 
-static bool open_option(struct port_request *q, const char *key, char *value, struct refusal *r)
-{
+static bool open_option(struct port_request *q, const char *key, char *value, struct refusal *r) {
     uint64_t number;
     if (strcmp(key, "netns") == 0 && *value) {
         q->netns = value;
@@ -107,8 +101,7 @@ static bool open_option(struct port_request *q, const char *key, char *value, st
     return syntax(r, OPEN_USAGE);
 }
 
-static bool do_open(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_open(struct proto *p, struct words *w, struct refusal *r) {
     struct port_request q = {.kind = PORT_AUTO, .mtu = 1500};
     if (!take_index(w, "port", PORT_LIMIT, &q.number, OPEN_USAGE, r)) {
         return false;
@@ -135,14 +128,12 @@ static bool do_open(struct proto *p, struct words *w, struct refusal *r)
     return true;
 }
 
-static bool done(struct proto *p)
-{
+static bool done(struct proto *p) {
     text_add(p->out, "ok\n");
     return true;
 }
 
-static bool do_close(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_close(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t port;
     if (!take_index(w, "port", PORT_LIMIT, &port, "close PORT", r) ||
         !take_end(w, "close PORT", r)) {
@@ -158,8 +149,7 @@ static bool do_close(struct proto *p, struct words *w, struct refusal *r)
 
 #define NODE_USAGE "node NODE [ip=A.B.C.D] [ip6=ADDR]"
 
-static bool do_node(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_node(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t node;
     struct addr addr4 = {0};
     struct addr addr6 = {0};
@@ -180,8 +170,7 @@ static bool do_node(struct proto *p, struct words *w, struct refusal *r)
     return stage_node(p->stage, node, &addr4, &addr6, r) && done(p);
 }
 
-static bool do_bind(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_bind(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t node;
     uint32_t port;
     return take_index(w, "node", NODE_LIMIT, &node, "bind NODE PORT", r) &&
@@ -189,8 +178,7 @@ static bool do_bind(struct proto *p, struct words *w, struct refusal *r)
            take_end(w, "bind NODE PORT", r) && stage_bind(p->stage, node, port, r) && done(p);
 }
 
-static bool do_unbind(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t node;
     return take_index(w, "node", NODE_LIMIT, &node, "unbind NODE", r) &&
            take_end(w, "unbind NODE", r) && stage_unbind(p->stage, node, r) && done(p);
@@ -202,8 +190,7 @@ static bool do_unbind(struct proto *p, struct words *w, struct refusal *r)
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
-                        struct refusal *r)
-{
+                        struct refusal *r) {
     const struct {
         const char *key;
         uint32_t field;
@@ -227,8 +214,7 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
 }
 
 static bool link_option(struct link_config *c, const char *key, const char *value,
-                        const char *usage, struct refusal *r)
-{
+                        const char *usage, struct refusal *r) {
     bool known;
     uint64_t number;
     if (!link_number(c, key, value, &known, r)) {
@@ -261,8 +247,7 @@ static bool link_option(struct link_config *c, const char *key, const char *valu
     return syntax(r, usage);
 }
 
-static bool do_set(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_set(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t link;
     struct link_config config = {0};
     if (!take_index(w, "link", LINK_LIMIT, &link, SET_USAGE, r)) {
@@ -283,8 +268,7 @@ static bool do_set(struct proto *p, struct words *w, struct refusal *r)
     return stage_set(p->stage, link, &config, r) && done(p);
 }
 
-static bool link_options(struct words *w, struct op_link *op, struct refusal *r)
-{
+static bool link_options(struct words *w, struct op_link *op, struct refusal *r) {
     bool seeded = false;
     for (char *word; (word = words_next(w));) {
         char *value = word_value(word);
@@ -303,8 +287,7 @@ static bool link_options(struct words *w, struct op_link *op, struct refusal *r)
     return (seeded && op->config.fields == LINK_ALL) || syntax(r, LINK_USAGE);
 }
 
-static bool do_link(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_link(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t link;
     uint32_t source;
     uint32_t dest;
@@ -319,8 +302,7 @@ static bool do_link(struct proto *p, struct words *w, struct refusal *r)
     return stage_link(p->stage, link, &op, r) && done(p);
 }
 
-static bool add_range(struct proto *p, size_t count, struct dest_range range, struct refusal *r)
-{
+static bool add_range(struct proto *p, size_t count, struct dest_range range, struct refusal *r) {
     if (count == p->range_room) {
         size_t room = count ? count * 2 : 256;
         struct dest_range *memory = realloc(p->range, room * sizeof *memory);
@@ -336,8 +318,7 @@ static bool add_range(struct proto *p, size_t count, struct dest_range range, st
 
 /* NODE LINK and then destinations, single ones or ranges. */
 static bool routes(struct proto *p, struct words *w, bool ranges, const char *usage,
-                   struct refusal *r)
-{
+                   struct refusal *r) {
     uint32_t node;
     uint32_t link = LINK_NONE;
     if (!take_index(w, "node", NODE_LIMIT, &node, usage, r)) {
@@ -371,18 +352,15 @@ static bool routes(struct proto *p, struct words *w, bool ranges, const char *us
     return stage_routes(p->stage, node, link, p->range, count, r) && done(p);
 }
 
-static bool do_route(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_route(struct proto *p, struct words *w, struct refusal *r) {
     return routes(p, w, false, "route NODE LINK|- DEST...", r);
 }
 
-static bool do_routes(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_routes(struct proto *p, struct words *w, struct refusal *r) {
     return routes(p, w, true, "routes NODE LINK|- FIRST-LAST...", r);
 }
 
-static bool do_commit(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_commit(struct proto *p, struct words *w, struct refusal *r) {
     const char *word = words_next(w);
     uint64_t at;
     struct engine_room room;
@@ -407,8 +385,7 @@ static bool do_commit(struct proto *p, struct words *w, struct refusal *r)
     return true;
 }
 
-static bool do_abort(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_abort(struct proto *p, struct words *w, struct refusal *r) {
     if (!take_end(w, "abort", r)) {
         return false;
     }
@@ -416,8 +393,7 @@ static bool do_abort(struct proto *p, struct words *w, struct refusal *r)
     return done(p);
 }
 
-static bool do_stats(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_stats(struct proto *p, struct words *w, struct refusal *r) {
     const char *what = words_next(w);
     if (!what || !take_end(w, "stats links|pairs|engine", r)) {
         return syntax(r, "stats links|pairs|engine");
@@ -434,8 +410,7 @@ static bool do_stats(struct proto *p, struct words *w, struct refusal *r)
     return true;
 }
 
-static bool do_clock(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_clock(struct proto *p, struct words *w, struct refusal *r) {
     if (!take_end(w, "clock", r)) {
         return false;
     }
@@ -443,8 +418,7 @@ static bool do_clock(struct proto *p, struct words *w, struct refusal *r)
     return true;
 }
 
-static bool do_quit(struct proto *p, struct words *w, struct refusal *r)
-{
+static bool do_quit(struct proto *p, struct words *w, struct refusal *r) {
     if (!take_end(w, "quit", r)) {
         return false;
     }
@@ -461,8 +435,7 @@ static const struct {
                 {"routes", do_routes}, {"commit", do_commit}, {"abort", do_abort},
                 {"stats", do_stats},   {"clock", do_clock},   {"quit", do_quit}};
 
-static bool dispatch(struct proto *p, char *line, struct refusal *r)
-{
+static bool dispatch(struct proto *p, char *line, struct refusal *r) {
     struct words w = {line};
     const char *name = words_next(&w);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -476,8 +449,7 @@ static bool dispatch(struct proto *p, char *line, struct refusal *r)
     return refuse(r, "syntax", "unknown command '%.32s'", name);
 }
 
-void proto_line(struct proto *p, char *line, size_t length)
-{
+void proto_line(struct proto *p, char *line, size_t length) {
     struct refusal r = {0};
     if (!words_well_formed(line, length)) {
         refuse(&r, "syntax", "a line is printable words separated by one space");
@@ -489,19 +461,16 @@ void proto_line(struct proto *p, char *line, size_t length)
     }
 }
 
-void proto_too_long(struct proto *p)
-{
+void proto_too_long(struct proto *p) {
     text_add(p->out, "err syntax the line is longer than %u bytes\n", PROTO_LINE_LIMIT);
 }
 
-void proto_applied(struct proto *p, const struct batch *batch)
-{
+void proto_applied(struct proto *p, const struct batch *batch) {
     text_add(p->out, "! applied %llu %llu %llu\n", (unsigned long long)batch->number,
              (unsigned long long)batch->at_ns, (unsigned long long)batch->applied_ns);
 }
 
-void proto_destroy(struct proto *p)
-{
+void proto_destroy(struct proto *p) {
     free(p->range);
     p->range = NULL;
 }

@@ -33,7 +33,8 @@ struct proto {
     size_t range_room;
 };
 
-/* Handles one line of `length` bytes without its newline; `line` is overwritten. line[length] is 0. */
+/* Handles one line of `length` bytes without its newline; `line` is overwritten. line[length] is 0.
+ */
 void proto_line(struct proto *p, char *line, size_t length);
 
 /* A line that was longer than PROTO_LINE_LIMIT. */

@@ -1,16 +1,15 @@
 /* The arithmetic of a queue, without its packets.
  *
  * A virtual clock: `free_ns` is when the last accepted byte has been served, so the backlog at t is
- * (free - t) * rate. Integer arithmetic carries the part of a nanosecond that does not divide, so that
- * the served rate is exact over any length of time. A packet is accepted when it fits behind the
- * backlog, or when there is none (a limit below a packet's size means: nothing waits).
+ * (free - t) * rate. Integer arithmetic carries the part of a nanosecond that does not divide, so
+ * that the served rate is exact over any length of time. A packet is accepted when it fits behind
+ * the backlog, or when there is none (a limit below a packet's size means: nothing waits).
  */
 #include "queue.h"
 
 #define BITS_NS (8 * NS_PER_S)
 
-bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service)
-{
+bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service) {
     if (q->rate_bps == 0) {
         *service = (struct service){at_ns, at_ns};
         return true;
@@ -32,16 +31,14 @@ bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service
     return true;
 }
 
-uint64_t queue_backlog(uint64_t rate_bps, uint64_t free_ns, uint64_t at_ns)
-{
+uint64_t queue_backlog(uint64_t rate_bps, uint64_t free_ns, uint64_t at_ns) {
     if (free_ns <= at_ns || rate_bps == 0) {
         return 0;
     }
     return (uint64_t)(((u128)(free_ns - at_ns) * rate_bps + BITS_NS - 1) / BITS_NS);
 }
 
-uint64_t queue_retimed(uint64_t end_ns, uint64_t at_ns, uint64_t old_bps, uint64_t new_bps)
-{
+uint64_t queue_retimed(uint64_t end_ns, uint64_t at_ns, uint64_t old_bps, uint64_t new_bps) {
     if (end_ns <= at_ns || old_bps == new_bps) {
         return end_ns;
     }
@@ -52,8 +49,7 @@ uint64_t queue_retimed(uint64_t end_ns, uint64_t at_ns, uint64_t old_bps, uint64
     return wait > UINT64_MAX / 4 ? UINT64_MAX / 4 : at_ns + (uint64_t)wait;
 }
 
-void queue_set_rate(struct queue *q, uint64_t at_ns, uint64_t rate_bps)
-{
+void queue_set_rate(struct queue *q, uint64_t at_ns, uint64_t rate_bps) {
     q->free_ns = queue_retimed(q->free_ns, at_ns, q->rate_bps, rate_bps);
     q->left = 0;
     q->rate_bps = rate_bps;

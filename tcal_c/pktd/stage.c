@@ -1,9 +1,9 @@
 /* Staged changes: checked in full here, so that applying them in the data thread cannot fail.
  *
- * The tables below hold what the client has declared, staged changes included. Every check is against
- * them; the data thread's own state is never read. Memory a change will need (link pages, routing
- * pages) is made at once: unused it means nothing. A refused command changes nothing: checks and
- * allocations come first, the change itself last.
+ * The tables below hold what the client has declared, staged changes included. Every check is
+ * against them; the data thread's own state is never read. Memory a change will need (link pages,
+ * routing pages) is made at once: unused it means nothing. A refused command changes nothing:
+ * checks and allocations come first, the change itself last.
  */
 #include "stage.h"
 
@@ -13,8 +13,7 @@
 
 #define FIRST_SLOTS 256u
 
-bool refuse(struct refusal *r, const char *code, const char *format, ...)
-{
+bool refuse(struct refusal *r, const char *code, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(r->text, sizeof r->text, format, args);
@@ -23,14 +22,12 @@ bool refuse(struct refusal *r, const char *code, const char *format, ...)
     return false;
 }
 
-static bool no_memory(struct refusal *r)
-{
+static bool no_memory(struct refusal *r) {
     return refuse(r, "limit", "out of memory");
 }
 
 /* Room for one more element of an array that doubles. */
-static bool grow(void **array, size_t *room, size_t count, size_t element)
-{
+static bool grow(void **array, size_t *room, size_t count, size_t element) {
     if (count < *room) {
         return true;
     }
@@ -44,8 +41,7 @@ static bool grow(void **array, size_t *room, size_t count, size_t element)
     return true;
 }
 
-bool stage_init(struct stage *s, struct engine *engine)
-{
+bool stage_init(struct stage *s, struct engine *engine) {
     *s = (struct stage){.engine = engine};
     s->node = calloc(NODE_LIMIT, sizeof *s->node);
     s->addrs.slot = calloc(FIRST_SLOTS, sizeof *s->addrs.slot);
@@ -54,8 +50,7 @@ bool stage_init(struct stage *s, struct engine *engine)
     return s->node && s->addrs.slot && s->batch;
 }
 
-void stage_destroy(struct stage *s)
-{
+void stage_destroy(struct stage *s) {
     free(s->node);
     free(s->link);
     free(s->addrs.slot);
@@ -63,8 +58,7 @@ void stage_destroy(struct stage *s)
     batch_free(s->batch);
 }
 
-void batch_free(struct batch *batch)
-{
+void batch_free(struct batch *batch) {
     if (batch) {
         free(batch->op);
         free(batch->node);
@@ -73,36 +67,31 @@ void batch_free(struct batch *batch)
     }
 }
 
-void stage_port(struct stage *s, uint32_t port, bool open)
-{
+void stage_port(struct stage *s, uint32_t port, bool open) {
     uint8_t bit = (uint8_t)(1u << port % 8);
-    s->port_open[port / 8] = (uint8_t)(open ? s->port_open[port / 8] | bit : s->port_open[port / 8] & ~bit);
+    s->port_open[port / 8] =
+        (uint8_t)(open ? s->port_open[port / 8] | bit : s->port_open[port / 8] & ~bit);
 }
 
-bool stage_port_is_open(const struct stage *s, uint32_t port)
-{
+bool stage_port_is_open(const struct stage *s, uint32_t port) {
     return s->port_open[port / 8] >> port % 8 & 1;
 }
 
-static bool room_for_op(struct stage *s)
-{
+static bool room_for_op(struct stage *s) {
     struct batch *b = s->batch;
     return grow((void **)&b->op, &b->op_room, b->op_count, sizeof *b->op);
 }
 
-static bool check_node(const struct stage *s, uint32_t node, struct refusal *r)
-{
+static bool check_node(const struct stage *s, uint32_t node, struct refusal *r) {
     return s->node[node].declared || refuse(r, "unknown", "node %u is not declared", node);
 }
 
-static bool check_link(const struct stage *s, uint32_t link, struct refusal *r)
-{
+static bool check_link(const struct stage *s, uint32_t link, struct refusal *r) {
     return (link < s->link_end && s->link[link].declared) ||
            refuse(r, "unknown", "link %u is not declared", link);
 }
 
-static bool remember(struct stage *s, bool is_link, uint32_t number)
-{
+static bool remember(struct stage *s, bool is_link, uint32_t number) {
     if (!grow((void **)&s->undo, &s->undo_room, s->undo_count, sizeof *s->undo)) {
         return false;
     }
@@ -115,8 +104,7 @@ static bool remember(struct stage *s, bool is_link, uint32_t number)
 }
 
 static bool check_addr(const struct stage *s, uint32_t node, const struct addr *addr,
-                       struct refusal *r)
-{
+                       struct refusal *r) {
     if (addr->version == 0) {
         return true;
     }
@@ -126,8 +114,7 @@ static bool check_addr(const struct stage *s, uint32_t node, const struct addr *
                   addr->version, owner);
 }
 
-static bool room_for_addrs(struct stage *s)
-{
+static bool room_for_addrs(struct stage *s) {
     if ((s->addr_count + 2) * 2 <= s->addrs.capacity) {
         return true;
     }
@@ -141,8 +128,7 @@ static bool room_for_addrs(struct stage *s)
 }
 
 /* Changes the declared addresses of a node. There is room. */
-static void set_node(struct stage *s, uint32_t node, const struct staged_node *to)
-{
+static void set_node(struct stage *s, uint32_t node, const struct staged_node *to) {
     struct staged_node *n = &s->node[node];
     const struct addr *const old[] = {&n->addr4, &n->addr6};
     const struct addr *const new[] = {&to->addr4, &to->addr6};
@@ -162,8 +148,7 @@ static void set_node(struct stage *s, uint32_t node, const struct staged_node *t
 }
 
 bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const struct addr *addr6,
-                struct refusal *r)
-{
+                struct refusal *r) {
     if (!check_addr(s, node, addr4, r) || !check_addr(s, node, addr6, r)) {
         return false;
     }
@@ -182,8 +167,7 @@ bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const 
     return true;
 }
 
-bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r)
-{
+bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r) {
     if (!check_node(s, node, r)) {
         return false;
     }
@@ -198,8 +182,7 @@ bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r
     return true;
 }
 
-bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r)
-{
+bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r) {
     if (!check_node(s, node, r)) {
         return false;
     }
@@ -210,8 +193,7 @@ bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r)
     return true;
 }
 
-static bool room_for_link(struct stage *s, uint32_t link)
-{
+static bool room_for_link(struct stage *s, uint32_t link) {
     if (link >= s->link_room) {
         uint32_t room = s->link_room ? s->link_room : 1024;
         while (room <= link) {
@@ -230,10 +212,10 @@ static bool room_for_link(struct stage *s, uint32_t link)
     return engine_prepare_link(s->engine, link);
 }
 
-static bool push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op)
-{
+static bool push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op) {
     struct batch *b = s->batch;
-    if (!room_for_op(s) || !grow((void **)&b->link, &b->link_room, b->link_count, sizeof *b->link)) {
+    if (!room_for_op(s) ||
+        !grow((void **)&b->link, &b->link_room, b->link_count, sizeof *b->link)) {
         return false;
     }
     b->link[b->link_count] = *op;
@@ -242,8 +224,7 @@ static bool push_link(struct stage *s, enum op_kind kind, uint32_t link, const s
     return true;
 }
 
-bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct refusal *r)
-{
+bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct refusal *r) {
     if (!check_node(s, op->source, r) || !check_node(s, op->dest, r)) {
         return false;
     }
@@ -266,8 +247,8 @@ bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct
     return true;
 }
 
-bool stage_set(struct stage *s, uint32_t link, const struct link_config *config, struct refusal *r)
-{
+bool stage_set(struct stage *s, uint32_t link, const struct link_config *config,
+               struct refusal *r) {
     if (!check_link(s, link, r)) {
         return false;
     }
@@ -275,8 +256,7 @@ bool stage_set(struct stage *s, uint32_t link, const struct link_config *config,
 }
 
 static bool check_routes(struct stage *s, uint32_t node, uint32_t link,
-                         const struct dest_range *range, size_t count, struct refusal *r)
-{
+                         const struct dest_range *range, size_t count, struct refusal *r) {
     if (!check_node(s, node, r)) {
         return false;
     }
@@ -304,8 +284,7 @@ static bool check_routes(struct stage *s, uint32_t node, uint32_t link,
 }
 
 bool stage_routes(struct stage *s, uint32_t node, uint32_t link, const struct dest_range *range,
-                  size_t count, struct refusal *r)
-{
+                  size_t count, struct refusal *r) {
     struct batch *b = s->batch;
     if (!check_routes(s, node, link, range, count, r)) {
         return false;
@@ -316,17 +295,16 @@ bool stage_routes(struct stage *s, uint32_t node, uint32_t link, const struct de
             b->op_count = before;
             return no_memory(r);
         }
-        b->op[b->op_count++] = (struct op){
-            .kind = OP_ROUTES,
-            .node = (uint16_t)node,
-            .link = link,
-            .dests = {(uint16_t)range[i].first, (uint16_t)range[i].last}};
+        b->op[b->op_count++] =
+            (struct op){.kind = OP_ROUTES,
+                        .node = (uint16_t)node,
+                        .link = link,
+                        .dests = {(uint16_t)range[i].first, (uint16_t)range[i].last}};
     }
     return true;
 }
 
-static uint32_t power_above(uint32_t n)
-{
+static uint32_t power_above(uint32_t n) {
     uint32_t power = FIRST_SLOTS;
     while (power < n) {
         power *= 2;
@@ -334,11 +312,10 @@ static uint32_t power_above(uint32_t n)
     return power;
 }
 
-bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r)
-{
+bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r) {
     *room = (struct engine_room){0};
-    /* Two addresses a node, at most half full. Batches may be applied in another order than they were
-     * staged in, so that the number of addresses now is no bound; the number of nodes is. */
+    /* Two addresses a node, at most half full. Batches may be applied in another order than they
+     * were staged in, so that the number of addresses now is no bound; the number of nodes is. */
     if (s->node_end * 4 > s->slots_given) {
         room->slot_capacity = power_above(s->node_end * 4);
         room->slots = calloc(room->slot_capacity, sizeof *room->slots);
@@ -358,8 +335,7 @@ bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r)
     return true;
 }
 
-struct batch *stage_commit(struct stage *s, uint64_t at_ns, struct refusal *r)
-{
+struct batch *stage_commit(struct stage *s, uint64_t at_ns, struct refusal *r) {
     struct batch *fresh = calloc(1, sizeof *fresh);
     if (!fresh) {
         no_memory(r);
@@ -373,8 +349,7 @@ struct batch *stage_commit(struct stage *s, uint64_t at_ns, struct refusal *r)
     return batch;
 }
 
-void stage_abort(struct stage *s)
-{
+void stage_abort(struct stage *s) {
     while (s->undo_count) {
         const struct stage_undo *undo = &s->undo[--s->undo_count];
         if (undo->is_link) {

@@ -1,4 +1,5 @@
-/* What the client has declared so far, and the batch it is putting together. Control thread only. */
+/* What the client has declared so far, and the batch it is putting together. Control thread only.
+ */
 #ifndef PKTD_STAGE_H
 #define PKTD_STAGE_H
 

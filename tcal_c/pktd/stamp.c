@@ -1,8 +1,9 @@
 /* A classifier at clsact egress that writes the low 48 bits of CLOCK_MONOTONIC into the source MAC.
  *
- * The program is thirteen instructions, so it is written down here instead of being compiled: no clang, no
- * libbpf, no object file. It is loaded once and attached to every port with a netlink message.
- * Sources: bpf(2), bpf-helpers(7) (bpf_ktime_get_ns, bpf_skb_store_bytes), tc-bpf(8) direct action.
+ * The program is thirteen instructions, so it is written down here instead of being compiled: no
+ * clang, no libbpf, no object file. It is loaded once and attached to every port with a netlink
+ * message. Sources: bpf(2), bpf-helpers(7) (bpf_ktime_get_ns, bpf_skb_store_bytes), tc-bpf(8)
+ * direct action.
  */
 #include "stamp.h"
 
@@ -25,14 +26,20 @@
 #define STAMP_MASK ((1ull << STAMP_BITS) - 1)
 #define SOURCE_MAC_OFFSET 6
 
-#define MOVE(to, from) {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (to), .src_reg = (from)}
-#define LOAD(to, value) {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value)}
-#define ADD(to, value) {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (to), .imm = (value)}
-#define CALL(function) {.code = BPF_JMP | BPF_CALL, .imm = (function)}
-#define LITTLE(reg) {.code = BPF_ALU | BPF_END | BPF_TO_LE, .dst_reg = (reg), .imm = 64}
+#define MOVE(to, from)                                                                             \
+    { .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (to), .src_reg = (from) }
+#define LOAD(to, value)                                                                            \
+    { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value) }
+#define ADD(to, value)                                                                             \
+    { .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (to), .imm = (value) }
+#define CALL(function)                                                                             \
+    { .code = BPF_JMP | BPF_CALL, .imm = (function) }
+#define LITTLE(reg)                                                                                \
+    { .code = BPF_ALU | BPF_END | BPF_TO_LE, .dst_reg = (reg), .imm = 64 }
 #define STORE(reg, offset)                                                                         \
-    {.code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_10, .src_reg = (reg), .off = (offset)}
-#define EXIT {.code = BPF_JMP | BPF_EXIT}
+    { .code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_10, .src_reg = (reg), .off = (offset) }
+#define EXIT                                                                                       \
+    { .code = BPF_JMP | BPF_EXIT }
 
 static const struct bpf_insn program[] = {
     MOVE(BPF_REG_6, BPF_REG_1),
@@ -50,8 +57,7 @@ static const struct bpf_insn program[] = {
     EXIT,
 };
 
-int stamp_load(void)
-{
+int stamp_load(void) {
     union bpf_attr attr;
     memset(&attr, 0, sizeof attr);
     attr.prog_type = BPF_PROG_TYPE_SCHED_CLS;
@@ -63,8 +69,7 @@ int stamp_load(void)
     return fd < 0 ? -errno : (int)fd;
 }
 
-static int add_clsact(int fd, int index, char *why, size_t why_room)
-{
+static int add_clsact(int fd, int index, char *why, size_t why_room) {
     struct tcmsg tc = {.tcm_family = AF_UNSPEC,
                        .tcm_ifindex = index,
                        .tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0),
@@ -75,8 +80,7 @@ static int add_clsact(int fd, int index, char *why, size_t why_room)
     return nl_talk(fd, &q, why, why_room);
 }
 
-static int add_filter(int fd, int index, int bpf, char *why, size_t why_room)
-{
+static int add_filter(int fd, int index, int bpf, char *why, size_t why_room) {
     struct tcmsg tc = {.tcm_family = AF_UNSPEC,
                        .tcm_ifindex = index,
                        .tcm_parent = TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS),
@@ -92,8 +96,7 @@ static int add_filter(int fd, int index, int bpf, char *why, size_t why_room)
     return nl_talk(fd, &q, why, why_room);
 }
 
-int stamp_attach(int bpf, int index, char *why, size_t why_room)
-{
+int stamp_attach(int bpf, int index, char *why, size_t why_room) {
     int fd = nl_open();
     if (fd < 0) {
         return fd;
@@ -106,8 +109,7 @@ int stamp_attach(int bpf, int index, char *why, size_t why_room)
     return error;
 }
 
-uint64_t stamp_take(uint8_t *source_mac, uint64_t now_ns)
-{
+uint64_t stamp_take(uint8_t *source_mac, uint64_t now_ns) {
     static const uint8_t plain[6] = PORT_MAC_BYTES;
     uint64_t low = 0;
     if (memcmp(source_mac, plain, sizeof plain) == 0) {

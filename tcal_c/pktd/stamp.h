@@ -1,4 +1,5 @@
-/* Arrival stamps: when the kernel sent a packet to a port, written into the packet by the kernel. */
+/* Arrival stamps: when the kernel sent a packet to a port, written into the packet by the kernel.
+ */
 #ifndef PKTD_STAMP_H
 #define PKTD_STAMP_H
 

@@ -1,5 +1,5 @@
-/* Counters as text. They are written by the data thread while they are read here: each is right, but
- * two of them may be a packet apart. */
+/* Counters as text. They are written by the data thread while they are read here: each is right,
+ * but two of them may be a packet apart. */
 #include "proto.h"
 
 struct report {
@@ -8,8 +8,7 @@ struct report {
     uint64_t count;
 };
 
-static void finish(struct report *report)
-{
+static void finish(struct report *report) {
     struct text *lines = &report->lines;
     text_add(report->proto->out, "ok %llu\n", (unsigned long long)report->count);
     if (lines->end) {
@@ -19,15 +18,13 @@ static void finish(struct report *report)
     text_free(lines);
 }
 
-static uint64_t link_packets(const struct link_counters *c)
-{
+static uint64_t link_packets(const struct link_counters *c) {
     return counter_get(&c->pkts) + counter_get(&c->out_pkts) + counter_get(&c->drop_queue) +
            counter_get(&c->drop_loss) + counter_get(&c->drop_down);
 }
 
 /* The packets of the backlog are estimated from the mean size since the queue was last empty. */
-static uint64_t backlog_packets(const struct link_counters *c, uint64_t backlog_bytes)
-{
+static uint64_t backlog_packets(const struct link_counters *c, uint64_t backlog_bytes) {
     uint64_t bytes = counter_get(&c->burst_bytes);
     uint64_t packets = counter_get(&c->burst_pkts);
     if (backlog_bytes == 0 || bytes == 0) {
@@ -36,8 +33,7 @@ static uint64_t backlog_packets(const struct link_counters *c, uint64_t backlog_
     return (uint64_t)(((u128)backlog_bytes * packets + bytes - 1) / bytes);
 }
 
-static void report_link(struct report *report, uint32_t number, const struct link_counters *c)
-{
+static void report_link(struct report *report, uint32_t number, const struct link_counters *c) {
     struct proto *p = report->proto;
     uint64_t backlog = queue_backlog(counter_get(&c->rate_bps), counter_get(&c->busy_until_ns),
                                      p->host->clock(p->host->context));
@@ -52,8 +48,7 @@ static void report_link(struct report *report, uint32_t number, const struct lin
              (unsigned long long)backlog_packets(c, backlog));
 }
 
-void stats_links(struct proto *p)
-{
+void stats_links(struct proto *p) {
     struct report report = {.proto = p};
     for (uint32_t i = 0; i < p->stage->link_end; i++) {
         struct link *link = engine_link(p->engine, i);
@@ -66,8 +61,7 @@ void stats_links(struct proto *p)
     finish(&report);
 }
 
-static void visit_pair(void *context, uint32_t source, uint32_t dest, const struct pair *pair)
-{
+static void visit_pair(void *context, uint32_t source, uint32_t dest, const struct pair *pair) {
     struct report *report = context;
     report->count++;
     text_add(&report->lines, "%u %u %llu %llu %llu %llu %llu %llu %llu %llu\n", source, dest,
@@ -81,15 +75,13 @@ static void visit_pair(void *context, uint32_t source, uint32_t dest, const stru
              (unsigned long long)counter_get(&pair->drop_route));
 }
 
-void stats_pairs(struct proto *p)
-{
+void stats_pairs(struct proto *p) {
     struct report report = {.proto = p};
     pairs_report(&p->engine->pairs, p->stage->node_end, visit_pair, &report);
     finish(&report);
 }
 
-void stats_engine(struct proto *p)
-{
+void stats_engine(struct proto *p) {
     const struct engine_counters *c = &p->engine->count;
     const struct {
         const char *name;

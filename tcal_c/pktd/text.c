@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make_room(struct text *t, size_t more)
-{
+static bool make_room(struct text *t, size_t more) {
     if (t->end + more <= t->room) {
         return true;
     }
@@ -29,8 +28,7 @@ static bool make_room(struct text *t, size_t more)
     return true;
 }
 
-void text_add(struct text *t, const char *format, ...)
-{
+void text_add(struct text *t, const char *format, ...) {
     va_list args;
     for (size_t need = 256;;) {
         if (!make_room(t, need)) {
@@ -52,16 +50,14 @@ void text_add(struct text *t, const char *format, ...)
     }
 }
 
-void text_take(struct text *t, size_t bytes)
-{
+void text_take(struct text *t, size_t bytes) {
     t->begin += bytes;
     if (t->begin == t->end) {
         t->begin = t->end = 0;
     }
 }
 
-void text_free(struct text *t)
-{
+void text_free(struct text *t) {
     free(t->bytes);
     *t = (struct text){0};
 }

@@ -16,8 +16,7 @@ struct text {
 void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_free(struct text *t);
 
-static inline size_t text_left(const struct text *t)
-{
+static inline size_t text_left(const struct text *t) {
     return t->end - t->begin;
 }
 

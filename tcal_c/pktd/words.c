@@ -4,8 +4,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-char *words_next(struct words *w)
-{
+char *words_next(struct words *w) {
     char *word = w->rest;
     if (word) {
         char *space = strchr(word, ' ');
@@ -17,8 +16,7 @@ char *words_next(struct words *w)
     return word;
 }
 
-bool words_well_formed(const char *line, size_t length)
-{
+bool words_well_formed(const char *line, size_t length) {
     if (length == 0 || line[0] == ' ' || line[length - 1] == ' ') {
         return false;
     }
@@ -31,8 +29,7 @@ bool words_well_formed(const char *line, size_t length)
 }
 
 /* Digits up to `end`; false for anything else or above the limit. */
-static bool digits(const char *from, const char *end, uint64_t limit, uint64_t *value)
-{
+static bool digits(const char *from, const char *end, uint64_t limit, uint64_t *value) {
     if (from == end) {
         return false;
     }
@@ -51,13 +48,11 @@ static bool digits(const char *from, const char *end, uint64_t limit, uint64_t *
     return v <= limit;
 }
 
-bool word_number(const char *word, uint64_t limit, uint64_t *value)
-{
+bool word_number(const char *word, uint64_t limit, uint64_t *value) {
     return digits(word, word + strlen(word), limit, value);
 }
 
-bool word_range(const char *word, uint64_t limit, uint32_t *first, uint32_t *last)
-{
+bool word_range(const char *word, uint64_t limit, uint32_t *first, uint32_t *last) {
     const char *dash = strchr(word, '-');
     uint64_t a;
     uint64_t b;
@@ -70,20 +65,17 @@ bool word_range(const char *word, uint64_t limit, uint32_t *first, uint32_t *las
     return true;
 }
 
-bool word_ipv4(const char *word, struct addr *addr)
-{
+bool word_ipv4(const char *word, struct addr *addr) {
     *addr = (struct addr){.version = 4};
     return inet_pton(AF_INET, word, addr->bytes) == 1;
 }
 
-bool word_ipv6(const char *word, struct addr *addr)
-{
+bool word_ipv6(const char *word, struct addr *addr) {
     *addr = (struct addr){.version = 6};
     return inet_pton(AF_INET6, word, addr->bytes) == 1;
 }
 
-char *word_value(char *word)
-{
+char *word_value(char *word) {
     char *equals = strchr(word, '=');
     if (!equals) {
         return NULL;
