@@ -7,6 +7,7 @@ recognised first and get a message of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tdl.ast import Span
 from tdl.build import shown
@@ -14,6 +15,7 @@ from tdl.diagnostics import Diagnostic, Severity
 from tdl.lalr import END
 from tdl.lexer import Token
 from tdl.suggest import nearest
+from tdl.values import time_unit
 from tdl.words import (
     ACTIONS,
     FLAGS,
@@ -95,7 +97,9 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
         _single_hyphen,
         _missing_value,
         _missing_equals,
+        _missing_equals_before,
         _detached_unit,
+        _detached_time,
         _time_after_and,
         _not_a_name,
         _comma,
@@ -117,8 +121,6 @@ def _first_word(place: _Place) -> Diagnostic | None:
     if place.token is not place.first:
         if place.before is not place.first or place.first.kind not in _NAMES:
             return None
-        return _not_a_statement(place)
-    if place.first.kind in ("NAME", "INSTANCE"):
         return _not_a_statement(place)
     hint = None
     if place.first.kind == "VALUE" and place.after is not None and place.after.text in STATEMENTS:
@@ -191,31 +193,49 @@ def _missing_value(place: _Place) -> Diagnostic | None:
 
 
 def _missing_equals(place: _Place) -> Diagnostic | None:
-    """`latency 5`: the name of a property, and then its value without '='."""
-    token, before = place.token, place.before
-    if (
-        token is not None
-        and token.kind in ("NAME", "FLAG")
-        and "KEY" in place.expected
-        and place.after is not None
-    ):
-        word = token.text
-        if place.after.kind == "VALUE" or word in _ALL_PROPERTIES:
-            better = word if word in _ALL_PROPERTIES else nearest(word, _ALL_PROPERTIES)
-            if better is not None:
-                value = place.after.text if place.after.kind in ("VALUE", "STRING", "NAME") else "…"
-                return place.error("TS0014", f"'{word}' needs a '='", f"write {better}={value}")
-    in_set = token is None or token.kind in ("KEY", "VALUE")
-    if in_set and before is not None and before.text in SET_PROPERTIES and "KEY" in place.expected:
-        value = "…" if token is None or token.kind == "KEY" else token.text
-        hint = f"write {before.text}={value}"
-        return place.error("TS0014", f"'{before.text}' needs a '='", hint, before.span)
-    if token is None:
+    """`latency 5`, met at the name of the property."""
+    token, after = place.token, place.after
+    if token is None or after is None or "KEY" not in place.expected:
         return None
-    tagged = any(t.kind == "TAGS" for t in place.tokens)
-    if token.kind == "VALUE" and tagged and before is not None and before.text in _ALL_PROPERTIES:
-        hint = f"write {before.text}={token.text}"
-        return place.error("TS0014", f"'{before.text}' needs a '='", hint, before.span)
+    if token.kind not in ("NAME", "FLAG"):
+        return None
+    word = token.text
+    if after.kind != "VALUE" and word not in _ALL_PROPERTIES:
+        return None
+    better = word if word in _ALL_PROPERTIES else nearest(word, _ALL_PROPERTIES)
+    if better is None:
+        return None
+    value = after.text if after.kind in ("VALUE", "STRING", "NAME") else "…"
+    return place.error("TS0014", f"'{word}' needs a '='", f"write {better}={value}")
+
+
+def _missing_equals_before(place: _Place) -> Diagnostic | None:
+    """`set latency 5` and `tags=x latency 5`: the property was taken for a selector or a tag."""
+    token, before = place.token, place.before
+    if before is None or before.kind != "NAME":
+        return None
+    in_set = token is None or token.kind in ("KEY", "VALUE")
+    in_set = in_set and before.text in SET_PROPERTIES and "KEY" in place.expected
+    in_tags = token is not None and token.kind == "VALUE" and before.text in _ALL_PROPERTIES
+    in_tags = in_tags and any(t.kind == "TAGS" for t in place.tokens)
+    if not in_set and not in_tags:
+        return None
+    value = token.text if token is not None and token.kind == "VALUE" else "…"
+    hint = f"write {before.text}={value}"
+    return place.error("TS0014", f"'{before.text}' needs a '='", hint, before.span)
+
+
+def _detached_time(place: _Place) -> Diagnostic | None:
+    """`at 30 min server crash`: the unit was taken for a selector."""
+    if place.first.kind not in ("AT", "FROM"):
+        return None
+    for number, word in pairwise(place.tokens):
+        if number.kind == "VALUE" and number.text.isdecimal() and word.kind == "NAME":
+            unit = time_unit(word.text)
+            if unit is not None and number.line == word.line:
+                span = Span(number.line, number.col, word.line, word.col + len(word.text))
+                message = "a space between the number and its unit"
+                return place.error("TS0009", message, f"write {number.text}{unit}", span)
     return None
 
 

@@ -142,6 +142,11 @@ def _duration(text: str, bare: int | None) -> int:
     return total
 
 
+def time_unit(word: str) -> str | None:
+    """The unit of time that a word is, or stands for in other languages (`min`)."""
+    return word if word in _TIME_UNITS else _TIME_WORDS.get(word)
+
+
 def _time_scale(unit: str, digits: str, text: str) -> int:
     scale = _TIME_UNITS.get(unit)
     if scale is not None:

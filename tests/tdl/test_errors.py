@@ -83,10 +83,11 @@ def test_errors_of_all_statements_come_in_order_of_place() -> None:
 
 
 def test_a_partial_tree_keeps_what_is_right_and_tells_what_broken_lines_mention() -> None:
-    partial = parse_partial("service a\nservice b replicas=0\nbridge s1\n")
+    long = "-".join("abcdefghij")
+    partial = parse_partial(f"service a\nservice b replicas=0\nbridge s1\nlink x-y-z {long}\n")
     assert partial.failed
     assert len(partial.file.statements) == 2
-    assert "b" in partial.mentioned
+    assert {"b", "x", "y-z", "x-y", long} <= partial.mentioned
     assert "a" not in partial.mentioned
 
 

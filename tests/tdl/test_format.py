@@ -76,6 +76,7 @@ def test_nothing_stays_nothing() -> None:
     assert format_text("") == ""
     assert format_text("\n\n \n") == ""
     assert format_text("# only\n") == "# only\n"
+    assert format_text("bridge a\n\n \n\n") == "bridge a\n"
 
 
 def test_a_file_with_errors_is_not_formatted() -> None:

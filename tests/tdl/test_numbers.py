@@ -67,6 +67,7 @@ def test_values(convert: Callable[[str], int], text: str, value: int) -> None:
     [
         (values.time, "", "TS0020"),
         (values.time, "s", "TS0020"),
+        (values.time, "4h..20m", "TS0020"),
         (values.time, "5..5s", "TS0020"),
         (values.time, "9" * 41 + "s", "TS0025"),
         (values.time, "9" * 5000, "TS0025"),
