@@ -1,0 +1,51 @@
+"""Calls the runtime for the tests, as whoever starts it: `start.py COMMAND ARGUMENT…`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from runtime.destroy import destroy
+from runtime.doctor import probe
+from runtime.enter import exec_argv
+from runtime.errors import RunError
+from runtime.inspect import inspect
+from runtime.options import RunOptions
+from runtime.progress import Progress, to_record
+from runtime.run import run
+
+
+def show(record: Progress) -> None:
+    print(json.dumps(to_record(record)), flush=True)
+
+
+def start(plan: str, out: str, options: str) -> int:
+    result = run(plan, RunOptions(out=Path(out), **json.loads(options)), show)
+    said = {"outcome": result.outcome, "message": result.message, "run_id": result.run_id}
+    print(json.dumps({**said, "exit_code": result.exit_code, "directory": str(result.directory)}))
+    return 0
+
+
+def main(command: str, *arguments: str) -> int:
+    try:
+        if command == "run":
+            return start(*arguments)
+        if command == "exec":
+            return exec_argv(arguments[0], arguments[1], arguments[2:])
+        if command == "inspect":
+            print(json.dumps(inspect(*arguments)))
+        elif command == "destroy":
+            done = destroy(everything=True) if not arguments else destroy(arguments[0])
+            print(json.dumps([asdict(one) for one in done]))
+        elif command == "doctor":
+            print(json.dumps([asdict(check) for check in probe()]))
+    except RunError as error:
+        print(json.dumps({"error": str(error), "exit_code": error.exit_code}))
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,256 @@
+"""Whole runs with real programs, as this user and as an ordinary one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from .conftest import Compile, User, records, wait_until
+
+pytestmark = pytest.mark.e2e
+
+LINKS = """
+bridge s1
+link server--s1 latency=5
+"""
+
+
+def test_instances_are_whole_machines(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        "seed 42\n"
+        "service server img=x replicas=2 env=COLOUR:blue exec=\"sh -c 'env | sort; hostname; pwd;"
+        " cat /etc/hosts; ip -br addr; ls -d /proc/[0-9]* | wc -l; exec sleep 60'\"\n"
+        + LINKS
+        + "at 600ms quit\n"
+    )
+    result = user.run(plan)
+    assert result["outcome"] == "completed", result
+    run = user.home / "out"
+    said = (run / "logs/server.1.log").read_text()
+    home = run / "instances/server.1"
+    for line in (
+        "TSTORM_INSTANCE=server.1",
+        "TSTORM_SERVICE=server",
+        "TSTORM_INDEX=1",
+        f"TSTORM_RUN_DIR={run}",
+        "TSTORM_SEED=42",
+        "TSTORM_IPV4=10.77.0.2",
+        "TSTORM_IPV6=fd77:7473::2",
+        "COLOUR=blue",
+        f"TMPDIR={home}/tmp",
+        "server-1",
+        str(home),
+        "10.77.0.1 server.0 server-0 server",
+        "fd77:7473::2 server.1 server-1 server",
+    ):
+        assert line in said.splitlines(), line
+    assert "10.77.0.2/16" in said
+    assert "fd77:7473::2/64" in said
+    assert (home / "tmp").is_dir()
+
+
+def test_packets_take_the_planned_time(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        "service server img=x\n"
+        'service client img=x exec="ping -c 3 -i 0.2 server.0"\n'
+        'service six img=x exec="ping -6 -c 3 -i 0.2 server"\n'
+        "bridge s1\nlink server--s1 latency=20\nlink client--s1 latency=20\n"
+        "link six--s1 latency=20\nat 1500ms quit\n"
+    )
+    assert user.run(plan)["outcome"] == "completed"
+    for name in ("client", "six"):
+        said = (user.home / f"out/logs/{name}.0.log").read_text()
+        times = [float(word.split("=")[1]) for word in said.split() if word.startswith("time=")]
+        assert len(times) == 3, said
+        assert min(times) >= 80.0
+    samples = records(user.home / "out/samples.jsonl")
+    assert samples[0]["columns"]["links"][0] == "link"
+    assert any(sample["links"] for sample in samples[1:])
+    pairs = json.loads((user.home / "out/summary.json").read_text())["pairs"]
+    there = next(p for p in pairs if (p["src"], p["dst"]) == ("client.0", "server.0"))
+    assert there["offered_pkts"] == there["delivered_pkts"] >= 3
+
+
+def test_join_leave_crash_and_rejoin(plan_of: Compile, user: User) -> None:
+    """The program starts anew at a rejoin, hears of a leave and hears nothing of a crash."""
+    program = "sh -c 'trap \\\"echo bye; exit 0\\\" TERM; echo started; sleep 60 & wait'"
+    plan = plan_of(
+        f'service server img=x replicas=2 exec="{program}"\n'
+        + LINKS
+        + "at 300ms server.0 crash\nat 300ms server.0 join\n"
+        "at 600ms server.1 leave\nat 900ms server.1 join\nat 1200ms quit\n"
+    )
+    assert user.run(plan)["outcome"] == "completed"
+    logs = user.home / "out/logs"
+    assert (logs / "server.0.log").read_text() == "started\nstarted\nbye\n"
+    assert (logs / "server.1.log").read_text() == "started\nbye\nstarted\nbye\n"
+    events = records(user.home / "out/events.jsonl")
+    done = {event["seq"]: event for event in events if "seq" in event}
+    assert [done[seq]["kind"] for seq in sorted(done)] == [
+        *("join", "join", "crash", "join", "leave", "join", "quit")
+    ]
+    assert all(event["applied_ns"] >= event["due_ns"] for event in done.values())
+    exits = [event for event in events if event["kind"] == "exit"]
+    assert [e["asked"] for e in exits if e["target"] == "server.1"] == [True, True]
+
+
+def test_programs_that_end_or_never_start_are_events(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        "service server img=x replicas=1 exec=\"sh -c 'exit 7'\"\n"
+        'service broken img=x exec="/nowhere/to/be/found"\n'
+        "service shot img=x exec=\"sh -c 'kill -9 $$'\"\n"
+        "bridge s1\nlink server--s1 latency=1\nlink broken--s1 latency=1\nlink shot--s1 latency=1\n"
+        "at 500ms quit\n"
+    )
+    assert user.run(plan)["outcome"] == "completed"
+    summary = json.loads((user.home / "out/summary.json").read_text())
+    exits = {entry["target"]: entry for entry in summary["exits"]}
+    assert exits["server.0"]["status"] == 7
+    assert exits["shot.0"]["signal"] == 9
+    assert exits["broken.0"]["error"] == "No such file or directory"
+
+
+def test_disconnect_cuts_the_network_only(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        "service server img=x exec=\"sh -c 'echo up; exec sleep 60'\"\n"
+        'service client img=x exec="ping -i 0.05 -D server.0"\n'
+        "bridge s1\nlink server--s1 latency=1\nlink client--s1 latency=1\n"
+        "at 500ms server.0 disconnect\nat 1500ms server.0 reconnect\nat 2s quit\n"
+    )
+    assert user.run(plan)["outcome"] == "completed"
+    assert (user.home / "out/logs/server.0.log").read_text() == "up\n"
+    lines = (user.home / "out/logs/client.0.log").read_text().splitlines()
+    times = [float(line[1 : line.index("]")]) for line in lines if line.startswith("[")]
+    gaps = [b - a for a, b in pairwise(times)]
+    assert len([gap for gap in gaps if gap > 0.9]) == 1, gaps
+
+
+def test_stubborn_programs_are_killed_after_the_grace(plan_of: Compile, user: User) -> None:
+    program = "sh -c 'trap \\\"\\\" TERM; while :; do sleep 1; done'"
+    plan = plan_of(f'service server img=x exec="{program}"\n' + LINKS + "at 100ms quit\n")
+    assert user.run(plan)["outcome"] == "completed"
+
+
+def test_start_in_the_middle_with_pace(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        "service server img=x replicas=3 exec=\"sh -c 'echo up; exec sleep 60'\"\n"
+        + LINKS
+        + "at 10s server.0 crash\nat 20s server.1 disconnect\nat 30s server.2 leave\n"
+        "at 40s server.0 join\nat 50s quit\n"
+    )
+    result = user.run(plan, start_at_ns=25_000_000_000, until_ns=45_000_000_000, pace=20)
+    assert result["outcome"] == "completed"
+    events = records(user.home / "out/events.jsonl")
+    started = sorted(event["target"] for event in events if event["kind"] == "start")
+    assert started == ["server.1", "server.2"]
+    done = [event for event in events if "seq" in event]
+    assert [(event["kind"], event["target"]) for event in done] == [
+        ("leave", "server.2"),
+        ("join", "server.0"),
+    ]
+    assert [event["due_ns"] for event in done] == [250_000_000, 750_000_000]
+
+
+def test_interrupt_ends_cleanly(plan_of: Compile, user: User) -> None:
+    program = "sh -c 'trap \\\"echo bye; exit 0\\\" TERM; echo up; sleep 60 & wait'"
+    plan = plan_of(f'service server img=x exec="{program}"\n' + LINKS + "at 60s quit\n")
+    process = user.begin(plan)
+    log = user.home / "out/logs/server.0.log"
+    wait_until(lambda: log.exists() and log.read_text() == "up\n", "the program's start")
+    os.kill(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    result = json.loads(out.splitlines()[-1])
+    assert (result["outcome"], result["exit_code"]) == ("interrupted", 130), err
+    assert log.read_text() == "up\nbye\n"
+    summary = json.loads((user.home / "out/summary.json").read_text())
+    assert summary["outcome"] == "interrupted"
+    assert (user.home / "out/report.html").read_text().startswith("<!doctype html>")
+
+
+def test_exec_inspect_and_destroy_a_live_run(plan_of: Compile, user: User) -> None:
+    plan = plan_of('service server img=x replicas=2 exec="sleep 60"\n' + LINKS + "at 90s quit\n")
+    process = user.begin(plan)
+    run = str(user.home / "out")
+    entered = user.start("exec", run, "server.1", "sh", "-c", "hostname; pwd; ps -e | grep -c .")
+    out, err = entered.communicate(timeout=30)
+    assert out.splitlines()[:2] == ["server-1", f"{run}/instances/server.1"], err
+    for status, script in ((3, "exit 3"), (143, "kill -15 $$")):
+        entered = user.start("exec", run, "server.0", "sh", "-c", script)
+        entered.communicate(timeout=30)
+        assert entered.returncode == status
+    entered = user.start("exec", run, "server.7", "true")
+    assert "no instance 'server.7'" in entered.communicate(timeout=30)[0]
+    state = user.call("inspect", run)
+    assert state["live"] is True
+    assert [i["state"] for i in state["instances"]] == ["up", "up"]
+    assert [event["kind"] for event in state["next_events"]] == ["quit"]
+    destroyed = user.call("destroy", run)
+    assert [one["was_live"] for one in destroyed] == [True]
+    out, _ = process.communicate(timeout=30)
+    assert json.loads(out.splitlines()[-1])["outcome"] == "interrupted"
+    assert user.call("destroy", run) == []
+    assert user.call("inspect", run)["live"] is False
+
+
+def test_two_runs_at_once(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        "service server img=x exec=\"sh -c 'echo up; exec sleep 60'\"\n" + LINKS + "at 2s quit\n"
+    )
+    first, second = user.begin(plan, "one"), user.begin(plan, "two")
+    for process in (first, second):
+        out, err = process.communicate(timeout=30)
+        assert json.loads(out.splitlines()[-1])["outcome"] == "completed", err
+    assert (user.home / "one/logs/server.0.log").read_text() == "up\n"
+    assert (user.home / "two/logs/server.0.log").read_text() == "up\n"
+
+
+def test_a_directory_in_use_is_refused(plan_of: Compile, user: User) -> None:
+    plan = plan_of("service server img=x\n" + LINKS + "at 1s quit\n")
+    (user.home / "out").mkdir()
+    (user.home / "out/precious").write_text("x")
+    process = user.start("run", str(plan), str(user.home / "out"), "{}")
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "is not empty" in out
+    assert list((user.home / "out").iterdir()) == [user.home / "out/precious"]
+
+
+def test_doctor_says_what_is_in_force(user: User) -> None:
+    checks = {check["name"]: check for check in user.call("doctor")}
+    assert {"kernel", "namespaces", "ports", "scheduling", "qdisc netem"} <= checks.keys()
+    assert all(check["status"] != "fail" for check in checks.values()), checks
+    for check in checks.values():
+        assert check["status"] == "ok" or check["remedy"], check
+
+
+def test_a_slow_start_is_no_reason_to_hang(plan_of: Compile, user: User) -> None:
+    """A pktd that cannot be greeted is reported with its words."""
+    plan = plan_of("service server img=x\n" + LINKS + "at 1s quit\n")
+    began = time.monotonic()
+    result = user.run(plan, ports="nonsense")
+    assert result["outcome"] == "failed"
+    assert "pktd refused" in result["message"]
+    assert time.monotonic() - began < 30
+
+
+def test_run_directory_is_complete(plan_of: Compile, user: User) -> None:
+    plan = plan_of("service server img=x\n" + LINKS + "at 200ms quit\n")
+    assert user.run(plan)["outcome"] == "completed"
+    run = user.home / "out"
+    names = {path.name for path in run.iterdir()}
+    assert names == {
+        *("manifest.json", "summary.json", "report.html", "events.jsonl", "samples.jsonl"),
+        *("plan", "logs", "instances", "hosts", "driver.log"),
+    }
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["outcome"] == "completed"
+    assert manifest["ports"][0] in ("tap", "packet")
+    assert (run / "driver.log").read_text() == ""
+    copied = {path.name: path.read_bytes() for path in (run / "plan").iterdir()}
+    assert copied == {path.name: path.read_bytes() for path in Path(plan).iterdir()}
