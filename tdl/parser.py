@@ -14,7 +14,7 @@ from tdl.ast import Span
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
 from tdl.explain import explain
-from tdl.lexer import LogicalLine, logical_lines
+from tdl.lexer import LogicalLine, logical_lines, source_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,8 @@ def decode(text: str | bytes, sink: Sink) -> str:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as problem:
-        before = text[: problem.start].decode("utf-8", "replace")
-        line = before.count("\n") + 1
-        col = len(before) - (before.rfind("\n") + 1) + 1
+        before = source_lines(text[: problem.start])
+        line, col = len(before), len(before[-1]) + 1
         byte = text[problem.start]
         message = f"byte 0x{byte:02x} is not UTF-8"
         sink.error("TS0001", Span(line, col, line, col + 1), message, "save the file as UTF-8")

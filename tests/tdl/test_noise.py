@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tdl.codes import CODES
@@ -37,6 +37,7 @@ def test_any_text(text: str) -> None:
 
 
 @given(st.binary())
+@example(b"\r\x80")
 def test_any_bytes(data: bytes) -> None:
     check(data)
 
