@@ -73,7 +73,8 @@ class PlainLines:
         return "; ".join(parts)
 
 
-def _panel(record: Progress) -> RenderableType:
+def panel(record: Progress) -> RenderableType:
+    """The live view of one record: head line, bar of time, table of services."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -92,7 +93,9 @@ def _panel(record: Progress) -> RenderableType:
     for service in record.services:
         counts = (service.joined, service.cut, service.down, service.exited)
         table.add_row(service.name, *(str(count) if count else "-" for count in counts))
-    bar = ProgressBar(total=max(1, record.end_ns), completed=min(record.at_ns, record.end_ns))
+    bar = Table.grid(expand=True)  # a bar alone does not end its line
+    done = min(record.at_ns, record.end_ns)
+    bar.add_row(ProgressBar(total=max(1, record.end_ns), completed=done))
     return Group(head, bar, table)
 
 
@@ -113,6 +116,6 @@ def reporter(quiet: bool) -> Iterator[Reporter]:
             def show(record: Progress) -> None:
                 if record.message:
                     live.console.print(f"{_clock(record.at_ns)}: {record.message}", markup=False)
-                live.update(_panel(record), refresh=True)
+                live.update(panel(record), refresh=True)
 
             yield show

@@ -1,0 +1,84 @@
+"""Progress: plain lines that say what changed and no more, and a live table on a terminal."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from runtime.progress import RUNNING, STARTING, STOPPING, NextEvent, Progress, ServiceState
+from tstorm.progress import PlainLines, panel, reporter
+
+SECOND = 10**9
+RECORD = Progress(
+    phase=RUNNING,
+    run_id="day-1",
+    directory="/runs/day-1",
+    at_ns=61 * SECOND + 123,
+    end_ns=600 * SECOND,
+    elapsed_ns=61 * SECOND,
+    applied=3,
+    total=9,
+    next_event=NextEvent(90 * SECOND, "crash", "server.2"),
+    services=(ServiceState("server", 2, 1, 0, 0), ServiceState("client", 1, 0, 3, 1)),
+)
+
+
+def lines(capsys: pytest.CaptureFixture[str], *records: Progress) -> list[str]:
+    show = PlainLines()
+    for record in records:
+        show(record)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_a_line_tells_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lines(capsys, RECORD) == [
+        "1m1s/10m; running; 3/9 events; next: crash server.2 at 1m30s; "
+        "server 2 up 1 cut, client 1 up 3 down 1 exited"
+    ]
+
+
+def test_nothing_new_is_not_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+    later = replace(RECORD, at_ns=70 * SECOND, elapsed_ns=70 * SECOND)
+    soon = replace(RECORD, applied=4, elapsed_ns=61 * SECOND + SECOND // 2)
+    assert len(lines(capsys, RECORD, RECORD, later, soon)) == 1
+
+
+def test_changes_are_told_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [
+        replace(RECORD, applied=i, elapsed_ns=RECORD.elapsed_ns + i * SECOND // 10)
+        for i in range(31)
+    ]
+    assert len(lines(capsys, *records)) == 4
+
+
+def test_phases_and_messages_are_always_told(capsys: pytest.CaptureFixture[str]) -> None:
+    start = replace(RECORD, phase=STARTING)
+    told = replace(RECORD, message="client.0: its program ended by itself with status 1")
+    stop = replace(RECORD, phase=STOPPING)
+    found = lines(capsys, start, RECORD, told, stop)
+    assert len(found) == 4
+    assert found[2] == "1m1s: client.0: its program ended by itself with status 1"
+
+
+def test_the_table_has_a_line_for_everything() -> None:
+    console = Console(file=io.StringIO(), width=100, force_terminal=False)
+    with console.capture() as capture:
+        console.print(panel(RECORD))
+    rows = [line.split() for line in capture.get().splitlines()]
+    assert rows[0][:2] == ["day-1", "running"]
+    assert len(rows[1]) <= 1  # the bar
+    assert rows[2] == ["SERVICE", "UP", "CUT", "DOWN", "EXITED"]
+    assert rows[3] == ["server", "2", "1", "-", "-"]
+    assert rows[4] == ["client", "1", "-", "3", "1"]
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    with reporter(quiet=True) as show:
+        show(RECORD)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
