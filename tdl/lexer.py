@@ -97,9 +97,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _SKIP = re.compile(r"[^\s#;,\[\]\"'=]+|(.)\1*", re.DOTALL)
 _SEMI_AHEAD = re.compile(_SPACE + ";")
-_STATEMENT_AHEAD = re.compile(
-    rf"{_SPACE}(?:{'|'.join(sorted(STATEMENTS))})(?:[ \t]|$)", re.MULTILINE
-)
+_STATEMENT_AHEAD = re.compile(rf"{_SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
 
 
 class _Scanner:

@@ -95,6 +95,10 @@ def test_a_missing_bracket_costs_one_statement_only() -> None:
     assert codes(text) == ["TS0004", "TS0113"]
 
 
+def test_words_of_statements_may_stand_alone_in_brackets() -> None:
+    assert one("service a command=[\n link,\n at\n ]").command == ("link", "at")
+
+
 def test_names_in_the_tree_have_their_own_places() -> None:
     text = "service web img=x tags=a b;c\nlink web--s1 tags=t\nat 5s web.3->s1 set latency=5"
     lines = text.split("\n")
