@@ -19,10 +19,9 @@ from bench.errors import BenchError
 from bench.machine import describe
 from bench.netns import isolate, privilege
 from bench.probing import Record
-from bench.report import update
+from bench.report import RESULTS, update
 from runtime.errors import RunError
 
-RESULTS = Path(__file__).resolve().parent / "results"
 FORMAT = 1
 MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "compiling": compiling.measure,

@@ -17,6 +17,7 @@ from bench.probing import Record
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "performance.md"
+RESULTS = ROOT / "bench" / "results"
 KINDS = ("root", "user")
 _TITLES = {"root": "As root", "user": "As an ordinary user, in a user namespace"}
 
@@ -38,6 +39,9 @@ def figures(results: Path) -> str:
         path = results / f"{kind}.json"
         if path.exists():
             parts.append(section(_TITLES[kind], json.loads(path.read_text())))
+    path = results / "sharing.json"
+    if path.exists():
+        parts.append(_sharing(json.loads(path.read_text())))
     return "\n".join(parts) if parts else "No figures yet: run `make bench`.\n"
 
 
@@ -139,12 +143,14 @@ def _scale(rows: Sequence[Record]) -> str:
 
 def _commit(rows: Sequence[Record]) -> str:
     return _table(
-        ("Epoch", "staged: median / max", "in force after its time: median / max"),
+        ("Epoch", "staged: median / max", "in force late by", "probes beside: p50 / p99 / max"),
         [
             (
                 f"{row['route_changes']} route changes",
                 f"{row['stage_ms_median']:.2f} / {row['stage_ms_max']:.2f} ms",
-                f"{row['applied_ms_median']:.2f} / {row['applied_ms_max']:.2f} ms",
+                f"{row['applied_ms_median']:.3f} / {row['applied_ms_max']:.3f} ms",
+                " / ".join(f"{row[f'beside_{name}_us']:.1f}" for name in ("p50", "p99", "max"))
+                + " µs",
             )
             for row in rows
         ],
@@ -153,6 +159,15 @@ def _commit(rows: Sequence[Record]) -> str:
 
 def _compiling(rows: Sequence[Record]) -> str:
     return _table(("Compiler", "time"), [(row["what"], f"{row['seconds']:.3f} s") for row in rows])
+
+
+def _sharing(document: Record) -> str:
+    # Here, not at the top: bench.sharing runs experiments and brings this document up itself.
+    from bench.sharing import CLIENTS, SHARED, table_rows
+
+    head = ("Mb/s: measured (model)", *CLIENTS, *(f"{link} used" for link in SHARED))
+    title = "### Sharing: examples/sixclients.tdl"
+    return f"{title}\n\n{_table(head, table_rows(document['results']['sharing']))}"
 
 
 _TABLES = {
@@ -165,5 +180,5 @@ _TABLES = {
 }
 
 if __name__ == "__main__":
-    update(Path(__file__).resolve().parent / "results")
+    update(RESULTS)
     sys.exit(0)

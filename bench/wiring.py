@@ -112,7 +112,9 @@ def _shape(middle: Namespace, kind: str, rate_bps: int) -> None:
         middle.run(f"tc qdisc add dev right {shape}".split())
         return
     shape = f"htb rate {rate_bps}bit burst {burst} cburst {burst} quantum 60000"
-    middle.run(["tc", "qdisc", "add", "dev", "right", "root", "handle", "1:", "htb", "default", "1"])
+    middle.run(
+        ["tc", "qdisc", "add", "dev", "right", "root", "handle", "1:", "htb", "default", "1"]
+    )
     middle.run(f"tc class add dev right parent 1: classid 1:1 {shape}".split())
     middle.run(f"tc qdisc add dev right parent 1:1 bfifo limit {limit}".split())
 

@@ -1,0 +1,138 @@
+"""`python -m bench.sharing`: what TCP really takes in examples/sixclients.tdl, beside the model.
+
+Runs the example once for each congestion control (80 s each; --pace N shortens that) and writes
+bench/results/sharing.json and its table in docs/performance.md. The model is the RTT-aware max-min
+share of the papers; hop-exact links are drop-tail queues, so TCP's own shares differ from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.machine import describe
+from bench.probing import Record
+from bench.report import RESULTS, ROOT, update
+from bench.runlog import NS_PER_S, RunLog
+from compiler.plan.reader import Plan, read_plan
+
+CONTROLS = ("reno", "cubic", "bbr")
+CLIENTS = tuple(f"c{number}" for number in range(1, 7))
+SHARED = ("b1->b2", "b2->b3")
+SETTLE = 0.3  # of a stage is left out: TCP needs time to find its share
+
+# Plan time of each stage in s, and the model's shares in Mb/s by client (docs/performance.md).
+STAGES: tuple[tuple[float, float, tuple[float, ...]], ...] = (
+    (1, 20, (23.08, 26.92)),
+    (20, 40, (18.46, 21.54, 10.0)),
+    (40, 60, (16.93, 19.75, 10.0, 23.70, 29.62)),
+    (60, 80, (15.05, 17.55, 10.0, 21.07, 26.33, 10.0)),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.sharing", description=__doc__)
+    parser.add_argument("--pace", type=int, default=1, help="shorten the stages so many times")
+    options = parser.parse_args()
+    rows: list[Record] = []
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for control in CONTROLS:
+                found = _stages(_run(control, options.pace, Path(folder)), control, options.pace)
+                rows += found
+                for row in found:
+                    print(row, file=sys.stderr, flush=True)
+    except BenchError as error:
+        print(f"sharing: {error}", file=sys.stderr)
+        return 1
+    machine = {**describe(), "privilege": "root" if os.geteuid() == 0 else "user"}
+    document = {"format": 1, "machine": machine, "pace": options.pace, "results": {"sharing": rows}}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "sharing.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    update(RESULTS)
+    return 0
+
+
+def _run(control: str, pace: int, folder: Path) -> Path:
+    """Runs the example with another congestion control; the run directory."""
+    text = (ROOT / "examples" / "sixclients.tdl").read_text()
+    source = folder / f"{control}.tdl"
+    source.write_text(text.replace("--cc reno", f"--cc {control}"))
+    out = folder / control
+    argv = [sys.executable, "-m", "tstorm", "run", str(source), "--out", str(out), "--quiet"]
+    argv += ["--pace", str(pace)]
+    done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"the run with {control} ended with {done.returncode}")
+    return out
+
+
+def _stages(directory: Path, control: str, pace: int) -> list[Record]:
+    plan, log = read_plan(directory / "plan"), RunLog(directory)
+    rows: list[Record] = []
+    for number, (start, end, model) in enumerate(STAGES, 1):
+        low, high = (start + SETTLE * (end - start)) / pace, end / pace
+        rows.append(
+            {
+                "control": control,
+                "stage": number,
+                "model_mbps": list(model),
+                "measured_mbps": [_share(log, c, low, high) for c in CLIENTS[: len(model)]],
+                "used": {name: _used(directory, plan, name, low, high) for name in SHARED},
+            }
+        )
+    return rows
+
+
+def _share(log: RunLog, client: str, low: float, high: float) -> float:
+    """Mean rate of one client in Mb/s of IP bytes."""
+    lines = [
+        line for line in log.intervals(f"{client}.0") if line.start_s >= low and line.end_s <= high
+    ]
+    seconds = sum(line.end_s - line.start_s for line in lines)
+    if not seconds:
+        raise BenchError(f"{client} reported nothing between {low} and {high} s")
+    bits = sum(line.ip_bps * (line.end_s - line.start_s) for line in lines)
+    return round(bits / seconds / 1e6, 2)
+
+
+def _used(directory: Path, plan: Plan, link: str, low: float, high: float) -> float:
+    """Share of the link's rate that left it in that time, by the engine's counters."""
+    index = [each.name for each in plan.topology.links].index(link)
+    header, *samples = map(json.loads, (directory / "samples.jsonl").read_text().splitlines())
+    column = header["columns"]["links"].index("out_bytes")
+    points: list[tuple[float, int]] = []
+    for sample in samples:
+        at_s = sample["elapsed_ns"] / NS_PER_S
+        if low <= at_s <= high:
+            points += [(at_s, row[column]) for row in sample["links"] if row[0] == index]
+    if len(points) < 2:
+        raise BenchError(f"no samples of {link} between {low} and {high} s")
+    (first_s, first), (last_s, last) = points[0], points[-1]
+    rate_bps = plan.topology.links[index].state.rate_bps
+    return round((last - first) * 8 / (last_s - first_s) / rate_bps, 4)
+
+
+def table_rows(rows: Sequence[Record]) -> list[tuple[str, ...]]:
+    """One row a stage and control: each client's measured share, the model's in brackets."""
+    made: list[tuple[str, ...]] = []
+    for row in rows:
+        cells = [
+            f"{got:.1f} ({want:.1f})"
+            for got, want in zip(row["measured_mbps"], row["model_mbps"], strict=True)
+        ]
+        cells += ["–"] * (len(CLIENTS) - len(cells))
+        used = [f"{row['used'][name] * 100:.1f} %" for name in SHARED]
+        made.append((str(row["control"]), *cells, *used))
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
