@@ -30,7 +30,10 @@ def flap(walk: Walk, step: Step) -> None:
     if not directions:
         _all_left(walk, step)
         return
-    _toggle(walk, step, directions, action.period_ns, end, down=False)
+    last = end if walk.quit_ns is None else min(end, walk.quit_ns)
+    toggles = max(last - world.now, 0) // action.period_ns
+    if walk.fits(step, toggles * len(directions)):
+        _toggle(walk, step, directions, action.period_ns, end, down=False)
 
 
 def _toggle(

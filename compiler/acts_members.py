@@ -14,7 +14,7 @@ from compiler.say import moment
 from compiler.steps import Step
 from compiler.targets import CRASH, DISCONNECT, JOIN, LEAVE, RECONNECT, Targets, Verb
 from compiler.walk import Walk, asked
-from compiler.world import CUT, MAX_EVENTS, UP, TooManyEvents
+from compiler.world import CUT, UP
 from tdl import ast
 
 
@@ -151,8 +151,8 @@ def _in_interval(walk: Walk, step: Step, verb: Verb, act: Callable[[Targets, int
     if wanted == 0:
         reports.none(walk, step, count, legal)
         return
-    if wanted > MAX_EVENTS:
-        raise TooManyEvents
+    if not walk.fits(step, wanted):
+        return
     when, who = walk.stream(step, "when"), walk.stream(step, "who")
     moments = sorted(start + when.below(end - start) for _ in range(wanted))
     failed = False

@@ -7,6 +7,7 @@ does not depend on anything else. `quit` stops the walk; what is left is reporte
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from heapq import heappop, heappush
 
 from compiler import identity
@@ -62,11 +63,27 @@ class Walk:
             try:
                 act()
             except TooManyEvents:
-                message = f"more than {MAX_EVENTS:,} events"
-                hint = "shorten the interval, lengthen the period or lower the number"
-                self.sink.error("TS0309", step.statement.span, message, hint)
+                self.too_many_events(step)
                 agenda.clear()
         self._report_missed()
+
+    def fits(self, step: Step, events: int) -> bool:
+        """Whether a statement may add so many events; TS0309 if not."""
+        if len(self.world.events) + events <= MAX_EVENTS:
+            return True
+        self.too_many_events(step)
+        return False
+
+    def too_many_events(self, step: Step) -> None:
+        message = f"with this the timeline has more than {MAX_EVENTS:,} events"
+        hint = "shorten the interval, lengthen the period or lower the number"
+        self.error(step, "TS0309", message, hint)
+
+    @cached_property
+    def quit_ns(self) -> int | None:
+        """When the experiment quits, if it does."""
+        quits = (s.statement for s in self.model.steps if isinstance(s.statement.action, ast.Quit))
+        return min((statement.start_ns for statement in quits), default=None)
 
     def quit(self) -> None:
         self.world.emit("quit", "")
