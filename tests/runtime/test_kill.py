@@ -1,0 +1,139 @@
+"""kill -9 of each part at random moments: nothing is left after `destroy`."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import Compile, User, processes_with, wait_until
+
+pytestmark = pytest.mark.e2e
+
+PLAN = """
+service server img=x replicas=4 exec="sh -c 'sleep 61 & sleep 62'"
+bridge s1
+link server--s1 latency=1 up=10Mb down=10Mb
+at 100ms server.0 crash
+at 100ms server.0 join
+at 200ms server.1 leave
+at 300ms server.1 join
+at 60s quit
+"""
+
+MOMENTS = random.Random(20).sample(range(50, 1200, 10), 4)  # ms after the start
+
+
+def children(parent: int) -> dict[str, int]:
+    """Children of a process by the name of their program."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                head, _, tail = (entry / "stat").read_text().rpartition(")")
+            except OSError:
+                continue  # it has ended meanwhile
+            if int(tail.split()[1]) == parent:
+                found[head.partition("(")[2]] = int(entry.name)
+    return found
+
+
+def driver_of(process: subprocess.Popen[str]) -> int:
+    """tstorm, keeper, init, driver: each the child of the one before. 0: not yet."""
+    keeper = children(process.pid).get("tstorm-ns", 0)
+    init = children(keeper).get("tstorm-ns", 0) if keeper else 0
+    return next(iter(children(init).values()), 0) if init else 0
+
+
+def helper(process: subprocess.Popen[str], name: str) -> int:
+    driver = driver_of(process)
+    return children(driver).get(name, 0) if driver else 0
+
+
+def nothing_left(user: User) -> None:
+    """No process knows the run directory any more, and no record, socket or mount is left."""
+    run = str(user.home / "out")
+    wait_until(lambda: not processes_with(run), "the end of every process", 15)
+    user.call("destroy")
+    assert list((user.home / "state/tstorm/active").iterdir()) == []
+    assert run not in Path("/proc/self/mountinfo").read_text()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killing_tstorm_kills_everything(plan_of: Compile, user: User, moment: int) -> None:
+    process = user.start("run", str(plan_of(PLAN)), str(user.home / "out"), "{}")
+    time.sleep(moment / 1000)  # the moment is the point: any will do
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    if (user.home / "state").exists():
+        nothing_left(user)
+        nothing_left(user)  # destroying twice is as good as once
+
+
+@pytest.mark.parametrize("moment", MOMENTS[:2])
+def test_killing_the_driver_ends_the_run(plan_of: Compile, user: User, moment: int) -> None:
+    process = user.start("run", str(plan_of(PLAN)), str(user.home / "out"), "{}")
+    driver = wait_until(lambda: driver_of(process), "the driver's start")
+    time.sleep(moment / 1000)
+    os.kill(driver, signal.SIGKILL)
+    out, err = process.communicate(timeout=30)
+    result = json.loads(out.splitlines()[-1])
+    assert result["outcome"] == "failed", err
+    assert "killed by signal 9" in result["message"] or "status 137" in result["message"]
+    nothing_left(user)
+    manifest = json.loads((user.home / "out/manifest.json").read_text())
+    assert manifest["outcome"] == "failed"
+
+
+def test_killing_pktd_fails_the_run_with_a_reason(plan_of: Compile, user: User) -> None:
+    process = user.begin(plan_of(PLAN))
+    pktd = wait_until(lambda: helper(process, "pktd"), "pktd")
+    os.kill(pktd, signal.SIGKILL)
+    out, err = process.communicate(timeout=30)
+    result = json.loads(out.splitlines()[-1])
+    assert result["outcome"] == "failed", err
+    assert "packet engine (pktd) ended during the run (status -9)" in result["message"]
+    nothing_left(user)
+
+
+def test_killing_the_nursery_fails_the_run_with_a_reason(plan_of: Compile, user: User) -> None:
+    process = user.begin(plan_of(PLAN))
+    nursery = wait_until(lambda: helper(process, "tstorm-ns"), "the nursery")
+    os.kill(nursery, signal.SIGKILL)
+    out, err = process.communicate(timeout=30)
+    result = json.loads(out.splitlines()[-1])
+    assert result["outcome"] == "failed", err
+    assert "nursery" in result["message"]
+    nothing_left(user)
+
+
+def test_the_next_run_clears_up_after_a_killed_one(plan_of: Compile, user: User) -> None:
+    plan = plan_of(PLAN)
+    process = user.begin(plan, "first")
+    active = user.home / "state/tstorm/active"
+    assert len(list(active.iterdir())) == 1
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert user.run(plan, "second", until_ns=100_000_000)["outcome"] == "completed"
+    assert list(active.iterdir()) == []
+    manifest = json.loads((user.home / "first/manifest.json").read_text())
+    assert manifest["outcome"] == "killed"
+
+
+def test_a_crash_kills_what_the_program_left_behind(plan_of: Compile, user: User) -> None:
+    """Also a daemon that has detached itself from its session."""
+    plan = plan_of(
+        "service server img=x exec=\"sh -c 'setsid sleep 77 & sleep 78'\"\nbridge s1\n"
+        "link server--s1 latency=1\nat 1s server.0 crash\nat 30s quit\n"
+    )
+    process = user.begin(plan)
+    run = f"TSTORM_RUN_DIR={user.home / 'out'}"
+    wait_until(lambda: len(processes_with(run)) >= 2, "the program and its daemon")
+    wait_until(lambda: not processes_with(run), "their end at the crash", 15)
+    assert process.poll() is None
