@@ -1,0 +1,166 @@
+"""What happens to links in the second implementation. See oracle.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+
+from tdl import ast
+from tests.compiler.oracle_state import KEYS, Direction, Problem, State, default_queue
+
+
+class Links(State):
+    """Every statement is a coroutine that yields the time it wants to go on at."""
+
+    # --- links ---
+
+    def flap(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        all_of_them = [ends for link in self.links_of(s.selector) for ends in link]
+        mine = self.in_order([ends for ends in all_of_them if "left" not in self.down[ends]])
+        if not mine:
+            raise Problem("all left")
+        end, toggles = self.end_of(s), 0
+        while True:
+            for ends in mine:
+                (self.unblock if toggles % 2 else self.block)(ends, order, s.span.line)
+            toggles += 1
+            if s.start_ns + toggles * s.action.period_ns >= end:
+                break
+            yield s.start_ns + toggles * s.action.period_ns
+        if toggles % 2:
+            yield end
+            for ends in mine:
+                self.unblock(ends, order, s.span.line)
+
+    def set(self, _order: int, s: ast.Dynamic) -> Iterator[int]:
+        after: dict[Direction, dict[str, int | str]] = {}
+        queues = set(self.own_queue)
+        for link in self.links_of(s.selector):
+            for place, ends in enumerate(link):
+                after[ends] = self.changed(ends, s.action, ("up", "down")[place])
+                if any(a.prop.text == "queue" for a in s.action.assignments):
+                    queues.add(ends)
+        self.own_queue = queues
+        changed = False
+        for ends in self.in_order(list(after)):
+            args = {k: v for k, v in after[ends].items() if v != self.props[ends][k]}
+            self.props[ends] = after[ends]
+            if args:
+                changed = True
+                self.emit("set", f"{ends[0]}->{ends[1]}", s.span.line, **args)
+        if not changed:
+            self.warned.append(s.span.line)
+        return
+        yield
+
+    def changed(self, ends: Direction, action: ast.Set, rate: str) -> dict[str, int | str]:
+        new = dict(self.props[ends])
+        queue = ends in self.own_queue
+        for a in action.assignments:
+            key = {**KEYS, rate: "rate_bps"}.get(a.prop.text)
+            if a.prop.text == "dist":
+                new["distribution"] = str(a.word)
+            elif key is not None:
+                new[key] = relative(int(self.props[ends][key]), a, key)
+                queue = queue or key == "queue_bytes"
+        if new["rate_bps"] != self.props[ends]["rate_bps"] and not queue:
+            new["queue_bytes"] = default_queue(int(new["rate_bps"]))
+        taken = self.load[ends][0]
+        jitter_ok = int(new["jitter_ns"]) <= int(new["delay_ns"])
+        if not jitter_ok or int(new["loss_ppb"]) > 10**9 or int(new["queue_bytes"]) < 1:
+            raise Problem("illegal value")
+        if taken and int(new["rate_bps"]) <= taken:
+            raise Problem("background")
+        return new
+
+    def background(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        rate, line = s.action.rate_bps, s.span.line
+        mine = self.in_order([ends for link in self.links_of(s.selector) for ends in link])
+        for ends in mine:
+            load, owner = self.load[ends]
+            if rate and rate >= int(self.props[ends]["rate_bps"]):
+                raise Problem("no rate left")
+            if rate and load and (s.end_ns is not None or owner is not None):
+                raise Problem("loaded already")
+        before = len(self.events)
+        for ends in mine:
+            self.put(ends, rate, order if s.end_ns is not None and rate else None, line)
+        if len(self.events) == before:
+            self.warned.append(line)
+        if s.end_ns is not None:
+            yield s.end_ns
+            for ends in mine:
+                if self.load[ends][1] == order:
+                    self.put(ends, 0, None, line)
+
+    def put(self, ends: Direction, rate: int, owner: int | None, line: int) -> None:
+        if self.load[ends][0] != rate:
+            self.emit("background", f"{ends[0]}->{ends[1]}", line, rate_bps=rate)
+        self.load[ends] = (rate, owner)
+
+    # --- partition, heal, quit ---
+
+    def usable(self, ends: Direction) -> bool:
+        return not self.down[ends] and all(self.state[n] == "up" for n in ends)
+
+    def partition(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        """Two groups only. Tries every way to place the others."""
+        side: dict[str, int] = {}
+        for number, group in enumerate(s.action.groups):
+            for member in group:
+                found = self._services(member)
+                nodes = [n for name in found for n in self._nodes_of(name)]
+                nodes += [b for b in self._bridges() if self._covers(member, b, self.tags[b])]
+                side.update(dict.fromkeys(nodes, number))
+        for number, group in enumerate(s.action.groups):
+            for member in group:
+                if isinstance(member, ast.Element) and member.index is not None:
+                    side[f"{member.name.text}.{member.index}"] = number
+        assert len(s.action.groups) == 2
+        free = [n for n in self.state if n not in side]
+        free = [n for n in free if any(n in ends for ends in self.links)]
+        best: tuple[tuple[int, int, int], dict[str, int]] | None = None
+        for choice in product((0, 1), repeat=len(free)):
+            trial = {**side, **dict(zip(free, choice, strict=True))}
+            cut = [p for p in self.links[::2] if trial.get(p[0]) != trial.get(p[1])]
+            good = [p for p in cut if self.usable(p) or self.usable((p[1], p[0]))]
+            cost = (len(good), len(cut) - len(good), sum(choice))
+            if best is None or cost < best[0]:
+                best = (cost, trial)
+        assert best is not None
+        where = best[1]
+        cut = [ends for ends in self.links if where.get(ends[0]) != where.get(ends[1])]
+        if not best[0][0]:
+            self.warned.append(s.span.line)
+        for ends in cut:
+            self.block(ends, ("partition", order), s.span.line)
+        self.partitions.append((("partition", order), cut))
+        return
+        yield
+
+    def heal(self, _order: int, s: ast.Dynamic) -> Iterator[int]:
+        if not self.partitions:
+            raise Problem("nothing to heal")
+        for ends in self.links:
+            for why, cut in self.partitions:
+                if ends in cut:
+                    self.unblock(ends, why, s.span.line)
+        self.partitions.clear()
+        return
+        yield
+
+
+def relative(old: int, a: ast.Assignment, key: str) -> int:
+    if a.op is ast.Op.ASSIGN:
+        return a.value or 0
+    assert a.value is not None
+    if key == "rate_bps" and old == 0:
+        raise Problem("unlimited")
+    if a.op is ast.Op.SCALE:
+        new = int(Fraction(old) * Fraction(a.value, 10**9) + Fraction(1, 2))
+    else:
+        new = old + a.value if a.op is ast.Op.ADD else old - a.value
+    if new < 0 or (new == 0 and key in ("rate_bps", "queue_bytes")):
+        raise Problem("out of range")
+    return new
