@@ -6,6 +6,7 @@ Exit codes: 0 ok; 1 error in the input or a failed check; 2 usage; 3 this machin
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -15,11 +16,18 @@ from tstorm.cli import cli
 from tstorm.exits import INTERRUPTED, OK, CommandError
 
 
+def _write_utf8() -> None:
+    """Products are UTF-8 with plain line ends, whatever the locale says."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+
+
 def main() -> int:
     """Entry point of the console script."""
+    _write_utf8()
     try:
         result = cli.main(prog_name="tstorm", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except click.ClickException as error:

@@ -19,7 +19,7 @@ COMMANDS = {
     "run": "Run an experiment on this machine.",
     "replay": "Run a recorded experiment again.",
     "exec": "Run a command inside an instance of a running experiment.",
-    "inspect": "Show runs, or the state of one.",
+    "inspect": "Show the state of a run.",
     "destroy": "End runs and remove what they left behind.",
     "doctor": "Say what this machine can do and what is missing.",
     "version": "Print versions.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,6 +62,22 @@ def source(function: F) -> F:
     return click.argument("source", metavar="PLAN|EXP.tdl", type=click.Path(allow_dash=True))(
         function
     )
+
+
+def _complete_run(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The runs that go on now, by name; the shell adds directories."""
+    from runtime.inspect import live_runs
+
+    names = [run["run_id"] for run in live_runs()]
+    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [*found, CompletionItem(incomplete, type="dir")]
+
+
+def run_argument(*, required: bool) -> Callable[[F], F]:
+    """RUN: a run's name or directory."""
+    return click.argument("run", required=required, shell_complete=_complete_run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,3 +120,25 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert result.stdout.split()[:2] == ["SEQ", "AT"]
     assert "Traceback" not in result.stderr
     assert "Broken pipe" not in result.stderr
+
+
+def test_products_are_utf8_in_any_locale(tmp_path: Path) -> None:
+    source = tmp_path / "o.tdl"
+    source.write_text("# µ — ü\nbridge s\nservice a img=x\nlink a--s\n", encoding="utf-8")
+    arguments = [sys.executable, "-m", "tstorm", "fmt", "-"]
+    strange = {**os.environ, "LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    with source.open("rb") as stdin:
+        done = subprocess.run(
+            arguments, cwd=ROOT, env=strange, stdin=stdin, capture_output=True, check=True
+        )
+    assert done.stdout.decode("utf-8").startswith("# µ — ü\n")
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tstorm import __main__ as entry
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entry.cli, "main", interrupted)
+    assert entry.main() == 130

@@ -22,7 +22,7 @@ def _row(one: Destroyed) -> tuple[str, ...]:
 
 
 @click.command()
-@click.argument("run", required=False)
+@options.run_argument(required=False)
 @click.option("--all", "everything", is_flag=True, help="Every run of this user.")
 @options.table_or_json
 def command(run: str | None, everything: bool, form: str) -> None:

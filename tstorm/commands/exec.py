@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from tstorm import options
 from tstorm.exits import CommandError
 
 
 # Options end at RUN: what follows INSTANCE belongs to CMD, with or without the `--`.
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.argument("run")
+@options.run_argument(required=True)
 @click.argument("instance")
 @click.argument("argv", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(run: str, instance: str, argv: tuple[str, ...]) -> None:

@@ -78,7 +78,7 @@ def _finished(found: Mapping[str, Any]) -> None:
 
 
 @click.command()
-@click.argument("run", required=False)
+@options.run_argument(required=False)
 @options.table_or_json
 def command(run: str | None, form: str) -> None:
     """Show the state of RUN: time, instances, next events, counters of links and pairs.
