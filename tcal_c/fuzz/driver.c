@@ -3,7 +3,8 @@
  *   driver SECONDS SEED [FILE...]   a FILE is run once and nothing else is
  *
  * Without coverage there is no telling which inputs are interesting, so the corpus is a ring of the
- * last ones. The input that fails is left in crash-pktd.bin; the seed makes the whole run again.
+ * last ones. The input that fails is left beside the program, with .crash behind its name; the seed
+ * makes the whole run again.
  */
 #include "driver.h"
 
@@ -23,13 +24,14 @@
 
 static uint8_t input[ROOM];
 static size_t input_size;
+static char crash_path[512];
 static struct {
     uint8_t *bytes;
     size_t size;
 } corpus[CORPUS];
 
 static void save_input(int number) {
-    int fd = open("crash-pktd.bin", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    int fd = open(crash_path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (fd >= 0 && write(fd, input, input_size) >= 0) {
         close(fd);
     }
@@ -90,6 +92,7 @@ static int run_file(const char *path) {
 
 int main(int argc, char **argv) {
     draw_init();
+    snprintf(crash_path, sizeof crash_path, "%s.crash", argv[0]);
     signal(SIGABRT, save_input);
     for (int i = 3; i < argc; i++) {
         int status = run_file(argv[i]);

@@ -1,10 +1,11 @@
 """Drives a built pktd against throw-away network namespaces, as root or in a user namespace.
 
-A `World` owns every process it starts; leaving it ends them, and with them every namespace and device.
+A `World` owns every process it starts; leaving it ends them, and with them all they made.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
@@ -17,7 +18,7 @@ PKTD = Path(__file__).resolve().parents[2] / "tcal_c" / "build" / "pktd"
 DEADLINE_S = 20.0
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An `err` answer: its code and its text."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -61,12 +62,12 @@ class Pktd:
         self.process.stdin.flush()
 
     def __call__(self, command: str) -> str:
-        """Sends a command; what stands behind `ok`, or Refused."""
+        """Sends a command; what stands behind `ok`, or RefusedError."""
         self.send(command)
         answer = self.answer()
         word, _, rest = answer.partition(" ")
         if word == "err":
-            raise Refused(*rest.split(" ", 1))
+            raise RefusedError(*rest.split(" ", 1))
         assert word == "ok", answer
         return rest
 
@@ -100,15 +101,26 @@ class World:
         self.rootless = rootless
         self.processes: list[subprocess.Popen[bytes]] = []
         self._enter: list[str] = []
+        self._drop: list[str] = []
 
     def __enter__(self) -> World:
         if self.rootless:
             # An ordinary user where there is a choice: root in a user namespace may still do more.
-            drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-            prefix = drop if os.geteuid() == 0 else []
-            holder = self.start([*prefix, "unshare", "-Urn", "sh", "-c", "echo up; exec sleep 1000"])
+            if os.geteuid() == 0:
+                self._drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+            holder = self.start(
+                [*self._drop, "unshare", "-Urn", "sh", "-c", "echo up; exec sleep 1000"]
+            )
             self._wait_up(holder)
-            self._enter = ["nsenter", "-t", str(holder.pid), "-U", "--preserve-credentials"]
+            self._enter = [
+                *self._drop,
+                "nsenter",
+                "-t",
+                str(holder.pid),
+                "-U",
+                "-n",
+                "--preserve-credentials",
+            ]
         return self
 
     def __exit__(
@@ -122,10 +134,8 @@ class World:
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    try:
+                    with contextlib.suppress(BrokenPipeError):
                         stream.close()
-                    except BrokenPipeError:
-                        pass
 
     def start(self, argv: list[str], *, enter: bool = True) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
@@ -149,7 +159,7 @@ class World:
 
     def argv(self, pid: int, *command: str) -> list[str]:
         user = ["-U", "--preserve-credentials"] if self.rootless else []
-        return ["nsenter", "-t", str(pid), *user, "-n", *command]
+        return [*self._drop, "nsenter", "-t", str(pid), *user, "-n", *command]
 
     def run(self, pid: int, *command: str, check: bool = True) -> str:
         done = subprocess.run(
