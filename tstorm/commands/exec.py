@@ -17,7 +17,8 @@ def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
     """Run CMD inside INSTANCE (such as server.0) of the running experiment RUN.
 
     RUN is a run's name or directory. CMD sees the instance's network, host name and processes; its
-    exit code becomes this command's.
+    exit code becomes this command's (128 + N if it was killed by signal N, 125 if the instance
+    cannot be entered, 126 or 127 if CMD cannot be started).
 
     \b
     Examples:
