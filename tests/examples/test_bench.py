@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +113,17 @@ def test_the_demos_table_has_aligned_columns() -> None:
     lines = table([Row(cells, ())]).splitlines()
     assert len(lines) == 3
     assert lines[2].index("1") == lines[0].index("time")
+
+
+@pytest.mark.e2e
+def test_a_measurement_is_written_with_its_machine(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    argv = [sys.executable, "-m", "bench", "--quick", "--only", "commit", "--out", str(out)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(out.read_text())
+    (row,) = document["results"]["commit"]
+    assert row["route_changes"] == 10_000
+    assert row["beside_lost"] == 0
+    assert document["machine"]["cores"] >= 1
+    assert socket.gethostname() not in out.read_text().split('"')
