@@ -187,10 +187,13 @@ async def start(argv: Sequence[str], log: IO[bytes], on_applied: Applied) -> Eng
     ours.setblocking(False)
     loop = asyncio.get_running_loop()
     _, engine = await loop.create_unix_connection(lambda: Engine(on_applied), sock=ours)
+    found = EngineProcess(process, engine, {})
     try:
         answer = await engine.call(f"hello {PROTOCOL}")
+        if answer.words[:2] != ["pktd", str(PROTOCOL)]:
+            raise EngineError(f"it is not pktd {PROTOCOL}: it says {' '.join(answer.words)!r}")
     except EngineError as error:
+        await found.end()
         raise EngineError(f"the packet engine did not start: {error.message}") from error
-    if answer.words[:2] != ["pktd", str(PROTOCOL)]:
-        raise EngineError(f"this is not pktd {PROTOCOL}: it says {' '.join(answer.words)!r}")
-    return EngineProcess(process, engine, answer.values())
+    found.facts.update(answer.values())
+    return found

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Compile, User, processes_with, wait_until
+from tests.runtime.support import Compile, User, processes_with, wait_until
 
 pytestmark = pytest.mark.e2e
 

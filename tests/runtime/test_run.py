@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Compile, User, records, wait_until
+from tests.runtime.support import Compile, User, records, wait_until
 
 pytestmark = pytest.mark.e2e
 

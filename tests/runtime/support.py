@@ -1,0 +1,120 @@
+"""What the runtime's tests share: runs in processes of their own, as one of two users."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+NOBODY = 65534
+DEADLINE_SECONDS = 60.0
+
+Compile = Callable[[str], Path]
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
+    """The condition's first true value; fails when the time is over."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+    return value
+
+
+@dataclass
+class User:
+    """Somebody who runs tests/runtime/start.py: the present user, or an ordinary one."""
+
+    name: str
+    python: str
+    prefix: list[str]
+    home: Path
+    environment: dict[str, str]
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """One JSON line on stdout for every progress record, the result as the last one."""
+        argv = [*self.prefix, self.python, str(ROOT / "tests/runtime/start.py"), *arguments]
+        process = subprocess.Popen(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+            cwd=self.home,
+            start_new_session=True,
+            **options,
+        )
+        self.started.append(process)
+        return process
+
+    def call(self, *arguments: str) -> Any:
+        """The last JSON line of what start.py says; fails unless it exits with 0."""
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+        assert process.returncode == 0, f"{arguments}: {out}{err}"
+        return json.loads(out.splitlines()[-1])
+
+    def run(self, plan: Path, out: str = "out", **options: object) -> dict[str, Any]:
+        """Runs a plan to its end."""
+        result: dict[str, Any] = self.call("run", str(plan), str(self.home / out), dump(options))
+        return result
+
+    def begin(self, plan: Path, out: str = "out", **options: object) -> subprocess.Popen[str]:
+        """Starts a run and returns once all events so far were applied and it goes on."""
+        process = self.start("run", str(plan), str(self.home / out), dump(options))
+        events = self.home / out / "events.jsonl"
+        wait_until(
+            lambda: process.poll() is not None or (events.exists() and events.stat().st_size),
+            "the run's first event",
+        )
+        assert process.poll() is None, process.communicate()
+        return process
+
+
+def dump(options: dict[str, object]) -> str:
+    return json.dumps(options)
+
+
+def ordinary(home: Path) -> User | None:
+    """An ordinary user made from root, if an interpreter can be used by everybody."""
+    prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    prefix += ["--inh-caps=-all", "--bounding-set=-all"]
+    site = [path for path in sys.path if path.endswith("site-packages")]
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *site]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "XDG_STATE_HOME": str(home / "state"),
+    }
+    for python in (sys.executable, "/usr/bin/python3"):
+        trial = [*prefix, "env", python, "-c", "import pyroute2, runtime.run"]
+        done = subprocess.run(trial, env=environment, capture_output=True, check=False, cwd="/")
+        if done.returncode == 0:
+            return User("ordinary", python, prefix, home, environment)
+    return None
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def processes_with(word: str) -> list[int]:
+    """Processes with this word in their command line or environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                text = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if word.encode() in text:
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,309 @@
+"""The files of a run: registry, comparison, summary, report, hosts, environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.plan.reader import read_plan
+from runtime import (
+    addresses,
+    compare,
+    destroy,
+    environment,
+    hosts,
+    namespaces,
+    procs,
+    programs,
+    progress,
+    registry,
+    report,
+    rundir,
+    summary,
+)
+from runtime.doctor import parse_kernel
+from runtime.errors import MachineError, RunError
+from runtime.records import LineFile, read_lines
+from tests.runtime.support import Compile
+
+
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def record(run_id: str, process: procs.Process, where: Path) -> registry.Record:
+    return registry.Record(run_id, str(where), str(where / "sock"), process, None)
+
+
+def myself() -> procs.Process:
+    found = procs.identify(os.getpid())
+    assert found is not None
+    return found
+
+
+def dead() -> procs.Process:
+    """A number that is in use by somebody else than the process that is meant."""
+    return replace(myself(), start=myself().start - 1)
+
+
+# -- registry and destroy ---------------------------------------------------------------------
+
+
+def test_a_name_is_claimed_once(tmp_path: Path) -> None:
+    mine = record("a", myself(), tmp_path)
+    assert registry.claim(mine)
+    assert not registry.claim(mine)
+    assert list(registry.records()) == [mine]
+    updated = registry.set_keeper(mine, myself())
+    assert list(registry.records()) == [updated]
+    registry.remove(mine)
+    registry.remove(mine)
+    assert list(registry.records()) == []
+
+
+def test_runs_are_found_by_name_directory_or_alone(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no run is going on"):
+        registry.find(None)
+    first = record("a", myself(), tmp_path / "one")
+    registry.claim(first)
+    registry.claim(record("gone", dead(), tmp_path / "two"))
+    assert registry.find(None) == registry.find("a") == registry.find(str(tmp_path / "one"))
+    with pytest.raises(RunError, match=r"no run 'b' is going on \(there are: a\)"):
+        registry.find("b")
+    registry.claim(record("c", myself(), tmp_path / "three"))
+    with pytest.raises(RunError, match="more than one"):
+        registry.find(None)
+
+
+def test_a_reused_number_is_not_killed(tmp_path: Path) -> None:
+    """The process has the recorded number but started at another time."""
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        found = procs.identify(bystander.pid)
+        assert found is not None
+        other = replace(found, start=found.start + 1)
+        registry.claim(replace(record("a", dead(), tmp_path), keeper=other))
+        done = destroy.destroy(everything=True)
+        assert [(one.run_id, one.was_live, one.processes) for one in done] == [("a", False, 0)]
+        assert bystander.poll() is None
+        assert destroy.destroy(everything=True) == []
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_destroy_kills_the_keeper_of_a_dead_run(tmp_path: Path) -> None:
+    keeper = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    found = procs.identify(keeper.pid)
+    assert found is not None
+    (tmp_path / "sock").touch()
+    rundir.write_json(tmp_path / rundir.MANIFEST, {"run_id": "a"})
+    registry.claim(replace(record("a", dead(), tmp_path), keeper=found))
+    assert [(one.run_id, one.processes) for one in destroy.sweep()] == [("a", 1)]
+    assert keeper.wait() == -signal.SIGKILL
+    assert not (tmp_path / "sock").exists()
+    assert rundir.read_json(tmp_path / rundir.MANIFEST)["outcome"] == "killed"
+
+
+def test_sweep_leaves_live_runs_alone(tmp_path: Path) -> None:
+    registry.claim(record("a", myself(), tmp_path))
+    assert destroy.sweep() == []
+    assert len(list(registry.records())) == 1
+
+
+def test_a_foreign_directory_is_not_trusted(tmp_path: Path) -> None:
+    state = tmp_path / "state/tstorm/active"
+    state.mkdir(parents=True)
+    state.chmod(0o777)
+    with pytest.raises(RunError, match="open to others"):
+        registry.directory()
+
+
+def test_socket_paths_are_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 200)))
+    assert len(str(registry.socket_path("n" * 300))) < 100
+
+
+# -- comparison -------------------------------------------------------------------------------
+
+
+def event(seq: int, **more: Any) -> dict[str, Any]:
+    base = {"seq": seq, "kind": "crash", "target": "a.0", "args": {}, "planned_ns": seq * 1000}
+    return {**base, "applied_ns": seq * 1000 + 5, **more}
+
+
+def log(directory: Path, *entries: dict[str, Any]) -> Path:
+    directory.mkdir()
+    file = LineFile(directory / "events.jsonl")
+    for entry in entries:
+        file.append(entry)
+    file.close()
+    return directory
+
+
+def test_the_same_events_in_another_order_of_completion_are_the_same(tmp_path: Path) -> None:
+    a = log(tmp_path / "a", event(0), event(1))
+    b = log(tmp_path / "b", event(1, applied_ns=9), event(0))
+    assert compare.compare_events(a, b) == []
+
+
+def test_differences_are_told(tmp_path: Path) -> None:
+    gone = {"kind": "exit", "target": "a.0", "status": 3, "signal": 0, "asked": False}
+    a = log(tmp_path / "a", event(0), event(1, target="a.1"), event(2), gone)
+    b = log(tmp_path / "b", event(0), event(1), {**gone, "asked": True})
+    assert [str(difference) for difference in compare.compare_events(a, b)] == [
+        "event 1: 1000 ns crash a.1 / 1000 ns crash a.0",
+        "event 2: 2000 ns crash a.0 / nothing",
+        "exit: 1 × a.0 ended with status 3 / nothing",
+    ]
+
+
+def test_comparing_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="cannot read the events"):
+        compare.compare_events(tmp_path, tmp_path)
+
+
+def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b'{"seq":0}\n{"seq":1,"ki')
+    assert list(read_lines(path)) == [{"seq": 0}]
+
+
+# -- summary and report -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "percent", "wanted"),
+    [([], 99, 0), ([5], 99, 5), (list(range(1, 101)), 99, 99), (list(range(1, 101)), 50, 50)],
+)
+def test_percentiles_are_nearest_ranks(values: list[int], percent: int, wanted: int) -> None:
+    assert summary.percentile(values, percent) == wanted
+
+
+def test_summary_and_report(plan_of: Compile, tmp_path: Path) -> None:
+    plan = read_plan(plan_of("service a img=x\nbridge s1\nlink a--s1 latency=1\nat 1s quit\n"))
+    run = log(
+        tmp_path / "run",
+        event(0, kind="join", due_ns=0, lag_ns=7, network_ns=2, started_ns=9),
+        {"kind": "exit", "target": "<a>", "error": "<b>&", "applied_ns": 5},
+    )
+    samples = LineFile(run / "samples.jsonl")
+    samples.append({"columns": {"links": ["link", "pkts"], "pairs": ["src", "dst", "pkts"]}})
+    samples.append({"links": [[0, 1], [1, 1]], "pairs": [[0, 0, 3]]})
+    samples.append({"links": [[0, 5]], "pairs": []})
+    samples.close()
+    facts = {"totals": {"rx": "12", "late": "x"}}
+    found = summary.summarise(run, plan, 2, {"outcome": "completed", "facts": facts})
+    assert found["links"] == [{"link": "a.0->s1", "pkts": 5}, {"link": "s1->a.0", "pkts": 1}]
+    assert found["pairs"] == [{"src": "a.0", "dst": "a.0", "pkts": 3}]
+    assert found["engine"] == {"rx": 12}
+    events = found["events"]
+    assert isinstance(events, dict)
+    assert events["network_lag"]["max_ns"] == 2
+    assert events["start_lag"]["max_ns"] == 9
+    page = report.render(run, {"run_id": "<script>"}, found)
+    assert "<script>" not in page
+    assert "&lt;b&gt;&amp;" in page
+    assert not re.search(r"(src|href)=", page)  # nothing is fetched
+
+
+def test_progress_survives_its_channel() -> None:
+    state = progress.ServiceState("a", 1, 0, 2, 0)
+    following = progress.NextEvent(5, "crash", "a.0")
+    one = progress.Progress("running", "r", "/d", 1, 2, 3, 4, 5, following, (state,), "news")
+    assert progress.from_record(json.loads(json.dumps(progress.to_record(one)))) == one
+
+
+# -- what an instance sees --------------------------------------------------------------------
+
+
+def test_hosts_name_instances_services_and_host_names(plan_of: Compile) -> None:
+    text = (
+        "service a img=x replicas=2\nservice a-0 img=x\nbridge s1\nlink a--s1 latency=1\n"
+        "link a-0--s1 latency=1\nat 1s quit\n"
+    )
+    lines = hosts.text(read_plan(plan_of(text)).topology).splitlines()
+    assert "10.77.0.1 a.0 a" in lines  # its host name is the other service's
+    assert "10.77.0.2 a.1 a-1 a" in lines
+    assert "10.77.0.3 a-0.0 a-0-0 a-0" in lines
+    assert lines[0].startswith("127.0.0.1 localhost")
+
+
+def test_programs_get_little_from_the_caller() -> None:
+    caller = {"PATH": "/x", "AWS_SECRET": "s", "LC_ALL": "C", "HOME": "/root", "TZ": "UTC"}
+    found = environment.inherited(caller)
+    assert found.pop("PATH").split(":")[0] == "/x"
+    assert found == {"LC_ALL": "C", "TZ": "UTC"}
+    assert environment.inherited({})["PATH"].startswith("/usr/local/sbin")
+
+
+def test_a_relative_program_starts_where_tstorm_was_called(plan_of: Compile) -> None:
+    text = 'service a img=x exec="./serve -p 1"\nbridge s1\nlink a--s1 latency=1\nat 1s quit\n'
+    topology = read_plan(plan_of(text)).topology
+    service, node = topology.services[0], topology.nodes[0]
+    run = Path("/runs/r")
+    env = environment.variables({}, service, node, run, 9, "/where")
+    program = environment.program(run, service, node, env)
+    assert program is not None
+    assert program.argv == ("/where/serve", "-p", "1")
+    assert program.log == run / "logs/a.0.log"
+    assert program.request().startswith(
+        b"start\0/runs/r/instances/a.0\x003\0/where/serve\0-p\x001\0"
+    )
+
+
+def test_kernel_answers_are_read() -> None:
+    """An acknowledgement, and a refusal with the kernel's words (linux/netlink.h)."""
+    good = bytes.fromhex("2400000002000001000000000000000000000000") + bytes(16)
+    words = b"Address already assigned.\0"
+    attribute = (4 + len(words)).to_bytes(2, "little") + b"\x01\x00" + words
+    attribute += bytes(-len(attribute) % 4)
+    head = (36 + len(attribute)).to_bytes(4, "little") + bytes.fromhex("02000003")
+    bad = head + bytes(8) + (-17).to_bytes(4, "little", signed=True) + bytes(16) + attribute
+    assert addresses._answer_errors(good + bad) == [(0, ""), (17, "Address already assigned.")]
+    refusal = addresses._refusal("add fd77::1 to eth0", "a.0", 97, "")
+    assert "ipv6.disable" in refusal.remedy
+
+
+# -- the machine ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("switch", "value", "words"),
+    [
+        ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "AppArmor profile"),
+        ("user/max_user_namespaces", "0", "user.max_user_namespaces"),
+    ],
+)
+def test_the_switch_that_forbids_namespaces_is_named(
+    tmp_path: Path, switch: str, value: str, words: str
+) -> None:
+    path = tmp_path / switch
+    path.parent.mkdir(parents=True)
+    path.write_text(value + "\n")
+    assert words in namespaces.refusal_remedy(tmp_path)
+
+
+def test_without_a_switch_something_else_is_suspected(tmp_path: Path) -> None:
+    assert "seccomp" in namespaces.refusal_remedy(tmp_path)
+
+
+def test_kernel_versions() -> None:
+    assert parse_kernel("6.18.44-fc") == (6, 18)
+    assert parse_kernel("strange") == (0, 0)
+
+
+def test_a_missing_program_says_how_to_get_it() -> None:
+    with pytest.raises(MachineError, match="run `make`") as refusal:
+        programs.find("no-such-program")
+    assert refusal.value.exit_code == 3
