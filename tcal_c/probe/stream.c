@@ -18,6 +18,7 @@
 #include "wire.h"
 
 enum { CHUNK = 256 * 1024 };
+enum { NO_PAYLOAD = 1 + sizeof(struct wire_header) }; /* acknowledged too: the SYN, our header */
 #define RETRY_NS (NS_PER_S / 5)
 
 struct stream {
@@ -98,7 +99,7 @@ static void update(struct stream *s) {
     uint64_t moved = s->moved;
     if (s->fd >= 0 && getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &s->info, &size) == 0 &&
         !s->o->reverse)
-        moved = s->info.tcpi_bytes_acked;
+        moved = s->info.tcpi_bytes_acked > NO_PAYLOAD ? s->info.tcpi_bytes_acked - NO_PAYLOAD : 0;
     if (moved > s->moved)
         s->progress_ns = now_ns();
     s->moved = moved;

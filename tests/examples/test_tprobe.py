@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
+import struct
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -121,3 +125,68 @@ def test_mistakes_are_named(tprobe: str, words: str, status: int, said: str) -> 
     assert done.returncode == status
     assert said in done.stderr
     assert done.stdout == ""
+
+
+@pytest.fixture
+def server(tprobe: str) -> Iterator[int]:
+    """`tprobe serve` on loopback only; its port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    argv = [tprobe, "serve", "--bind", "127.0.0.1", "--port", str(port), "--seconds", "30"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline()) == {"event": "listening", "port": port}
+    yield port
+    process.terminate()
+    assert process.wait(timeout=10) == 0
+    process.stdout.close()
+
+
+def header(kind: int, session: int = 1) -> bytes:
+    """struct wire_header of tcal_c/probe/wire.h."""
+    return struct.pack("=IHHIIqq", 0x54505231, kind, 0, session, 0, 0, 0)
+
+
+def answer(port: int, datagram: bytes) -> bytes | None:
+    """What comes back before the answer to an echo sent after it; None = nothing did."""
+    echo = header(1, session=99) + b"last"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.connect(("127.0.0.1", port))
+        client.settimeout(10)
+        client.send(datagram)
+        client.send(echo)
+        first = client.recv(65536)
+        return None if first == echo else first
+
+
+@pytest.mark.parametrize(
+    "datagram",
+    [b"", b"hello", b"\0" * 32, header(7), header(4), header(3), header(2)],
+    ids=["empty", "text", "no magic", "unknown", "report", "short question", "data"],
+)
+def test_the_server_answers_nothing_but_what_it_should(server: int, datagram: bytes) -> None:
+    assert answer(server, datagram) is None
+
+
+def test_an_answer_is_no_larger_than_the_question(server: int) -> None:
+    question = header(3).ljust(88, b"\0")
+    found = answer(server, question)
+    assert found is not None
+    assert len(found) == len(question)
+
+
+@pytest.mark.parametrize("beginning", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 2, header(9)])
+def test_a_foreign_connection_is_closed(server: int, beginning: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server), timeout=10) as client:
+        client.sendall(beginning)
+        # A reset when it was closed with some of what was sent unread.
+        with contextlib.suppress(ConnectionResetError):
+            assert client.recv(100) == b""
+    assert answer(server, b"") is None, "it serves on"
+
+
+def test_the_server_ends_by_itself(tprobe: str) -> None:
+    done = shell("$T serve --seconds 200ms", tprobe)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["event"] == "listening"
