@@ -161,11 +161,12 @@ def _locked_directory(target: Path) -> tuple[Path, int]:
     for number in itertools.count():
         path = target.parent / f".{target.name}.{os.getpid()}-{number}.tmp"
         try:
-            path.mkdir()
+            path.mkdir()  # a file system that refuses (as procfs does) ends it here
+        except FileExistsError:
+            continue
+        try:
             lock = os.open(path, _DIRECTORY)
-        except (FileExistsError, FileNotFoundError):
-            if not target.parent.is_dir():
-                raise
+        except FileNotFoundError:  # swept away already
             continue
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():  # not swept away between making and locking it

@@ -145,3 +145,10 @@ def test_colour_on_a_terminal(variables: dict[str, str], coloured: bool) -> None
     os.close(leader)
     assert b"TS0901" in text
     assert (b"\x1b[" in text) == coloured
+
+
+@pytest.mark.parametrize("place", ["/proc/x.plan", "/nowhere/x.plan"])
+def test_a_place_that_takes_no_plan_is_named(place: str) -> None:
+    result = tstorm("compile", str(LISTING1), "-o", place)
+    assert isinstance(result.exception, CommandError)
+    assert place.rpartition("/")[0] in result.exception.message
