@@ -122,9 +122,7 @@ def _link(found: Declared, link: ast.Link, sink: Sink) -> None:
             f"{end.text!r} is not declared",
             f"did you mean {near!r}?" if near else f"declare it: `bridge {end.text}`",
         )
-    if a == b and not missing:
-        _report_self(found, link, sink)
-    elif (a, b) in found.pairs and not missing:
+    if (a, b) in found.pairs and not missing:
         first = found.links[found.pairs[a, b]]
         sink.error(
             "TS0108",
@@ -137,14 +135,6 @@ def _link(found: Declared, link: ast.Link, sink: Sink) -> None:
         found.links.append(link)
         return
     found.broken.update(((a, b), (b, a)))
-
-
-def _report_self(found: Declared, link: ast.Link, sink: Sink) -> None:
-    name = link.a.text
-    hint = "link it to something else"
-    if name in found.services:
-        hint = f"to connect the instances of {name!r}, link it to a bridge"
-    sink.error("TS0107", link.span, f"{name!r} is linked to itself", hint)
 
 
 def _check_connected(found: Declared, sink: Sink) -> None:

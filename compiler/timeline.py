@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from compiler import acts_links, acts_members, acts_partition
 from compiler.model import Model
+from compiler.plan.format import MAX_INT
 from compiler.plan.types import Event
 from compiler.selection import EMPTY
 from compiler.steps import WHOLE, Step
@@ -82,4 +83,4 @@ def _begin(walk: Walk) -> None:
 def _end(events: tuple[Event, ...]) -> int:
     if events and events[-1].kind == "quit":
         return events[-1].at_ns
-    return (events[-1].at_ns if events else 0) + GRACE_NS
+    return min((events[-1].at_ns if events else 0) + GRACE_NS, MAX_INT)
