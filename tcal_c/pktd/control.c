@@ -271,6 +271,7 @@ int control_serve(struct loop *loop, int program, int in, int out) {
         (struct proto){.stage = &c->stage, .engine = loop->engine, .host = &host, .out = &c->out};
     int result = serve(c);
     loop_stop(loop);
+    /* The data thread, which used them, has ended. */
     close_ports(c);
     proto_destroy(&c->proto);
     stage_destroy(&c->stage);

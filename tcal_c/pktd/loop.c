@@ -7,6 +7,8 @@
  */
 #include "loop.h"
 
+#include "stage.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -370,8 +372,33 @@ int loop_start(struct loop *loop, const struct loop_options *options) {
     return 0;
 }
 
+static void free_messages(struct message *first) {
+    for (struct message *m = first, *next; m; m = next) {
+        next = m->next;
+        if (m->kind == MESSAGE_BATCH) {
+            batch_free(m->batch);
+        } else if (m->kind == MESSAGE_RESERVE) {
+            free(m->room.heap);
+            free(m->room.slots);
+        }
+        free(m);
+    }
+}
+
 void loop_stop(struct loop *loop) {
-    struct message stop = {.kind = MESSAGE_STOP};
-    loop_post(loop, &stop);
+    struct message *stop = calloc(1, sizeof *stop);
+    if (!stop) {
+        return; /* the end of the process stops it as well */
+    }
+    stop->kind = MESSAGE_STOP;
+    loop_post(loop, stop);
     pthread_join(loop->thread, NULL);
+    free_messages(loop->pending);
+    free_messages(take_all(&loop->inbox));
+    free_messages(take_all(&loop->outbox));
+    engine_free(loop->engine);
+    free(loop->port);
+    close(loop->epoll);
+    close(loop->wake);
+    close(loop->report);
 }

@@ -60,6 +60,7 @@ void loop_post(struct loop *loop, struct message *message);
 /* Messages that are done, oldest first. Reading `report` to empty is the caller's. */
 struct message *loop_collect(struct loop *loop);
 
+/* Ends the data thread and frees everything but the ports. */
 void loop_stop(struct loop *loop);
 
 #endif

@@ -97,8 +97,12 @@ int main(int argc, char **argv) {
     if (status >= 0) {
         return status;
     }
-    /* Whoever started pktd may be killed without a chance to close the pipe's every copy. */
+    /* Whoever started pktd may be killed while others hold copies of its end of the pipe. */
+    pid_t parent = getppid();
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent) {
+        return 0; /* it was, just now */
+    }
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     signal(SIGPIPE, SIG_IGN);
     raise_file_limit();

@@ -97,11 +97,13 @@ def test_it_dies_with_its_parent(world: World) -> None:
         "import subprocess, sys, time\n"
         f"child = subprocess.Popen([{str(PKTD)!r}],"
         " stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "assert child.stdout.readline().startswith(b'ok')\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(1000)\n"
     )
     # Somebody else keeps the pipe open, so that it is not the end of file that ends it.
     keep_read, keep_write = os.pipe()
+    os.write(keep_write, b"hello 1\n")
     script = script.replace("stdin=subprocess.PIPE", f"stdin={keep_read}")
     parent = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, pass_fds=[keep_read, keep_write]
