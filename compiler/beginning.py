@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler.declared import Declared
-from compiler.steps import Step, Taint
+from compiler.steps import Step
 from compiler.topology import Layout
 from tdl import ast
 
@@ -28,10 +28,10 @@ class Beginning:
 
 
 def find_beginning(
-    declared: Declared, layout: Layout, steps: Sequence[Step], taint: Taint
+    declared: Declared, layout: Layout, steps: Sequence[Step], failed: bool
 ) -> Beginning:
     ordered = sorted(steps, key=lambda step: (step.statement.start_ns, step.order))
-    late = _services_with_joins(declared, layout, ordered, taint)
+    late = _services_with_joins(declared, layout, ordered, failed)
     absent = _first_is_join(ordered, TAKES, lambda step: step.chosen.instances)
     joins = [
         node
@@ -49,7 +49,7 @@ def find_beginning(
 
 
 def _services_with_joins(
-    declared: Declared, layout: Layout, steps: Iterable[Step], taint: Taint
+    declared: Declared, layout: Layout, steps: Iterable[Step], failed: bool
 ) -> set[int]:
     """Joins that were left out because of an error count too."""
     found = {
@@ -58,7 +58,7 @@ def _services_with_joins(
         if isinstance(step.statement.action, ast.Join)
         for service in step.chosen.services
     }
-    if taint.selections:
+    if failed:
         for dynamic in declared.dynamics:
             if isinstance(dynamic.action, ast.Join) and isinstance(dynamic.selector, ast.Element):
                 service = layout.service_of.get(dynamic.selector.name.text)

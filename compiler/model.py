@@ -15,7 +15,7 @@ from compiler.beginning import Beginning, find_beginning
 from compiler.declared import Declared, declare
 from compiler.plan.types import Topology
 from compiler.selection import Resolver
-from compiler.steps import Step, Taint, build_steps
+from compiler.steps import Doubt, Step, build_steps
 from compiler.topology import Layout, expand
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -29,7 +29,7 @@ class Model:
     declared: Declared
     layout: Layout
     steps: tuple[Step, ...]
-    taint: Taint
+    doubts: tuple[Doubt, ...]
     beginning: Beginning
     oversized: bool  # reported; the layout is a stand-in, not to be walked through
 
@@ -58,6 +58,6 @@ def build(
         counts = dict.fromkeys(counts, 1)
     layout = expand(declared, counts, seed)
     resolver = Resolver(declared, layout, sink)
-    steps, taint = build_steps(declared, resolver, sink)
-    beginning = find_beginning(declared, layout, steps, taint)
-    return Model(seed, declared, layout, tuple(steps), taint, beginning, oversized)
+    steps, doubts = build_steps(declared, resolver, sink)
+    beginning = find_beginning(declared, layout, steps, bool(doubts))
+    return Model(seed, declared, layout, tuple(steps), tuple(doubts), beginning, oversized)

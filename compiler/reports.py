@@ -31,7 +31,9 @@ def too_few(walk: Walk, step: Step, targets: Targets, legal: int, wanted: int) -
         message = f"only {legal} of {targets.size} {what} are {verb.word} at {now}"
     if wanted > max(legal, 1):
         message += f"; {wanted} are asked for"
-    walk.error(step, "TS0302", message, _hint(walk, step, targets))
+    # More than there will ever be, whatever the state.
+    certain = wanted > targets.size and all(_is_sure(walk, s) for s in step.chosen.services)
+    walk.error(step, "TS0302", message, _hint(walk, step, targets), certain=certain)
 
 
 def _state(world: World, targets: Targets) -> str:
@@ -72,7 +74,14 @@ def too_many(walk: Walk, step: Step, service: int, count: int) -> None:
         f"{joined} of {declared} {name!r} instances are joined at {moment(world.now)}; "
         f"{count - joined} more are asked for",
         f"declare `service {name} replicas={count}`",
+        certain=count - joined > declared and _is_sure(walk, service),
     )
+
+
+def _is_sure(walk: Walk, service: int) -> bool:
+    """`replicas=` is given, once."""
+    name = walk.topology.services[service].name
+    return walk.world.fixed[service] and name not in walk.model.declared.doubtful
 
 
 def undeclared_instance(walk: Walk, step: Step) -> bool:

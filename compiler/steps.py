@@ -2,14 +2,14 @@
 
 Input: the dynamic statements and a resolver. Output: one `Step` for every statement that makes
 sense; the others are reported (TS02xx, TS0304, TS0305) and left out. What they would have
-touched is *tainted*: the timeline reports no state errors there, as they might follow from the
-statement that is missing.
+touched is in *doubt* from their time on: the timeline reports no state errors there, as these might
+follow from the statement that is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from compiler.declared import Declared
 from compiler.draws import PPB
@@ -51,32 +51,36 @@ class Step:
         return self.statement.span.line
 
 
-@dataclass(slots=True)
-class Taint:
-    """What statements with errors would have touched."""
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What a statement with an error would have touched, from its time on."""
 
-    kinds: frozenset[str] = frozenset()  # wholly: a selector could not be resolved
-    selections: list[Selection] = field(default_factory=list)
-
-    def add_selection(self, selection: Selection) -> None:
-        self.selections.append(selection)
-
-    def add(self, statement: ast.Dynamic, selection: Selection | None) -> None:
-        if selection is not None:
-            changes_members = isinstance(statement.action, MEMBERS)
-            self.add_selection(selection if changes_members else selection.only(("link",)))
-        elif isinstance(statement.selector, ast.LinkSelector):
-            self.kinds |= {"link"}
-        else:
-            self.kinds |= set(KINDS[type(statement.action)])
+    start_ns: int
+    order: int
+    selection: Selection = EMPTY
+    kinds: tuple[str, ...] = ()  # all of these, when the selector could not be resolved
 
 
-def build_steps(declared: Declared, resolver: Resolver, sink: Sink) -> tuple[list[Step], Taint]:
+def _doubt(order: int, statement: ast.Dynamic, selection: Selection | None) -> Doubt:
+    start = statement.start_ns
+    if selection is not None:
+        changes_members = isinstance(statement.action, MEMBERS)
+        touched = selection if changes_members else selection.only(("link",))
+        return Doubt(start, order, touched)
+    if isinstance(statement.selector, ast.LinkSelector):
+        return Doubt(start, order, kinds=("link",))
+    return Doubt(start, order, kinds=KINDS[type(statement.action)])
+
+
+def build_steps(
+    declared: Declared, resolver: Resolver, sink: Sink
+) -> tuple[list[Step], list[Doubt]]:
+    """The steps in order of the file; the doubts in order of time."""
     quits = [d for d in declared.dynamics if isinstance(d.action, ast.Quit)]
     _check_quits(quits, sink)
     quit_ns = min((d.start_ns for d in quits), default=None)
     steps: list[Step] = []
-    taint = Taint()
+    doubts = [Doubt(0, -1, resolver.named(name)) for name in sorted(declared.doubtful)]
     for order, statement in enumerate(declared.dynamics):
         if any(statement is again for again in quits[1:]):
             continue
@@ -91,10 +95,8 @@ def build_steps(declared: Declared, resolver: Resolver, sink: Sink) -> tuple[lis
         if step is not None and not failed:
             steps.append(step)
         else:
-            taint.add(statement, touched)
-    for name in sorted(declared.doubtful):
-        taint.add_selection(resolver.named(name))
-    return steps, taint
+            doubts.append(_doubt(order, statement, touched))
+    return steps, sorted(doubts, key=lambda doubt: (doubt.start_ns, doubt.order))
 
 
 def _check_quits(quits: Sequence[ast.Dynamic], sink: Sink) -> None:
@@ -168,7 +170,7 @@ def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, s
         return False
     kind = chosen.kinds[0] if chosen.kinds else "link"
     message = f"{verb!r} does not apply to a {kind}"
-    sink.error("TS0204", statement.span, message, _kind_hint(statement, kind, declared))
+    sink.error("TS0204", statement.action.span, message, _kind_hint(statement, kind, declared))
     return False
 
 

@@ -37,10 +37,9 @@ class Walk:
         self._scheduled = 0
         self._quit = False
         self.begun: set[int] = set()  # by order
-        self._tainted_kinds = model.taint.kinds
-        self._tainted: set[tuple[str, int]] = set()
-        for selection in model.taint.selections:
-            self._tainted.update(self._marks(selection))
+        self._doubts = list(reversed(model.doubts))
+        self._doubtful_kinds: set[str] = set()
+        self._doubtful_marks: set[tuple[str, int]] = set()
 
     @property
     def topology(self) -> Topology:
@@ -57,7 +56,8 @@ class Walk:
     def run(self) -> None:
         agenda, world = self._agenda, self.world
         while agenda and not self._quit:
-            at_ns, _, _, step, _, act = heappop(agenda)
+            at_ns, order, _, step, _, act = heappop(agenda)
+            self._begin_doubts(at_ns, order)
             world.now = at_ns
             world.line = step.line
             try:
@@ -109,14 +109,23 @@ class Walk:
 
     # --- reports -------------------------------------------------------------------------------
 
-    def error(self, step: Step, code: str, message: str, hint: str | None = None) -> None:
+    def error(
+        self,
+        step: Step,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        *,
+        certain: bool = False,
+    ) -> None:
         """An error about the state of what the step has chosen.
 
-        Silent where an earlier error may be the reason; from here on this one may be a reason too.
+        Silent where an earlier error may be the reason (unless `certain`: nothing can be); from
+        here on this one may be a reason too.
         """
-        if not self._doubtful(step):
+        if certain or not self._doubtful(step):
             self.sink.error(code, step.statement.span, message, hint)
-        self._tainted.update(self._marks(step.chosen))
+        self._doubtful_marks.update(self._marks(step.chosen))
 
     def warning(
         self,
@@ -135,8 +144,15 @@ class Walk:
         marks -= {("part", self.world.service_of[node]) for node in chosen.instances}
         marks |= {("service", self.world.service_of[node]) for node in chosen.instances}
         return not (
-            self._tainted.isdisjoint(marks) and self._tainted_kinds.isdisjoint(chosen.kinds)
+            self._doubtful_marks.isdisjoint(marks) and self._doubtful_kinds.isdisjoint(chosen.kinds)
         )
+
+    def _begin_doubts(self, at_ns: int, order: int) -> None:
+        doubts = self._doubts
+        while doubts and (doubts[-1].start_ns, doubts[-1].order) <= (at_ns, order):
+            doubt = doubts.pop()
+            self._doubtful_kinds.update(doubt.kinds)
+            self._doubtful_marks.update(self._marks(doubt.selection))
 
     def _marks(self, selection: Selection) -> set[tuple[str, int]]:
         """What is doubtful after an error about `selection`; ("part", s): some instance of s."""
