@@ -15,8 +15,9 @@ from typing import Any
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
 from runtime import staging
-from runtime.engine import Engine
+from runtime.engine import Engine, EngineError
 from runtime.errors import RunError
+from runtime.holds import Holds
 from runtime.instances import Incarnation, Instance
 from runtime.timeline import DOWN, Step, Timeline, preparations
 
@@ -47,6 +48,7 @@ async def sleep_until(at_ns: int) -> None:
 class _Staged:
     step: Step
     incarnations: dict[str, Incarnation] = field(default_factory=dict)
+    held: dict[int, set[int]] = field(default_factory=dict)  # node -> links to cut at its end
 
 
 class Conductor:
@@ -69,10 +71,15 @@ class Conductor:
         self._log = log
         self._notice = notice
         self._engine: Engine | None = None
-        self._states = list(plan.state_at(timeline.clock.start_at_ns).nodes)
-        names = (node.name for node in plan.topology.nodes)
+        state = plan.state_at(timeline.clock.start_at_ns)
+        self._states = list(state.nodes)
+        self._holds = Holds(plan.topology, state.links)
+        self._staging = asyncio.Lock()  # what is staged and its commit belong together
+        self._cuts: set[asyncio.Task[None]] = set()
+        names = [node.name for node in plan.topology.nodes]
+        self._node_index = {name: index for index, name in enumerate(names)}
         self._initial = dict(zip(names, self._states, strict=True))
-        self._pending: dict[int, _Staged] = {}
+        self._pending: dict[int, _Staged | None] = {}  # None: nothing is left to do
         self._early: dict[int, int] = {}
         self._chains: dict[str, asyncio.Task[None]] = {}
         self._steps_left = len(timeline.steps)
@@ -136,10 +143,9 @@ class Conductor:
 
     def on_applied(self, number: int, at_ns: int) -> None:
         """The engine says that a commit has taken effect."""
-        staged = self._pending.pop(number, None)
-        if staged is None:
+        if number not in self._pending:
             self._early[number] = at_ns  # before the answer to `commit` was seen
-        else:
+        elif (staged := self._pending.pop(number)) is not None:
             self._take_effect(staged, at_ns)
 
     async def carry_out(self) -> None:
@@ -161,7 +167,8 @@ class Conductor:
             if self._chains:
                 await asyncio.wait(set(self._chains.values()), timeout=OVERDUE_SECONDS)
         finally:
-            preparing.cancel()
+            for task in (preparing, *self._cuts):
+                task.cancel()
 
     async def _prepare_rejoins(self) -> None:
         for item in preparations(self.timeline, self.present):
@@ -169,21 +176,58 @@ class Conductor:
             self.instances[item.name].prepare()
 
     async def _stage(self, engine: Engine, step: Step) -> None:
-        nodes = self.plan.topology.nodes
-        gone = []
-        for index, state in step.epoch.nodes:
-            self._states[index] = state
-            if state == DOWN and nodes[index].service >= 0:
-                gone.append(index)
+        gone = self._follow(step)
         staged = await self._incarnate(step)
-        lines = staging.delta_lines(step.epoch, self.plan.route_groups(step.epoch.index))
-        lines.extend(staging.attach_lines(self._ports(staged), gone))
+        leaving = self._leaving(step, gone)
+        targets = {event.target for event in step.events}
+        links, staged.held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
+        links.extend(self._holds.back(self._ports(staged), links))
+        lines = staging.delta_lines(links, self.plan.route_groups(step.epoch.index))
+        lines.extend(staging.attach_lines(self._ports(staged), gone - staged.held.keys()))
         if lines:
-            await engine.batch(lines)
-            await self._commit(engine, staged)
+            async with self._staging:
+                await engine.batch(lines)
+                await self._commit(engine, staged)
         else:
             due = (self.t0_ns + step.due_ns) / 1e9  # asyncio's clock is CLOCK_MONOTONIC in s
             asyncio.get_running_loop().call_at(due, self._take_effect, staged, None)
+
+    def _follow(self, step: Step) -> set[int]:
+        """Takes note of the nodes' new states; returns the instances that are gone then."""
+        gone = set()
+        for index, state in step.epoch.nodes:
+            self._states[index] = state
+            if state == DOWN and self.plan.topology.nodes[index].service >= 0:
+                gone.add(index)
+        return gone
+
+    def _leaving(self, step: Step, gone: set[int]) -> set[int]:
+        """Those of them that have a program to end and end it by a leave."""
+        last = {event.target: event.kind for event in step.events}
+        names = {index: self.plan.topology.nodes[index].name for index in gone}
+        return {
+            index
+            for index, name in names.items()
+            if last.get(name) == "leave" and self.instances[name].program is not None
+        }
+
+    async def _cut(self, incarnation: Incarnation, name: str, node: int, links: set[int]) -> None:
+        """The network of an instance that has left, once its last process has ended."""
+        await incarnation.holder.gone
+        instance = self.instances[name]
+        if instance.state != DOWN or self._engine is None:
+            return  # it is back already: its rejoin has seen to the links
+        lines = [f"set {link} up=0" for link in sorted(links)]
+        try:
+            async with self._staging:
+                await self._engine.batch([*lines, f"unbind {node}"])
+                answer = await self._engine.call("commit 0")
+        except EngineError:
+            return  # the engine is gone: the driver says so
+        number = int(answer.words[0])
+        if self._early.pop(number, None) is None:
+            self._pending[number] = None
+        self._log({"kind": "cut", "target": name, "applied_ns": self.elapsed()})
 
     def _take_effect(self, staged: _Staged, at_ns: int | None) -> None:
         """Does what is left of a step. `at_ns` is None if the network does not change."""
@@ -205,7 +249,7 @@ class Conductor:
             action = self._join(event.target, event, staged.step, incarnation, network)
             self._chain(event.target, action)
         elif event.kind in ("leave", "crash"):
-            self._chain(event.target, self._end(event, staged.step, network))
+            self._chain(event.target, self._end(event, staged, network))
         else:
             self._done(event, staged.step, network, network)
         if event.kind in _STATE_AFTER:
@@ -259,13 +303,20 @@ class Conductor:
             self._log({"kind": "exit", "target": name, "applied_ns": applied, "error": error})
             self._notice(f"{name}: cannot start {argv[0]}: {error}")
 
-    async def _end(self, event: Event, step: Step, network: int | None) -> None:
+    async def _end(self, event: Event, staged: _Staged, network: int | None) -> None:
         instance = self.instances[event.target]
-        if event.kind == "leave":
-            instance.leave()
-        else:
+        if event.kind == "crash":
             instance.crash()
-        self._done(event, step, network, None)
+            self._done(event, staged.step, network, None)
+            return
+        incarnation = instance.leave()
+        self._done(event, staged.step, network, None)
+        node = self._node_index[event.target]
+        if incarnation is not None and node in staged.held:
+            action = self._cut(incarnation, event.target, node, staged.held[node])
+            task = asyncio.get_running_loop().create_task(action)
+            self._cuts.add(task)
+            task.add_done_callback(self._cuts.discard)
 
     def _done(
         self,

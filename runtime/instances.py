@@ -182,18 +182,18 @@ class Instance:
             self.ended = ended
         self._on_ended(self, ended, expected)
 
-    def leave(self) -> None:
-        """SIGTERM now, SIGKILL after the grace."""
-        self._let_go(GRACE_SECONDS)
+    def leave(self) -> Incarnation | None:
+        """SIGTERM now, SIGKILL after the grace. Returns who is leaving."""
+        return self._let_go(GRACE_SECONDS)
 
     def crash(self) -> None:
         """SIGKILL to all of it now."""
         self._let_go(0.0)
 
-    def _let_go(self, grace: float) -> None:
+    def _let_go(self, grace: float) -> Incarnation | None:
         incarnation, self.current = self.current, None
         if incarnation is None:
-            return
+            return None
         if grace:
             incarnation.holder.term()
         else:
@@ -202,6 +202,7 @@ class Instance:
         task = asyncio.get_running_loop().create_task(self._farewell(incarnation, grace))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
+        return incarnation
 
     async def _farewell(self, incarnation: Incarnation, grace: float) -> None:
         if grace:

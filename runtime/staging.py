@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.plan.groups import RouteGroup
-from compiler.plan.types import Epoch, Link, LinkState, Node, Topology
+from compiler.plan.types import Link, LinkState, Node, Topology
 
 LINE_BYTES = 60_000  # below pktd's 65,536
 
@@ -71,9 +71,9 @@ def route_lines(groups: Iterable[RouteGroup]) -> Iterator[str]:
             yield from _filled(f"routes {group.node} {hop}", words)
 
 
-def delta_lines(epoch: Epoch, groups: Iterable[RouteGroup]) -> list[str]:
+def delta_lines(links: Iterable[tuple[int, LinkState]], groups: Iterable[RouteGroup]) -> list[str]:
     """What an epoch changes about links and routes."""
-    lines = [set_line(index, state) for index, state in epoch.links]
+    lines = [set_line(index, state) for index, state in links]
     lines.extend(route_lines(groups))
     return lines
 

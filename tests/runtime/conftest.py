@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +16,21 @@ from tests.runtime.support import NOBODY, ROOT, Compile, User, ordinary
 
 
 @pytest.fixture
-def plan_of(tmp_path: Path) -> Compile:
+def workspace() -> Iterator[Path]:
+    """A directory that an ordinary user may enter; pytest closes its own to others."""
+    with tempfile.TemporaryDirectory(prefix="tstorm-test-") as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture
+def plan_of(workspace: Path) -> Compile:
     """Compiles TDL text into a plan directory."""
     made = iter(range(100))
 
     def compiled(text: str) -> Path:
-        target = tmp_path / f"exp{next(made)}.plan"
+        target = workspace / f"exp{next(made)}.plan"
         write(compile_source(text, filename="exp.tdl", seed=None), target)
         return target
 
@@ -28,17 +38,14 @@ def plan_of(tmp_path: Path) -> Compile:
 
 
 @pytest.fixture(params=["self", "ordinary"])
-def user(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[User]:
+def user(request: pytest.FixtureRequest, workspace: Path) -> Iterator[User]:
     """Both kinds of user where possible; everything they started is ended."""
-    home = tmp_path / "home"
+    home = workspace / "home"
     home.mkdir()
     found: User | None
     if request.param == "ordinary":
         if os.geteuid() != 0:
             pytest.skip("the tests run as an ordinary user already")
-        for directory in (home, *home.parents):
-            if str(directory).startswith("/tmp/"):
-                directory.chmod(0o755)
         os.chown(home, NOBODY, NOBODY)
         found = ordinary(home)
         if found is None:

@@ -133,7 +133,7 @@ def test_lines_for_a_plan(plan_of: Compile) -> None:
         "link 0 0 2 rate=10000000 delay=2000000 jitter=0 loss=10000000 queue=62500 dist=normal"
         f" up=1 seed={seed}"
     )
-    down = staging.delta_lines(plan.epochs[1], plan.route_groups(1))
+    down = staging.delta_lines(plan.epochs[1].links, plan.route_groups(1))
     assert [line.split()[:2] for line in down] == [["set", "2"], ["set", "3"]]
     assert all(line.endswith("up=0") for line in down)
     assert staging.attach_lines({1: 4, 0: 7}, [5]) == ["unbind 5", "bind 0 7", "bind 1 4"]

@@ -100,6 +100,26 @@ def test_join_leave_crash_and_rejoin(plan_of: Compile, user: User) -> None:
     assert [e["asked"] for e in exits if e["target"] == "server.1"] == [True, True]
 
 
+def test_who_leaves_can_say_goodbye(plan_of: Compile, user: User) -> None:
+    """The network lasts until the program has ended; whoever crashes has none from then on."""
+    goodbye = "ping -q -c 1 -W 1 server.0 | grep -c 1.received"
+    program = "sh -c 'trap \\\"" + goodbye + "; exit 0\\\" TERM; echo up; sleep 60 & wait'"
+    plan = plan_of(
+        f'service server img=x\nservice client img=x replicas=2 exec="{program}"\n'
+        "bridge s1\nlink server--s1 latency=20\nlink client--s1 latency=20\n"
+        "at 500ms client.0 leave\nat 500ms client.1 disconnect\nat 700ms client.1 leave\n"
+        "at 2500ms client.0 join\nat 3s quit\n"
+    )
+    assert user.run(plan)["outcome"] == "completed"
+    logs = user.home / "out/logs"
+    assert (logs / "client.0.log").read_text().startswith("up\n1\nup\n")
+    assert (logs / "client.1.log").read_text() == "up\n0\n"
+    events = records(user.home / "out/events.jsonl")
+    cut = next(event for event in events if event["kind"] == "cut")
+    assert cut["target"] == "client.0"
+    assert 80_000_000 < cut["applied_ns"] - 500_000_000 < 2_000_000_000
+
+
 def test_programs_that_end_or_never_start_are_events(plan_of: Compile, user: User) -> None:
     plan = plan_of(
         "service server img=x replicas=1 exec=\"sh -c 'exit 7'\"\n"
