@@ -14,27 +14,38 @@ from compiler.walk import Walk
 from tdl import ast
 
 
+KNOWN_CUTS = 64
+
+
 def partition(walk: Walk, step: Step) -> None:
     world = walk.world
     if not step.groups:  # an undeclared tag, reported
         walk.partitions.append(())
         return
-    links = walk.topology.links
-    edges, weights = [], []
-    heavy = len(links) + 1  # one usable link counts more than all unusable ones together
-    for there in range(0, len(links), 2):
-        edges.append((links[there].src, links[there].dst))
-        usable = world.usable(there) or world.usable(there + 1)
-        weights.append(heavy if usable else 1)
-    side = assign(len(world.names), edges, weights, step.groups)
-    cut = [i for i, (a, b) in enumerate(edges) if side[a] != side[b]]
-    if not any(weights[i] == heavy for i in cut) and not walk.model.declared.broken:
+    count = len(walk.topology.links)
+    usable = bytes(world.usable(d) or world.usable(d + 1) for d in range(0, count, 2))
+    cut = _cut(walk, step.groups, usable)
+    if not any(usable[i] for i in cut) and not walk.model.declared.broken:
         message = f"nothing is cut: there is no way between the groups at {moment(world.now)}"
         walk.warning(step, "TS0911", message)
     directions = tuple(d for i in cut for d in (2 * i, 2 * i + 1))
     for direction in directions:
         world.block(direction)
     walk.partitions.append(directions)
+
+
+def _cut(walk: Walk, groups: tuple[tuple[int, ...], ...], usable: bytes) -> list[int]:
+    """The pairs of links between the sides. The same question gets the answer it got before."""
+    if (groups, usable) not in walk.cuts:
+        if len(walk.cuts) >= KNOWN_CUTS:
+            walk.cuts.clear()
+        links = walk.topology.links
+        edges = [(link.src, link.dst) for link in links[::2]]
+        # One usable link counts more than all unusable ones together.
+        weights = [len(edges) + 1 if carries else 1 for carries in usable]
+        side = assign(len(walk.topology.nodes), edges, weights, groups)
+        walk.cuts[groups, usable] = [i for i, (a, b) in enumerate(edges) if side[a] != side[b]]
+    return walk.cuts[groups, usable]
 
 
 def heal(walk: Walk, step: Step) -> None:

@@ -32,6 +32,7 @@ class Walk:
         self.world = World(model)
         self.sink = sink
         self.partitions: list[tuple[int, ...]] = []  # directions cut, by partition in force
+        self.cuts: dict[tuple[tuple[tuple[int, ...], ...], bytes], list[int]] = {}  # known ones
         self._keys = identity.keys(model.steps, model.seed)
         self._agenda: list[tuple[int, int, int, Step, bool, Act]] = []
         self._scheduled = 0
