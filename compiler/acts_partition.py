@@ -13,7 +13,6 @@ from compiler.steps import Step
 from compiler.walk import Walk
 from tdl import ast
 
-
 KNOWN_CUTS = 64
 
 
