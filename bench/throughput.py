@@ -88,6 +88,7 @@ def _lossless(ends: Ends, pktd: Pktd, quick: bool) -> Record:
         "what": f"udp 64 B, offered {LOSSLESS_PPS // 1000} kpps",
         "value": round(summary["pps"] / 1000, 1),
         "unit": "kpps",
+        "sent_kpps": round(summary["sent"] / seconds / 1000, 1),
         "lost_share": round(summary["lost"] / summary["sent"], 5),
         "through": "pktd",
         "delay_ms": 0,
