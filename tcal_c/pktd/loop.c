@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #define STEPS_PER_TURN 64 /* before the ports are looked at */
 #define STEPS_PER_READ 4  /* due packets between two reads */
 #define FIFO_PRIORITY 10
+#define SLICE_NS 100000u
 #define SMALL_BYTES 2048u
 #define IDLE_SLEEP_NS (NS_PER_S / 4)
 
@@ -261,8 +263,21 @@ static uint64_t next_due(const struct loop *loop) {
     return loop->pending ? min_u64(due, loop->pending->batch->at_ns) : due;
 }
 
+/* Sleeps without looking at anything, if the thread has taken more than its share. */
+static uint64_t take_rest(struct loop *loop, uint64_t now_ns) {
+    uint64_t rest = pace_rest(&loop->pace);
+    if (rest == 0 || !loop->is_fifo) {
+        return now_ns;
+    }
+    struct timespec t = {0, (long)rest};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+    uint64_t after = clock_now();
+    pace_woke(&loop->pace, now_ns, after, after, false);
+    return after;
+}
+
 static int wait_turn(struct loop *loop, struct epoll_event *events) {
-    uint64_t before = clock_now();
+    uint64_t before = take_rest(loop, clock_now());
     uint64_t due = min_u64(next_due(loop), before + IDLE_SLEEP_NS);
     uint64_t wait = pace_sleep(&loop->pace, before, due);
     int count = wait_events(loop->epoll, events, wait);
@@ -292,11 +307,31 @@ static bool lock_memory(uint64_t pool_bytes) {
     return true;
 }
 
+/* What everybody may ask for: a short time slice, which since Linux 6.12 makes the scheduler pick a
+ * thread earlier when it wakes (sched_setattr(2); struct sched_attr is not in every libc's
+ * headers). */
+static void ask_for_short_slices(void) {
+    struct {
+        uint32_t size;
+        uint32_t policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime_ns;
+        uint64_t deadline_ns;
+        uint64_t period_ns;
+    } attr = {.size = sizeof attr, .policy = SCHED_OTHER, .runtime_ns = SLICE_NS};
+    syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
 static void be_exact(struct loop *loop, const struct loop_options *options) {
     struct sched_param priority = {.sched_priority = FIFO_PRIORITY};
     pthread_setname_np(pthread_self(), "pktd-data");
     prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
     loop->is_fifo = options->fifo && sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
+    if (!loop->is_fifo) {
+        ask_for_short_slices();
+    }
     loop->is_locked = options->lock && lock_memory(options->pool_bytes);
 }
 

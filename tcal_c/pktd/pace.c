@@ -7,7 +7,8 @@
  */
 #include "pace.h"
 
-#define WINDOW_NS 20000000u
+#define WINDOW_NS 10000000u
+#define REST_PERMILLE 55u
 #define BUDGET_PERCENT 60u
 #define SPIN_MIN_NS 5000u
 #define SPIN_MAX_NS 80000u
@@ -15,7 +16,7 @@
 #define WAKE_STEP_NS 50u
 #define WRITE_START_NS 4000u
 #define WRITE_MAX_NS 20000u
-#define WRITE_WEIGHT 64u
+#define WRITE_STEP_NS 20u
 
 void pace_init(struct pace *p, uint64_t now_ns) {
     *p = (struct pace){.wake_ns = WAKE_START_NS,
@@ -35,6 +36,8 @@ static void turn_window(struct pace *p, uint64_t now_ns) {
     uint64_t work = length > idle ? length - idle : 0;
     uint64_t budget = length * BUDGET_PERCENT / 100;
     p->may_spin_ns = budget > work ? (budget - work) * WINDOW_NS / length : 0;
+    uint64_t due = WINDOW_NS * REST_PERMILLE / 1000;
+    p->rest_ns = p->slept_ns < due ? due - p->slept_ns : 0;
     p->window_ns = now_ns;
     p->slept_ns = 0;
     p->spun_ns = 0;
@@ -52,6 +55,12 @@ uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns) {
     counter_set(&p->spin_ns, spin);
     uint64_t wait = due_ns - now_ns;
     return wait > spin ? wait - spin : 0;
+}
+
+uint64_t pace_rest(struct pace *p) {
+    uint64_t rest = p->rest_ns;
+    p->rest_ns = 0;
+    return rest;
 }
 
 void pace_woke(struct pace *p, uint64_t from_ns, uint64_t wanted_ns, uint64_t now_ns, bool timer) {
@@ -72,6 +81,9 @@ void pace_spun(struct pace *p, uint64_t from_ns, uint64_t now_ns) {
 }
 
 void pace_wrote(struct pace *p, uint64_t took_ns) {
-    took_ns = min_u64(took_ns, WRITE_MAX_NS);
-    p->write_ns = (p->write_ns * (WRITE_WEIGHT - 1) + took_ns) / WRITE_WEIGHT;
+    if (took_ns > p->write_ns) {
+        p->write_ns = min_u64(p->write_ns + WRITE_STEP_NS, WRITE_MAX_NS);
+    } else if (p->write_ns > WRITE_STEP_NS) {
+        p->write_ns -= WRITE_STEP_NS;
+    }
 }

@@ -11,6 +11,7 @@ struct pace {
     uint64_t slept_ns;  /* in this window */
     uint64_t spun_ns;
     uint64_t may_spin_ns; /* in this window */
+    uint64_t rest_ns;     /* owed to the other programs from the last one */
     counter spin_ns;      /* for hello and stats: the spin in force */
 };
 
@@ -18,6 +19,9 @@ void pace_init(struct pace *p, uint64_t now_ns);
 
 /* How long to sleep now if something is due at `due_ns`: 0 = do not, look again at once. */
 uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns);
+
+/* How long a real-time thread must rest now, whatever is due; then it owes nothing. Mostly 0. */
+uint64_t pace_rest(struct pace *p);
 
 /* A sleep that should have ended at `wanted_ns` ended at `now_ns`; `timer` tells that nothing else
  * did. */
@@ -29,9 +33,10 @@ void pace_spun(struct pace *p, uint64_t from_ns, uint64_t now_ns);
 /* A small packet was written in `took_ns`. */
 void pace_wrote(struct pace *p, uint64_t took_ns);
 
-/* How much ahead of its time a packet must be written to be there in time. */
+/* How much ahead of its time a packet must be written to be there in time: the receiver has it
+ * about half way through the write, the rest of which is its own protocol stack. */
 static inline uint64_t pace_lead(const struct pace *p) {
-    return p->write_ns;
+    return p->write_ns * 5 / 8;
 }
 
 #endif
