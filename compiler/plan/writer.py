@@ -161,15 +161,15 @@ def _locked_directory(target: Path) -> tuple[Path, int]:
     for number in itertools.count():
         path = target.parent / f".{target.name}.{os.getpid()}-{number}.tmp"
         try:
-            path.mkdir()  # a file system that refuses (as procfs does) ends it here
+            path.mkdir()
         except FileExistsError:
             continue
         try:
             lock = os.open(path, _DIRECTORY)
-        except FileNotFoundError:  # swept away already
-            continue
+        except FileNotFoundError:
+            continue  # swept away by another writer between making and locking it
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.exists():  # not swept away between making and locking it
+        if path.exists():
             return path, lock
         os.close(lock)
     raise AssertionError("unreachable")
