@@ -26,7 +26,8 @@ def too_few(walk: Walk, step: Step, targets: Targets, legal: int, wanted: int) -
         walk.error(step, "TS0307", message, _hint(walk, step, targets))
         return
     if legal == 0 and verb is JOIN:
-        message = f"all {targets.size} {what} are joined already at {now}"
+        everyone = "the only one" if targets.size == 1 else f"all {targets.size}"
+        message = f"{everyone} of the {what} joined already: at {now} none is absent"
     else:
         message = f"only {legal} of {targets.size} {what} are {verb.word} at {now}"
     if wanted > max(legal, 1):
