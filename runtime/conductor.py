@@ -7,6 +7,7 @@ Times are ns of CLOCK_MONOTONIC; `elapsed` is relative to the common start T0.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,8 @@ class _Staged:
     step: Step
     incarnations: dict[str, Incarnation] = field(default_factory=dict)
     held: dict[int, set[int]] = field(default_factory=dict)  # node -> links to cut at its end
+    gate: int = -1  # closing it starts the programs that were never there before
+    opened_ns: int = 0  # when it was closed, since T0
 
 
 class Conductor:
@@ -79,6 +82,7 @@ class Conductor:
         names = [node.name for node in plan.topology.nodes]
         self._node_index = {name: index for index, name in enumerate(names)}
         self._initial = dict(zip(names, self._states, strict=True))
+        self._seen: set[str] = set()  # instances that have joined in some staged step
         self._pending: dict[int, _Staged | None] = {}  # None: nothing is left to do
         self._early: dict[int, int] = {}
         self._chains: dict[str, asyncio.Task[None]] = {}
@@ -121,7 +125,25 @@ class Conductor:
     async def _incarnate(self, step: Step, more: frozenset[str] = frozenset()) -> _Staged:
         names = [*sorted(more), *step.joins]
         found = {name: await self.instances[name].next_incarnation() for name in names}
-        return _Staged(step, found)
+        new = [name for name in names if name not in self._seen]
+        self._seen.update(names)
+        return _Staged(step, found, gate=self._gate(new, found))
+
+    def _gate(self, names: list[str], incarnations: Mapping[str, Incarnation]) -> int:
+        """Orders the starts of instances that were never there ahead of time.
+
+        So a hundred programs that join together cost one system call at that moment. Returns the
+        descriptor to close, -1 if there is nothing to start.
+        """
+        if not names:
+            return -1
+        waiting, closing = os.pipe2(os.O_CLOEXEC)
+        try:
+            for name in names:
+                self.instances[name].order_behind(waiting, incarnations[name])
+        finally:
+            os.close(waiting)
+        return closing
 
     def _ports(self, staged: _Staged) -> dict[int, int]:
         """Ports of the new incarnations that are still there after this step."""
@@ -232,11 +254,14 @@ class Conductor:
     def _take_effect(self, staged: _Staged, at_ns: int | None) -> None:
         """Does what is left of a step. `at_ns` is None if the network does not change."""
         step = staged.step
+        if staged.gate >= 0:
+            os.close(staged.gate)
+            staged.opened_ns = self.elapsed()
         network = None if at_ns is None else at_ns - self.t0_ns
         self.next_step += 1
         for name in sorted(staged.incarnations.keys() - set(step.joins)):
             self.instances[name].state = self._initial[name]
-            self._chain(name, self._join(name, None, step, staged.incarnations[name], network))
+            self._chain(name, self._join(name, None, staged, network))
         for event in step.events:
             self._do(event, staged, network)
         self._steps_left -= 1
@@ -245,9 +270,7 @@ class Conductor:
 
     def _do(self, event: Event, staged: _Staged, network: int | None) -> None:
         if event.kind == "join":
-            incarnation = staged.incarnations[event.target]
-            action = self._join(event.target, event, staged.step, incarnation, network)
-            self._chain(event.target, action)
+            self._chain(event.target, self._join(event.target, event, staged, network))
         elif event.kind in ("leave", "crash"):
             self._chain(event.target, self._end(event, staged, network))
         else:
@@ -276,19 +299,15 @@ class Conductor:
             self.broken.set_exception(error)
 
     async def _join(
-        self,
-        name: str,
-        event: Event | None,
-        step: Step,
-        incarnation: Incarnation,
-        network: int | None,
+        self, name: str, event: Event | None, staged: _Staged, network: int | None
     ) -> None:
-        instance = self.instances[name]
+        instance, incarnation = self.instances[name], staged.incarnations[name]
         error, started = "", None
         applied = self.elapsed()
         try:
+            behind_gate = incarnation.order is not None
             order = await instance.join(incarnation)
-            applied = self.elapsed()
+            applied = staged.opened_ns if behind_gate else self.elapsed()
             if order is not None:
                 await order
                 started = self.elapsed()
@@ -297,7 +316,7 @@ class Conductor:
         if event is None:
             self._log({"kind": "start", "target": name, "applied_ns": applied})
         else:
-            self._done(event, step, network, applied, started)
+            self._done(event, staged.step, network, applied, started)
         if error:
             argv = instance.program.argv if instance.program else ("?",)
             self._log({"kind": "exit", "target": name, "applied_ns": applied, "error": error})

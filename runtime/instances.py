@@ -31,6 +31,7 @@ MANY_UNUSED = 500
 class Incarnation:
     holder: Holder
     port: int
+    order: asyncio.Future[int] | None = None  # of a start that waits for its gate
 
 
 class Maker:
@@ -160,6 +161,15 @@ class Instance:
             self.prepare()
         return await self._prepared.popleft()
 
+    def order_behind(self, gate: int, incarnation: Incarnation) -> None:
+        """Orders the program's start for the moment at which the pipe `gate` reads end of file.
+
+        Only for an instance that was never there: nothing of a life before can be in the way.
+        """
+        if self.program is not None:
+            incarnation.holder.gate(gate)
+            incarnation.order = incarnation.holder.order_start(self.program)
+
     async def join(self, incarnation: Incarnation) -> asyncio.Future[int] | None:
         """Orders the program's start once all processes of the life before are dead.
 
@@ -172,8 +182,8 @@ class Instance:
         self.current = incarnation
         self.ended = None
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
-        if self.program is None:
-            return None
+        if self.program is None or incarnation.order is not None:
+            return incarnation.order
         return incarnation.holder.order_start(self.program)
 
     def _program_ended(self, incarnation: Incarnation, ended: Ended) -> None:

@@ -97,6 +97,7 @@ class Holder:
                 self._started.set_result(int(text))
             else:
                 self._started.set_exception(RunError(text))
+                self._started.exception()  # whoever waits sees it; nobody need
         elif word == "exited":
             self.on_ended(Ended(int(text), 0))
         elif word == "signaled":
@@ -143,6 +144,13 @@ class Holder:
             except OSError as error:
                 raise RunError(f"instance {self.name} is gone: {error.strerror}") from error
         return started
+
+    def gate(self, descriptor: int) -> None:
+        """The next start waits for end of file on this pipe. RunError if the instance is gone."""
+        try:
+            socket.send_fds(self._control, [b"gate"], [descriptor])
+        except OSError as error:
+            raise RunError(f"instance {self.name} is gone: {error.strerror}") from error
 
     def term(self) -> None:
         """SIGTERM to every process of the instance; its PID 1 ends after the last of them."""

@@ -83,8 +83,8 @@ def _ignore(_number: int, _at_ns: int) -> None:
 def _add(route: IPRoute, kind: str, device: int, **more: Any) -> dict[str, str]:
     try:
         route.tc("add", kind, device, **more)
-    except (NetlinkError, OSError) as error:
-        detail = f"this kernel refuses it: {error}"
+    except NetlinkError as error:
+        detail = f"this kernel refuses it: {os.strerror(error.code)}"
         return _check(f"qdisc {kind}", "warn", detail, "not needed: pktd does its work")
     return _check(f"qdisc {kind}", "ok", "can be added")
 

@@ -266,7 +266,8 @@ def _conclude(
     page = report.render(directory.path, manifest, summary)
     (directory / rundir.REPORT).write_text(page, encoding="utf-8")
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
-        raise MachineError(_why(attempt), refusal_remedy())
+        refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
+        raise MachineError(f"this machine refuses what a run needs: {refusal}", refusal_remedy())
     return RunResult(
         outcome=str(final["outcome"]),
         run_id=attempt.record.run_id,

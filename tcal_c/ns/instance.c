@@ -2,8 +2,10 @@
  *
  * To the driver: `ready` with a route netlink socket of the new network namespace, `err TEXT`,
  * `started PID`, `failed TEXT`, `exited STATUS`, `signaled NUMBER`.
- * From the driver: `start…` (program.c) with the log as descriptor, `term`. The driver kills us to
- * kill the instance; end of file means the same.
+ * From the driver: `start…` (program.c) with the log as descriptor, `term`, and `gate` with the
+ * read end of a pipe: the next start waits for its end of file. With one pipe for many instances
+ * one close(2) starts them all. The driver kills us to kill the instance; end of file means the
+ * same.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +30,8 @@ struct instance {
     int signals;
     pid_t program; /* 0: none */
     bool ending;   /* told to end: do so when nothing is left to reap */
+    int gate;      /* -1: none */
+    int log;       /* of the program that waits for the gate, -1: none */
 };
 
 static _Noreturn void give_up(int control, const char *attempt) {
@@ -74,13 +78,10 @@ static int separate(int control, const char *hostname) {
     return netlink;
 }
 
-static void start(struct instance *self, char *text, size_t length, int log) {
-    static struct program program; /* too large for the stack */
-    if (log < 0 || self->program != 0 || self->ending) {
-        message_send(self->control, "failed not now", -1);
-        return;
-    }
-    pid_t pid = program_parse(&program, text, length) == 0 ? program_start(&program, log) : -1;
+static struct program program; /* too large for the stack */
+
+static void start(struct instance *self, int log) {
+    pid_t pid = program_start(&program, log);
     if (pid < 0) {
         message_sendf(self->control, "failed %s", strerror(errno));
         return;
@@ -89,23 +90,49 @@ static void start(struct instance *self, char *text, size_t length, int log) {
     message_sendf(self->control, "started %d", (int)pid);
 }
 
+/* The words of `program` point into `text`, which must last until the start. */
+static void order(struct instance *self, char *text, size_t length, int log) {
+    if (log < 0 || self->program != 0 || self->log >= 0 || self->ending)
+        message_send(self->control, "failed not now", -1);
+    else if (program_parse(&program, text, length) < 0)
+        message_send(self->control, "failed not a program", -1);
+    else if (self->gate < 0)
+        start(self, log);
+    else
+        self->log = fcntl(log, F_DUPFD_CLOEXEC, 0);
+}
+
+static void open_gate(struct instance *self) {
+    close(self->gate);
+    self->gate = -1;
+    if (self->log < 0)
+        return;
+    start(self, self->log);
+    close(self->log);
+    self->log = -1;
+}
+
 static void obey(struct instance *self) {
-    static char text[MESSAGE_BYTES];
-    int log;
-    ssize_t length = message_receive(self->control, text, sizeof text, &log);
+    static char text[2][MESSAGE_BYTES]; /* the second while the first holds a waiting program */
+    char *room = text[self->log >= 0];
+    int received;
+    ssize_t length = message_receive(self->control, room, MESSAGE_BYTES, &received);
     if (length == 0)
         _exit(0); /* the driver let go: the kernel kills the rest of the namespace */
     if (length < 0)
         message_sendf(self->control, "failed cannot receive: %s", strerror(errno));
-    else if (strcmp(text, "start") == 0)
-        start(self, text, (size_t)length, log);
-    else if (strcmp(text, "term") == 0) {
+    else if (strcmp(room, "start") == 0)
+        order(self, room, (size_t)length, received);
+    else if (strcmp(room, "gate") == 0 && self->gate < 0) {
+        self->gate = received;
+        return;
+    } else if (strcmp(room, "term") == 0) {
         self->ending = true;
         kill(-1, SIGTERM); /* everything in the namespace but us */
     } else
-        message_sendf(self->control, "failed not a request: %.40s", text);
-    if (log >= 0)
-        close(log);
+        message_sendf(self->control, "failed not a request: %.40s", room);
+    if (received >= 0)
+        close(received);
 }
 
 static void reap(struct instance *self) {
@@ -126,16 +153,19 @@ static void reap(struct instance *self) {
 
 _Noreturn void instance_main(int control, const char *hostname) {
     static const int watched[] = {SIGCHLD};
-    struct instance self = {.control = control, .signals = signal_fd(watched, 1)};
+    struct instance self = {
+        .control = control, .signals = signal_fd(watched, 1), .gate = -1, .log = -1};
     if (self.signals < 0)
         give_up(control, "watch for children");
     int netlink = separate(control, hostname);
     message_send(control, "ready", netlink);
     close(netlink);
     struct pollfd watch[] = {{.fd = self.control, .events = POLLIN},
-                             {.fd = self.signals, .events = POLLIN}};
+                             {.fd = self.signals, .events = POLLIN},
+                             {.fd = -1, .events = POLLIN}};
     for (;;) {
-        if (poll(watch, 2, -1) < 0)
+        watch[2].fd = self.gate; /* poll(2) passes over a negative one */
+        if (poll(watch, 3, -1) < 0)
             continue;
         if (watch[1].revents) {
             struct signalfd_siginfo info;
@@ -144,6 +174,8 @@ _Noreturn void instance_main(int control, const char *hostname) {
         }
         if (watch[0].revents)
             obey(&self);
+        if (watch[2].fd >= 0 && watch[2].revents)
+            open_gate(&self);
         reap(&self);
     }
 }
