@@ -7,6 +7,7 @@
  */
 #include "control.h"
 
+#include "closer.h"
 #include "proto.h"
 #include "stamp.h"
 
@@ -66,6 +67,10 @@ static bool host_open(void *context, const struct port_request *request, struct 
     struct control *c = context;
     char why[240];
     struct port *port = port_open(request, c->program, why, sizeof why);
+    if (!port && closer_wait()) {
+        /* A device of that name may have been on its way out. */
+        port = port_open(request, c->program, why, sizeof why);
+    }
     if (!port) {
         return refuse(r, "system", "%s", why);
     }
@@ -118,7 +123,7 @@ static void host_close(void *context, uint32_t number) {
     }
     c->closed = NULL;
     c->port[number] = NULL;
-    port_close(message->port);
+    closer_close(message->port);
     free(message);
 }
 
@@ -251,9 +256,10 @@ static int serve(struct control *c) {
 static void close_ports(struct control *c) {
     for (uint32_t i = 0; i < PORT_LIMIT; i++) {
         if (c->port[i]) {
-            port_close(c->port[i]);
+            closer_close(c->port[i]);
         }
     }
+    closer_wait();
 }
 
 int control_serve(struct loop *loop, int program, int in, int out) {

@@ -1,0 +1,14 @@
+/* Closing ports in the background: the kernel takes some 20 ms to remove a device. Control thread.
+ */
+#ifndef PKTD_CLOSER_H
+#define PKTD_CLOSER_H
+
+#include "port.h"
+
+/* Removes the device soon; waits only when many are being removed already. */
+void closer_close(struct port *port);
+
+/* Waits until all are removed; false when there was nothing to wait for. */
+bool closer_wait(void);
+
+#endif
