@@ -36,8 +36,9 @@ struct op_link {
 
 struct batch {
     struct batch *next;
-    uint64_t at_ns; /* as asked for; 0 = now */
-    uint64_t applied_ns;
+    uint64_t at_ns;      /* as asked for; 0 = now */
+    uint64_t due_ns;     /* when it takes effect, known to the data thread */
+    uint64_t applied_ns; /* when it was done */
     uint64_t number;
     struct op *op;
     size_t op_count;

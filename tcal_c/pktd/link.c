@@ -113,7 +113,8 @@ static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
     if (piece->count == 1) {
         return at_ns;
     }
-    return at_ns - piece->span_ns + (uint64_t)piece->span_ns * i / (piece->count - 1);
+    uint64_t span = min_u64(piece->span_ns, at_ns);
+    return at_ns - span + span * i / (piece->count - 1);
 }
 
 static void offer_segments(struct engine *e, struct link *link, struct piece *piece, uint64_t nth,

@@ -23,9 +23,8 @@
 
 #define WAKE_TAG UINT32_MAX
 #define EVENTS 64
-#define READS_PER_PORT 16 /* before the next port has its turn */
-#define STEPS_PER_TURN 64 /* before the ports are looked at */
-#define STEPS_PER_READ 4  /* due packets between two reads */
+#define READS_PER_PORT 16  /* before the next port has its turn */
+#define STEPS_PER_READ 256 /* due packets first: what comes in is stamped and can wait */
 #define FIFO_PRIORITY 10
 #define SLICE_NS 100000u
 #define SMALL_BYTES 2048u
@@ -82,9 +81,11 @@ static void hand_back(struct loop *loop, struct message *message) {
 }
 
 static void add_pending(struct loop *loop, struct message *message) {
-    uint64_t at = message->batch->at_ns;
+    struct batch *batch = message->batch;
+    /* A time that has passed means now: the past cannot be changed any more. */
+    batch->due_ns = max_u64(batch->at_ns, clock_now());
     struct message **slot = &loop->pending;
-    while (*slot && (*slot)->batch->at_ns <= at) {
+    while (*slot && (*slot)->batch->due_ns <= batch->due_ns) {
         slot = &(*slot)->next;
     }
     message->next = *slot;
@@ -141,9 +142,8 @@ static void apply_first(struct loop *loop) {
     struct message *message = loop->pending;
     struct batch *batch = message->batch;
     loop->pending = message->next;
-    uint64_t now = clock_now();
-    engine_apply(loop->engine, batch, batch->at_ns ? batch->at_ns : now);
-    batch->applied_ns = now;
+    batch->applied_ns = clock_now();
+    engine_apply(loop->engine, batch, batch->due_ns);
     hand_back(loop, message);
 }
 
@@ -172,7 +172,7 @@ static int deliver(void *context, uint32_t number, const struct iovec *io, int c
 static bool step(struct loop *loop, uint64_t now_ns) {
     struct engine *e = loop->engine;
     uint64_t due = engine_next(e);
-    uint64_t batch = loop->pending ? loop->pending->batch->at_ns : TIME_NEVER;
+    uint64_t batch = loop->pending ? loop->pending->batch->due_ns : TIME_NEVER;
     if (batch <= now_ns && batch < due) {
         apply_first(loop);
         return true;
@@ -190,8 +190,8 @@ static bool step(struct loop *loop, uint64_t now_ns) {
     return true;
 }
 
-static void work_due(struct loop *loop, int limit) {
-    while (limit-- > 0 && step(loop, clock_now())) {
+static void work_due(struct loop *loop) {
+    for (int i = 0; i < STEPS_PER_READ && step(loop, clock_now()); i++) {
     }
 }
 
@@ -236,7 +236,7 @@ static void read_port(struct loop *loop, struct port *port, uint32_t events) {
     int reads = 0;
     while (reads < READS_PER_PORT && read_one(loop, port)) {
         reads++;
-        work_due(loop, STEPS_PER_READ);
+        work_due(loop);
     }
     if (reads == 0 && events & (EPOLLERR | EPOLLHUP) && port->kind == PORT_TAP && !port->gone) {
         epoll_ctl(loop->epoll, EPOLL_CTL_DEL, port->fd, NULL);
@@ -260,7 +260,7 @@ static uint64_t next_due(const struct loop *loop) {
     uint64_t due = engine_next(loop->engine);
     uint64_t lead = pace_lead(&loop->pace);
     due = due == TIME_NEVER || due < lead ? due : due - lead;
-    return loop->pending ? min_u64(due, loop->pending->batch->at_ns) : due;
+    return loop->pending ? min_u64(due, loop->pending->batch->due_ns) : due;
 }
 
 /* Sleeps without looking at anything, if the thread has taken more than its share. */
@@ -341,7 +341,7 @@ static void *run(void *context) {
     atomic_store_explicit(&loop->started, 1, memory_order_release);
     ring(loop->report);
     while (!loop->stop) {
-        work_due(loop, STEPS_PER_TURN);
+        work_due(loop);
         int count = wait_turn(loop, events);
         for (int i = 0; i < count; i++) {
             if (events[i].data.u32 == WAKE_TAG) {
