@@ -33,6 +33,7 @@ struct control {
     char line[PROTO_LINE_LIMIT + 1];
     size_t length;          /* of the line so far */
     bool skipping;          /* the rest of a line that was too long */
+    uint64_t lost;          /* packets that sockets had no room for */
     struct message *closed; /* the last port the data thread let go of */
     struct port *port[PORT_LIMIT];
 };
@@ -150,14 +151,26 @@ static uint64_t data_cpu_ns(const struct loop *loop) {
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t lost_by_sockets(struct control *c) {
+    for (uint32_t i = 0; i < c->stage.port_end; i++) {
+        if (c->port[i]) {
+            uint64_t before = c->port[i]->lost;
+            c->lost += port_lost(c->port[i]) - before;
+        }
+    }
+    return c->lost;
+}
+
 static void host_engine_stats(void *context, struct text *out) {
-    const struct loop *loop = ((struct control *)context)->loop;
-    text_add(out, "late_p50_ns=%llu late_p99_ns=%llu late_max_ns=%llu cpu_ns=%llu spin_ns=%llu",
+    struct control *c = context;
+    const struct loop *loop = c->loop;
+    text_add(out, "drop_input=%llu late_p50_ns=%llu late_p99_ns=%llu late_max_ns=%llu cpu_ns=%llu",
+             (unsigned long long)lost_by_sockets(c),
              (unsigned long long)histogram_quantile(&loop->late, 500),
              (unsigned long long)histogram_quantile(&loop->late, 990),
              (unsigned long long)counter_get(&loop->late.highest),
-             (unsigned long long)data_cpu_ns(loop),
-             (unsigned long long)counter_get(&loop->pace.spin_ns));
+             (unsigned long long)data_cpu_ns(loop));
+    text_add(out, " spin_ns=%llu", (unsigned long long)counter_get(&loop->pace.spin_ns));
 }
 
 static const struct proto_host host_functions = {

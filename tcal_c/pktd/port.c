@@ -143,3 +143,7 @@ int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
 int port_write(struct port *port, const struct iovec *io, int count) {
     return port->kind == PORT_TAP ? tap_write(port, io, count) : packet_write(port, io, count);
 }
+
+uint64_t port_lost(struct port *port) {
+    return port->kind == PORT_PACKET ? packet_lost(port) : 0;
+}

@@ -39,6 +39,7 @@ struct port {
     uint32_t number;
     bool leave;          /* see port_request */
     char peer[IFNAMSIZ]; /* PORT_PACKET: pktd's end of the veth pair */
+    uint64_t lost;       /* control thread: see port_lost */
     bool gone;           /* data thread: the device has disappeared */
 };
 
@@ -62,6 +63,10 @@ const char *port_stamp_name(enum port_stamp stamp);
  */
 int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
               struct port_frame *frame);
+
+/* Packets that the socket had no room for since it was opened; a TAP's are counted by the device,
+ * where only its namespace sees them: 0. Control thread. */
+uint64_t port_lost(struct port *port);
 
 /* Writes a frame, io[0] being the virtio header: 0 or -errno. Never waits. */
 int port_write(struct port *port, const struct iovec *io, int count);

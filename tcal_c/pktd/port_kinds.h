@@ -27,6 +27,8 @@ void tap_leave(struct port *port); /* its close will not remove the device */
 int tap_write(struct port *port, const struct iovec *io, int count);
 int packet_write(struct port *port, const struct iovec *io, int count);
 
+uint64_t packet_lost(struct port *port);
+
 /* Removes pktd's end of the pair. */
 void packet_close(struct port *port);
 

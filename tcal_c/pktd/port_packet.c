@@ -218,3 +218,13 @@ int packet_write(struct port *port, const struct iovec *io, int count) {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)io, .msg_iovlen = (size_t)count};
     return sendmsg(port->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
+
+uint64_t packet_lost(struct port *port) {
+    struct tpacket_stats stats;
+    socklen_t size = sizeof stats;
+    /* Reading sets the kernel's counter back to 0. */
+    if (getsockopt(port->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0) {
+        port->lost += stats.tp_drops;
+    }
+    return port->lost;
+}

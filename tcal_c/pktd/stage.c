@@ -71,6 +71,7 @@ void stage_port(struct stage *s, uint32_t port, bool open) {
     uint8_t bit = (uint8_t)(1u << port % 8);
     s->port_open[port / 8] =
         (uint8_t)(open ? s->port_open[port / 8] | bit : s->port_open[port / 8] & ~bit);
+    s->port_end = port + 1 > s->port_end ? port + 1 : s->port_end;
 }
 
 bool stage_port_is_open(const struct stage *s, uint32_t port) {

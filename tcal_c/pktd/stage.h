@@ -37,6 +37,7 @@ struct stage {
     struct staged_link *link;
     uint32_t node_end; /* one more than the highest number ever declared */
     uint32_t link_end;
+    uint32_t port_end;
     uint32_t link_room;
     uint8_t port_open[(PORT_LIMIT + 7) / 8];
     struct addr_table addrs;
