@@ -255,8 +255,8 @@ class Conductor:
         """Does what is left of a step. `at_ns` is None if the network does not change."""
         step = staged.step
         if staged.gate >= 0:
+            staged.opened_ns = self.elapsed()  # on return others may have had the processor
             os.close(staged.gate)
-            staged.opened_ns = self.elapsed()
         network = None if at_ns is None else at_ns - self.t0_ns
         self.next_step += 1
         for name in sorted(staged.incarnations.keys() - set(step.joins)):

@@ -86,7 +86,7 @@ class Driver:
             engine=self.process.facts,
             ports=sorted(self.maker.port_kinds),
             stamps=sorted(self.maker.stamps),
-            scheduling=prefer_this_process(),
+            scheduling=prefer(0, self.process.process.pid),
             start_monotonic_ns=t0_ns,  # what programs' own monotonic times count from
         )
         gc.collect()
@@ -256,11 +256,16 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def prefer_this_process() -> str:
-    """Real-time scheduling where permitted, not inherited by programs. Returns what is in force."""
+def prefer(*processes: int) -> str:
+    """Real-time scheduling where permitted, for main threads only and not inherited by programs.
+
+    0 is this process. Returns what is in force. pktd's main thread tells when a commit has taken
+    effect; late news of it would delay every event.
+    """
     policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
     try:
-        os.sched_setscheduler(0, policy, os.sched_param(REAL_TIME_PRIORITY))
+        for process in processes:
+            os.sched_setscheduler(process, policy, os.sched_param(REAL_TIME_PRIORITY))
     except OSError:
         return "other"
     return "rr"

@@ -6,6 +6,7 @@ Layout in docs/run.md.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from runtime.errors import RunError
 from runtime.options import RunOptions
 
 MANIFEST, SUMMARY, REPORT, DRIVER_LOG = "manifest.json", "summary.json", "report.html", "driver.log"
+MAX_NAME = 80
 PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
 
 
@@ -43,11 +45,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def experiment_name(plan_path: Path, options: RunOptions) -> str:
-    """What a run is called after: given, else the plan directory's name."""
-    if options.name:
-        return options.name
-    name = plan_path.resolve().name.removesuffix(".plan")
-    return name or "run"
+    """What a run is called after: given, else the plan directory's name; safe as a file's name."""
+    name = options.name or plan_path.resolve().name.removesuffix(".plan")
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:MAX_NAME] or "run"
 
 
 def utc_stamp() -> str:

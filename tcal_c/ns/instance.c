@@ -98,8 +98,8 @@ static void order(struct instance *self, char *text, size_t length, int log) {
         message_send(self->control, "failed not a program", -1);
     else if (self->gate < 0)
         start(self, log);
-    else
-        self->log = fcntl(log, F_DUPFD_CLOEXEC, 0);
+    else if ((self->log = fcntl(log, F_DUPFD_CLOEXEC, 0)) < 0)
+        message_sendf(self->control, "failed cannot keep the log: %s", strerror(errno));
 }
 
 static void open_gate(struct instance *self) {

@@ -31,6 +31,7 @@ from runtime import (
 )
 from runtime.doctor import parse_kernel
 from runtime.errors import MachineError, RunError
+from runtime.options import RunOptions
 from runtime.records import LineFile, read_lines
 from tests.runtime.support import Compile
 
@@ -296,6 +297,21 @@ def test_the_switch_that_forbids_namespaces_is_named(
 
 def test_without_a_switch_something_else_is_suspected(tmp_path: Path) -> None:
     assert "seccomp" in namespaces.refusal_remedy(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("plan", "given", "wanted"),
+    [
+        ("/x/dumbbell.plan", "", "dumbbell"),
+        ("/x/.hidden.plan", "", "hidden"),
+        ("/x/a b\n.plan", "", "a-b"),
+        ("/", "", "run"),
+        ("/x/plan", "demo", "demo"),
+        ("/x/plan", "../../etc", "etc"),
+    ],
+)
+def test_names_of_runs_are_safe(plan: str, given: str, wanted: str) -> None:
+    assert rundir.experiment_name(Path(plan), RunOptions(name=given)) == wanted
 
 
 def test_kernel_versions() -> None:
