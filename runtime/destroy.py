@@ -34,12 +34,16 @@ def destroy(run: str | None = None, *, everything: bool = False) -> list[Destroy
     known = list(registry.records())
     if not everything:
         known = _chosen(run, known)
-    return [_destroy(record) for record in known]
+    done = [_destroy(record) for record in known]
+    registry.remove_stale_sockets()
+    return done
 
 
 def sweep() -> list[Destroyed]:
     """Removes what dead runs have left; live ones are not touched."""
-    return [_destroy(record) for record in registry.records() if not alive(record)]
+    done = [_destroy(record) for record in registry.records() if not alive(record)]
+    registry.remove_stale_sockets()
+    return done
 
 
 def alive(record: Record) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +19,9 @@ from typing import Any
 
 from runtime.errors import RunError
 from runtime.procs import Process, alive
+
+MAX_BASE = 64  # longest $XDG_RUNTIME_DIR for which a socket's path fits
+STALE_SECONDS = 60.0  # a socket is not listened on for a moment after it is made
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +62,42 @@ def directory() -> Path:
         return _private(_temporary() / "active")
 
 
-def socket_path(run_id: str) -> Path:
-    """Short whatever the run is called: a socket's path has at most 107 bytes."""
-    name = hashlib.sha256(run_id.encode()).hexdigest()[:16] + ".sock"
+def _sockets() -> Path:
     base = os.environ.get("XDG_RUNTIME_DIR", "")
-    if base and len(base) < 64:
+    if base and len(base) < MAX_BASE:
         try:
-            return _private(Path(base) / "tstorm") / name
+            return _private(Path(base) / "tstorm")
         except OSError:
             pass  # set but not there, as under su: use the other place
-    return _temporary() / name
+    return _temporary()
+
+
+def socket_path(run_id: str) -> Path:
+    """Short whatever the run is called: a socket's path has at most 107 bytes."""
+    return _sockets() / (hashlib.sha256(run_id.encode()).hexdigest()[:16] + ".sock")
+
+
+def remove_stale_sockets() -> None:
+    """Sockets that no record names and nobody listens on: their records were lost."""
+    known = {record.socket for record in records()}
+    for path in _sockets().glob("*.sock"):
+        try:
+            old = time.time() - path.lstat().st_mtime > STALE_SECONDS
+            if old and str(path) not in known and not _listens(path):
+                path.unlink()
+        except FileNotFoundError:
+            continue  # someone else did it
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
+        try:
+            trial.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            return True  # not ours to judge
+    return True
 
 
 def _path(run_id: str) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compiler.compile import compile_source, write
-from tests.runtime.support import NOBODY, ROOT, Compile, User, ordinary
+from tests.runtime.support import NOBODY, ROOT, Compile, User, ordinary, state
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def user(request: pytest.FixtureRequest, workspace: Path) -> Iterator[User]:
         if found is None:
             pytest.skip("no interpreter with the needed packages that an ordinary user may run")
     else:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(home / "state")}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **state(home)}
         found = User("self", sys.executable, [], home, environment)
     yield found
     for process in found.started:

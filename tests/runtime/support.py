@@ -83,6 +83,11 @@ def dump(options: dict[str, object]) -> str:
     return json.dumps(options)
 
 
+def state(home: Path) -> dict[str, str]:
+    """Records and sockets of the tests' own."""
+    return {"XDG_STATE_HOME": str(home / "state"), "XDG_RUNTIME_DIR": str(home / "xdg")}
+
+
 def ordinary(home: Path) -> User | None:
     """An ordinary user made from root, if an interpreter can be used by everybody."""
     prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -92,7 +97,7 @@ def ordinary(home: Path) -> User | None:
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join([str(ROOT), *site]),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "XDG_STATE_HOME": str(home / "state"),
+        **state(home),
     }
     for python in (sys.executable, "/usr/bin/python3"):
         trial = [*prefix, "env", python, "-c", "import pyroute2, runtime.run"]

@@ -6,7 +6,9 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,7 @@ from tests.runtime.support import Compile
 @pytest.fixture(autouse=True)
 def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
 
 
 def record(run_id: str, process: procs.Process, where: Path) -> registry.Record:
@@ -132,6 +135,28 @@ def test_a_foreign_directory_is_not_trusted(tmp_path: Path) -> None:
 def test_socket_paths_are_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 200)))
     assert len(str(registry.socket_path("n" * 300))) < 100
+
+
+def test_sockets_that_nobody_listens_on_are_removed(
+    monkeypatch: pytest.MonkeyPatch, workspace: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(workspace))
+    old = time.time() - 2 * registry.STALE_SECONDS
+    paths = {name: registry.socket_path(name) for name in ("lost", "live", "known", "new")}
+    kept = []
+    for name, path in paths.items():
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        one.bind(str(path))
+        kept.append(one)
+        if name == "live":
+            one.listen()
+        if name != "new":
+            os.utime(path, (old, old))
+    registry.claim(replace(record("known", myself(), workspace), socket=str(paths["known"])))
+    registry.remove_stale_sockets()
+    assert [name for name, path in paths.items() if path.exists()] == ["live", "known", "new"]
+    for one in kept:
+        one.close()
 
 
 # -- comparison -------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ def nothing_left(user: User) -> None:
     wait_until(lambda: not processes_with(run), "the end of every process", 15)
     user.call("destroy")
     assert list((user.home / "state/tstorm/active").iterdir()) == []
+    assert list((user.home / "xdg").rglob("*.sock")) == []
     assert run not in Path("/proc/self/mountinfo").read_text()
 
 
