@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 PLAN_HEADER = "plan.json"
-RUN_MANIFEST = "manifest.json"
+RUN_MANIFEST = "manifest.json"  # as in runtime.rundir, which reading a text need not import
+RUN_PLAN = "plan"
 
 
 def source_name(file: str) -> str:
@@ -121,7 +122,7 @@ class PlanOnDisk:
         if self.temporary is not None:
             import shutil
 
-            shutil.rmtree(self.path, ignore_errors=True)
+            shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 @contextmanager
@@ -139,7 +140,7 @@ def recorded_plan(source: str) -> Path | None:
     """The plan directory that `source` is or, as a run directory, contains; None for a text."""
     directory = Path(source)
     if (directory / RUN_MANIFEST).is_file():
-        return directory / "plan"
+        return directory / RUN_PLAN
     return directory if (directory / PLAN_HEADER).is_file() else None
 
 

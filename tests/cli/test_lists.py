@@ -133,3 +133,10 @@ def test_a_damaged_plan_is_refused(plan: str) -> None:
     result = tstorm("events", plan)
     assert isinstance(result.exception, CommandError)
     assert "timeline.jsonl" in result.exception.message
+
+
+def test_names_of_a_run_directory_are_those_of_the_runtime() -> None:
+    from runtime import rundir
+    from tstorm import loading
+
+    assert (loading.RUN_MANIFEST, loading.RUN_PLAN) == (rundir.MANIFEST, rundir.PLAN)

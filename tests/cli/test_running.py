@@ -180,7 +180,7 @@ def test_no_temporary_plan_is_left_while_a_run_goes_on(
     place: Path, going_on: subprocess.Popen[str]
 ) -> None:
     assert going_on.poll() is None
-    assert not list((place / "tmp").rglob("plan.json"))
+    assert not list((place / "tmp").glob("tstorm-plan-*"))
 
 
 def test_doctor_says_what_works(place: Path) -> None:
