@@ -151,6 +151,23 @@ static void ports_move(void) {
     sim_free(sim);
 }
 
+static void addresses_move(void) {
+    struct sim *sim = sim_new(8 << 20);
+    sim_pair(sim, PLAIN);
+    make_packet(&frame, 0, 1, 100);
+    sim_do(sim, "node 1");
+    sim_commit(sim);
+    sim_send(sim, 0, &frame); /* nobody has the address now */
+    sim_run(sim, T0 + 10 * MS);
+    CHECK_EQ(sim->count, 0);
+    CHECK_TEXT(sim_ask(sim, "stats pairs"), "ok 0");
+    sim_do(sim, "node 2 ip=10.77.0.2");
+    sim_commit(sim);
+    sim_send(sim, 0, &frame);
+    CHECK_EQ(sim_stat(sim, "stats pairs", "0 2 ", 2), 1);
+    sim_free(sim);
+}
+
 void test_stages(void) {
     nothing_happens_before_the_commit();
     abort_takes_everything_back();
@@ -159,4 +176,5 @@ void test_stages(void) {
     early_changes_are_harmless();
     many_nodes_links_and_routes();
     ports_move();
+    addresses_move();
 }
