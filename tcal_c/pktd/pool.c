@@ -27,32 +27,15 @@ void pool_destroy(struct pool *pool) {
     *pool = (struct pool){0};
 }
 
-/* Aligned to its size, so that one huge page covers it: packets in flight are spread over all
- * slabs, and looking up their addresses would cost as much as copying them. */
-static uint8_t *map_slab(void) {
-    uint8_t *memory =
-        mmap(NULL, 2 * SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        return NULL;
-    }
-    size_t before = -(uintptr_t)memory & (SLAB_BYTES - 1);
-    if (before) {
-        munmap(memory, before);
-    }
-    munmap(memory + before + SLAB_BYTES, SLAB_BYTES - before);
-    madvise(memory + before, SLAB_BYTES, MADV_HUGEPAGE);
-    return memory + before;
-}
-
 static bool new_slab(struct pool *pool) {
     if (counter_get(&pool->bytes) + SLAB_BYTES > pool->limit_bytes) {
         return false;
     }
-    uint8_t *slab = map_slab();
-    if (!slab) {
+    void *slab = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slab == MAP_FAILED) {
         return false;
     }
-    *(uint8_t **)(void *)slab = pool->slab;
+    *(uint8_t **)slab = pool->slab;
     pool->slab = slab;
     pool->slab_left = SLAB_BYTES - 64;
     counter_add(&pool->bytes, SLAB_BYTES);
