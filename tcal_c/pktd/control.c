@@ -7,6 +7,7 @@
  */
 #include "control.h"
 
+#include "clock.h"
 #include "closer.h"
 #include "proto.h"
 #include "stamp.h"

@@ -7,6 +7,7 @@
  */
 #include "loop.h"
 
+#include "clock.h"
 #include "stage.h"
 
 #include <errno.h>
@@ -214,7 +215,7 @@ static struct frame *right_size(struct loop *loop, size_t bytes) {
 /* Reads one frame; false when there is none. */
 static bool read_one(struct loop *loop, struct port *port) {
     struct port_frame got;
-    int result = port_read(port, loop->scratch->data, FRAME_LIMIT + VNET_BYTES, clock_now(), &got);
+    int result = port_read(port, loop->scratch->data, FRAME_LIMIT + VNET_BYTES, &got);
     if (result < 0) {
         /* Its namespace has gone. The client will close the port. */
         epoll_ctl(loop->epoll, EPOLL_CTL_DEL, port->fd, NULL);

@@ -49,8 +49,6 @@ struct loop {
     _Atomic int started;
 };
 
-uint64_t clock_now(void);
-
 /* Starts the data thread and waits until it runs: 0 or -errno. */
 int loop_start(struct loop *loop, const struct loop_options *options);
 

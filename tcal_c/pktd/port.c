@@ -1,6 +1,7 @@
 /* Opening a port: into the target's network namespace and back, one kind after the other. */
 #include "port.h"
 
+#include "clock.h"
 #include "port_kinds.h"
 #include "stamp.h"
 
@@ -129,13 +130,18 @@ void port_close(struct port *port) {
     free(port);
 }
 
-int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-              struct port_frame *frame) {
-    frame->at_ns = now_ns;
-    int got = port->kind == PORT_TAP ? tap_read(port, data, room, now_ns, frame)
-                                     : packet_read(port, data, room, now_ns, frame);
-    if (got == 1 && port->stamp == STAMP_BPF && frame->bytes >= 12) {
-        frame->at_ns = stamp_take(data + VNET_HEADER_BYTES + 6, now_ns);
+int port_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame) {
+    frame->at_ns = 0;
+    int got = port->kind == PORT_TAP ? tap_read(port, data, room, frame)
+                                     : packet_read(port, data, room, frame);
+    if (got != 1 || frame->at_ns != 0) {
+        return got;
+    }
+    /* Read after the frame: with a time from before it, a thread that was held up in between would
+     * let the packet leave too early. */
+    frame->at_ns = clock_now();
+    if (port->stamp == STAMP_BPF && frame->bytes >= 12) {
+        frame->at_ns = stamp_take(data + VNET_HEADER_BYTES + 6, frame->at_ns);
     }
     return got;
 }

@@ -59,10 +59,9 @@ void port_close(struct port *port);
 const char *port_kind_name(enum port_kind kind);
 const char *port_stamp_name(enum port_stamp stamp);
 
-/* One frame into `room` bytes at `data` (virtio header first): 1, 0 when there is none, or -errno.
- */
-int port_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-              struct port_frame *frame);
+/* One frame into `room` bytes at `data` (virtio header first), and when it came, never too early:
+ * 1, 0 when there is none, or -errno. */
+int port_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame);
 
 /* Packets that the socket had no room for since it was opened; a TAP's are counted by the device,
  * where only its namespace sees them: 0. Control thread. */

@@ -19,10 +19,9 @@ bool tap_open(struct port *port, const struct port_request *request, struct port
 bool packet_open(struct port *port, const struct port_request *request, int netns,
                  struct port_error *error);
 
-int tap_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-             struct port_frame *frame);
-int packet_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-                struct port_frame *frame);
+/* As port_read; at_ns stays as it is unless the kernel says when the frame came. */
+int tap_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame);
+int packet_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame);
 void tap_leave(struct port *port); /* its close will not remove the device */
 int tap_write(struct port *port, const struct iovec *io, int count);
 int packet_write(struct port *port, const struct iovec *io, int count);

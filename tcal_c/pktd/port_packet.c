@@ -5,6 +5,7 @@
  * and which disappears with pktd. It has a MAC address other than the one frames are sent to, and
  * no protocol is configured on it, so that the local stack leaves the frames alone.
  */
+#include "clock.h"
 #include "netlink.h"
 #include "port_kinds.h"
 
@@ -177,17 +178,19 @@ void packet_close(struct port *port) {
     }
 }
 
-/* A CLOCK_REALTIME stamp as CLOCK_MONOTONIC: as long ago on one as on the other. */
-static uint64_t arrival(const struct timespec *stamp, uint64_t now_ns) {
+/* A CLOCK_REALTIME stamp as CLOCK_MONOTONIC: as long ago on one as on the other. The monotonic
+ * clock is read last: if this thread is held up between the two, the packet seems to have come
+ * later, never earlier than it did, which would let it leave before its time. */
+static uint64_t arrival(const struct timespec *stamp) {
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
+    uint64_t now_ns = clock_now();
     int64_t age = (int64_t)(wall.tv_sec - stamp->tv_sec) * (int64_t)NS_PER_S +
                   (wall.tv_nsec - stamp->tv_nsec);
     return age > 0 && (uint64_t)age < STAMP_AGE_LIMIT_NS ? now_ns - (uint64_t)age : now_ns;
 }
 
-int packet_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-                struct port_frame *frame) {
+int packet_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame) {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(struct timespec))];
@@ -209,7 +212,7 @@ int packet_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
         header->cmsg_type == SO_TIMESTAMPNS) {
         struct timespec stamp;
         memcpy(&stamp, CMSG_DATA(header), sizeof stamp);
-        frame->at_ns = arrival(&stamp, now_ns);
+        frame->at_ns = arrival(&stamp);
     }
     return 1;
 }

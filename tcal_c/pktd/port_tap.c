@@ -78,9 +78,7 @@ void tap_leave(struct port *port) {
     ioctl(port->fd, TUNSETPERSIST, 1UL);
 }
 
-int tap_read(struct port *port, uint8_t *data, size_t room, uint64_t now_ns,
-             struct port_frame *frame) {
-    (void)now_ns;
+int tap_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame) {
     ssize_t got = read(port->fd, data, room);
     if (got < 0) {
         /* EIO: not up yet. EBADFD: the device has gone with its namespace. */
