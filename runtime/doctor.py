@@ -14,14 +14,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from runtime import programs
+from runtime import files, programs
 from runtime.errors import RunError
 from runtime.namespaces import refusal_remedy
 from runtime.run import driver_environment
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
-FILES_AN_INSTANCE = 8  # open descriptors, generously, in the driver and in pktd
 FILES_MINIMUM = 1024
 PROBE_SECONDS = 60.0
 
@@ -61,11 +60,10 @@ def _files() -> Check:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         return Check("open files", OK, "no limit")
-    instances = max(hard - 100, 0) // FILES_AN_INSTANCE
-    detail = f"at most {hard}, enough for about {instances} instances"
+    detail = f"at most {hard}, enough for about {files.enough_for(hard)} instances"
     if hard >= FILES_MINIMUM:
         return Check("open files", OK, detail)
-    return Check("open files", WARN, detail, "raise the hard limit: ulimit -Hn 65536")
+    return Check("open files", WARN, detail, files.REMEDY)
 
 
 def _program(name: str) -> Check:

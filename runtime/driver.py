@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -22,12 +21,12 @@ from typing import IO, Any
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from runtime import engine as engines
-from runtime import environment, nursery, status
+from runtime import environment, files, nursery, status
 from runtime.channel import DriverEnd
 from runtime.conductor import Conductor
 from runtime.config import DriverConfig, from_record
 from runtime.control import ControlServer, Reply
-from runtime.errors import RunError
+from runtime.errors import MachineError, RunError
 from runtime.instances import Instance, Maker
 from runtime.nursery import Ended
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
@@ -65,6 +64,7 @@ class Driver:
         self.sampling: asyncio.Task[None] | None = None
         self.facts: dict[str, Any] = {}
         self.phase = STARTING
+        self.refused = False  # by this machine: a failure that is not the experiment's
         self._stopping = False
 
     # -- set-up ---------------------------------------------------------------------------------
@@ -72,7 +72,8 @@ class Driver:
     async def set_up(self) -> None:
         """Everything up to T0. Raises RunError."""
         self.nursery = nursery.start(Path(self.config.nursery), self._log)
-        raise_file_limit()  # after the nursery, so that programs keep the usual limit
+        # After the nursery, so that programs keep the usual limit.
+        files.raise_limit(len(first_incarnations(self.timeline, self.conductor.present)))
         self.process = await engines.start(self.config.pktd, self._log, self.conductor.on_applied)
         engine = self.process.engine
         self.maker = Maker(self.nursery, engine, self.config.ports)
@@ -190,6 +191,7 @@ class Driver:
         if error is None:
             return COMPLETED, ""
         if isinstance(error, (RunError, PlanError, OSError)):
+            self.refused = isinstance(error, MachineError)
             return FAILED, str(error)
         raise error
 
@@ -250,12 +252,6 @@ class Driver:
         self.facts["totals"] = answer.values()
 
 
-def raise_file_limit() -> None:
-    """As many descriptors as allowed: an instance takes about four here and two in pktd."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def prefer(*processes: int) -> str:
     """Real-time scheduling where permitted, for main threads only and not inherited by programs.
 
@@ -283,11 +279,12 @@ async def main_async(connection: socket.socket) -> int:
         driver = Driver(from_record(record), channel, sys.stderr.buffer)
     except (RunError, PlanError, OSError) as error:
         outcome, message, facts = FAILED, str(error), {}
+        refused = isinstance(error, MachineError)
     else:
         outcome, message = await driver.run()
         await driver.wind_down()
-        facts = driver.facts
-    final = {"outcome": outcome, "message": message, "facts": facts}
+        facts, refused = driver.facts, driver.refused
+    final = {"outcome": outcome, "message": message, "facts": facts, "refused": refused}
     channel.send_final({"final": final})
     return 0
 

@@ -18,6 +18,7 @@ _SWITCHES = (
     ("user/max_pid_namespaces", "0", "sysctl user.max_pid_namespaces=10000"),
 )
 
+_HOSTS = Path("/etc/hosts")
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
@@ -30,6 +31,8 @@ def _value(name: str, root: Path) -> str:
 
 def refusal_remedy(sysctls: Path = Path("/proc/sys")) -> str:
     """What to change, from what the kernel's switches say now."""
+    if not _HOSTS.exists():
+        return "create /etc/hosts, which may be empty: a run puts its own over it"
     found = [f"as root: {fix}" for name, bad, fix in _SWITCHES if _value(name, sysctls) == bad]
     if found:
         return "; ".join(found)

@@ -253,11 +253,12 @@ def _signals() -> Iterator[socket.socket]:
 def _conclude(
     attempt: _Attempt, directory: RunDirectory, plan: Plan, timeline: Timeline
 ) -> RunResult:
-    """Writes summary, report and outcome. Raises MachineError if the namespaces were refused."""
+    """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
     final = attempt.final or {
         "outcome": "interrupted" if attempt.interrupted else FAILED,
         "message": _why(attempt),
         "facts": {},
+        "refused": False,
     }
     summary = summarise(directory.path, plan, timeline.total, final)
     rundir.write_json(directory / rundir.SUMMARY, summary)
@@ -268,6 +269,8 @@ def _conclude(
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         raise MachineError(f"this machine refuses what a run needs: {refusal}", refusal_remedy())
+    if final["refused"]:
+        raise MachineError(str(final["message"]))
     return RunResult(
         outcome=str(final["outcome"]),
         run_id=attempt.record.run_id,

@@ -320,6 +320,11 @@ def test_the_switch_that_forbids_namespaces_is_named(
     assert words in namespaces.refusal_remedy(tmp_path)
 
 
+def test_a_missing_hosts_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "_HOSTS", tmp_path / "hosts")
+    assert "create /etc/hosts" in namespaces.refusal_remedy(tmp_path)
+
+
 def test_without_a_switch_something_else_is_suspected(tmp_path: Path) -> None:
     assert "seccomp" in namespaces.refusal_remedy(tmp_path)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -239,6 +241,15 @@ def test_a_directory_in_use_is_refused(plan_of: Compile, user: User) -> None:
     assert process.returncode == 1
     assert "is not empty" in out
     assert list((user.home / "out").iterdir()) == [user.home / "out/precious"]
+
+
+def test_too_few_open_files_are_the_machines_fault(plan_of: Compile, user: User) -> None:
+    plan = plan_of("service server img=x replicas=20\n" + LINKS + "at 1s quit\n")
+    few = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (128, 128))
+    process = user.start("run", str(plan), str(user.home / "out"), "{}", preexec_fn=few)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 3, out
+    assert "20 instances need more than the 128 open files" in out
 
 
 def test_doctor_says_what_is_in_force(user: User) -> None:
