@@ -64,9 +64,9 @@ struct link {
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
 };
 
-/* How long the segments of one piece may take on a link; see docs/pktd.md, "Super-packets". TCP makes
- * super-packets of a good millisecond at its rate: a shorter limit would cut each into a whole and a
- * crumb, twice the system calls. */
+/* How long the segments of one piece may take on a link; see docs/pktd.md, "Super-packets". TCP
+ * makes super-packets of a good millisecond at its rate: a shorter limit would cut each into a
+ * whole and a crumb, twice the system calls. */
 #define PIECE_SERVICE_NS 1500000u
 
 /* A piece arrives at the link at `at_ns`. Takes it over. */
