@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 PLAN_HEADER = "plan.json"
+PLAN_SOURCE = "source.tdl"
 RUN_MANIFEST = "manifest.json"  # as in runtime.rundir, which reading a text need not import
 RUN_PLAN = "plan"
 
@@ -39,15 +40,25 @@ def source_name(file: str) -> str:
 def read_source(file: str) -> bytes:
     """The bytes of a TDL file or of standard input."""
     if file == STDIN:
+        if sys.stdin is None:
+            raise CommandError("error: reading standard input: it is closed")
         return sys.stdin.buffer.read()
+    path = Path(file)
     try:
-        return Path(file).read_bytes()
+        return path.read_bytes()
     except IsADirectoryError:
-        raise CommandError(
-            f"error: {file} is a directory without {PLAN_HEADER}: neither a plan nor a TDL file"
-        ) from None
+        raise CommandError(f"error: {file} {_what_else(path)}") from None
     except OSError as error:
         raise CommandError(f"error: reading {file}: {error.strerror}") from error
+
+
+def _what_else(directory: Path) -> str:
+    """What a directory is that was given for a TDL file."""
+    plan = recorded_plan(str(directory))
+    if plan is None:
+        return f"is a directory without {PLAN_HEADER}: neither a plan nor a TDL file"
+    kind = "plan" if plan == directory else "run"
+    return f"is a {kind}, not a TDL file; its source is {plan / PLAN_SOURCE}"
 
 
 def show(found: Sequence[Diagnostic], file: str, raw: bytes, form: str = "text") -> None:

@@ -152,3 +152,13 @@ def test_a_place_that_takes_no_plan_is_named(place: str) -> None:
     result = tstorm("compile", str(LISTING1), "-o", place)
     assert isinstance(result.exception, CommandError)
     assert place.rpartition("/")[0] in result.exception.message
+
+
+@pytest.mark.parametrize("name", ["check", "fmt", "compile"])
+def test_a_plan_in_place_of_a_text_is_named(name: str) -> None:
+    assert tstorm("compile", str(LISTING1), "-o", "a.plan").exit_code == 0
+    result = tstorm(name, "a.plan")
+    said = result.stderr
+    if isinstance(result.exception, CommandError):
+        said += result.exception.message
+    assert "a.plan is a plan, not a TDL file; its source is a.plan/source.tdl" in said

@@ -135,8 +135,20 @@ def test_a_damaged_plan_is_refused(plan: str) -> None:
     assert "timeline.jsonl" in result.exception.message
 
 
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_an_edited_plan_of_the_same_size_is_refused(plan: str, form: str) -> None:
+    timeline = Path(plan) / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b'"c.0"', b'"c.1"'))
+    result = tstorm("events", plan, "--format", form)
+    assert isinstance(result.exception, CommandError)
+    assert "timeline.jsonl: was changed" in result.exception.message
+    assert result.stdout == ""
+
+
 def test_names_of_a_run_directory_are_those_of_the_runtime() -> None:
+    from compiler.plan import format as form
     from runtime import rundir
     from tstorm import loading
 
+    assert (loading.PLAN_HEADER, loading.PLAN_SOURCE) == (form.HEADER, form.SOURCE)
     assert (loading.RUN_MANIFEST, loading.RUN_PLAN) == (rundir.MANIFEST, rundir.PLAN)

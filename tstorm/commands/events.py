@@ -59,11 +59,12 @@ def command(source: str, seed: int | None, form: str) -> None:
       tstorm events quickstart.tdl
       tstorm events quickstart.tdl --seed 7 --format json | jq '.[] | select(.kind=="crash")'
     """
-    from tstorm.loading import load_plan
+    from tstorm.loading import load_plan, plan_errors_shown
 
-    plan = load_plan(source, seed)
+    with plan_errors_shown():
+        events = load_plan(source, seed).events
     if form == "json":
-        output.emit_json_rows(_record(event) for event in plan.events)
+        output.emit_json_rows(_record(event) for event in events)
         return
     output.emit_table(
         ("SEQ", "AT", "KIND", "TARGET", "ARGS", "LINE"),
@@ -76,7 +77,7 @@ def command(source: str, seed: int | None, form: str) -> None:
                 _arguments(event),
                 str(event.line) if event.line else "-",
             )
-            for event in plan.events
+            for event in events
         ),
         right=(0, 1, 5),
     )
