@@ -6,27 +6,44 @@ Exit codes: 0 ok; 1 error in the input or a failed check; 2 usage; 3 this machin
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
+from pathlib import Path
 
 import click
 
 from tstorm.cli import cli
-from tstorm.exits import INTERRUPTED, OK, CommandError
+from tstorm.exits import FAILED, INTERRUPTED, OK, CommandError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # what writing to a stream answers
 
 
-def _write_utf8() -> None:
-    """Products are UTF-8 with plain line ends, whatever the locale says."""
+def _prepare_streams() -> None:
+    """Products are UTF-8 with plain line ends, whatever the locale says.
+
+    Where the caller has closed a stream, what is said there goes nowhere.
+    """
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 
 
+def _drop_output() -> None:
+    """Points stdout at nothing, so that the last flush is quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> int:
     """Entry point of the console script."""
-    _write_utf8()
+    _prepare_streams()
     try:
         result = cli.main(prog_name="tstorm", standalone_mode=False)
+        sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return INTERRUPTED
@@ -38,9 +55,14 @@ def main() -> int:
             click.echo(error.message, err=True)
         return error.code
     except BrokenPipeError:
-        # The reader (`| head`) is gone. Point stdout at nothing, so that the last flush is quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader (`| head`) is gone
         return OK
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        _drop_output()
+        click.echo(f"error: writing the output: {error.strerror}", err=True)
+        return FAILED
     return result if isinstance(result, int) else OK
 
 

@@ -35,11 +35,17 @@ class DurationType(click.ParamType[int]):
 DURATION = DurationType()
 
 
+class WholeNumber(click.IntRange):
+    """An integer in a range, called so in messages."""
+
+    name = "whole number"
+
+
 def seed(function: F) -> F:
     """--seed N."""
     return click.option(
         "--seed",
-        type=click.IntRange(min=0, max=2**63 - 1),
+        type=WholeNumber(min=0, max=2**63 - 1),
         metavar="N",
         help="Seed of all random choices. Wins over the file's own; 0 when neither is given.",
     )(function)
@@ -117,7 +123,7 @@ _RUNNING = (
     click.option(
         "--pace",
         metavar="N",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         help="Run the timeline N times faster; the network's properties stay.  [default: 1]",
     ),
     click.option(

@@ -48,10 +48,12 @@ def test_every_command_has_help_with_examples(name: str) -> None:
         ["nonsense"],
         ["compile"],
         ["compile", "x.tdl", "-o", "-"],
+        ["compile", "x.tdl", "-o", ""],
         ["paths", "examples/quickstart.tdl"],
         ["paths", "examples/quickstart.tdl", "--at", "9"],
         ["paths", "examples/quickstart.tdl", "--at", ""],
         ["events", "examples/quickstart.tdl", "--seed", "-1"],
+        ["events", "examples/quickstart.tdl", "--seed", "abc"],
         ["run", "examples/quickstart.tdl", "--pace", "0"],
         ["run", "examples/quickstart.tdl", "--datapath", "tc"],
         ["destroy", "--all", "some-run"],
@@ -120,6 +122,40 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert result.stdout.split()[:2] == ["SEQ", "AT"]
     assert "Traceback" not in result.stderr
     assert "Broken pipe" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("redirections", "code", "said"),
+    [(">/dev/full", 1, "No space left"), (">&-", 0, ""), (">&- 2>&-", 0, "")],
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_an_output_that_takes_nothing(redirections: str, code: int, said: str, form: str) -> None:
+    events = f"{sys.executable} -m tstorm events examples/quickstart.tdl --format {form}"
+    result = subprocess.run(
+        ["/bin/sh", "-c", f"{events} {redirections}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == code
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Exception ignored" not in result.stderr
+
+
+def test_a_closed_standard_input_is_an_error() -> None:
+    result = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m tstorm check - <&-"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (
+        1,
+        "error: reading standard input: it is closed\n",
+    )
 
 
 def test_products_are_utf8_in_any_locale(tmp_path: Path) -> None:

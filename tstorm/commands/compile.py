@@ -40,6 +40,8 @@ def command(file: str, output: str | None, seed: int | None, strict: bool, form:
       tstorm compile quickstart.tdl -o out/p --seed 7
       generate | tstorm compile - -o generated.plan
     """
+    if output == "":
+        raise click.BadParameter("is empty: name the plan's directory", param_hint="'-o'")
     if output == "-":
         raise click.BadParameter(
             "a plan is a directory and cannot go to standard output; "
