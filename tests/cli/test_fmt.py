@@ -76,3 +76,12 @@ def test_a_broken_file_stays_and_the_others_are_done(messy: Path, tmp_path: Path
     assert "broken.tdl:2:" in result.stderr
     assert broken.read_text(encoding="utf-8").endswith("link ???\n")
     assert b"a--s" in messy.read_bytes()
+
+
+def test_a_diff_marks_a_missing_end_of_line() -> None:
+    result = tstorm("--diff", "-", stdin="bridge  s")
+    assert result.stdout.splitlines()[-3:] == [
+        "-bridge  s",
+        "\\ No newline at end of file",
+        "+bridge s",
+    ]

@@ -32,7 +32,8 @@ def _diff(name: str, before: str, after: str) -> str:
     lines = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), name, f"{name} (fmt)"
     )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+    marker = "\\ No newline at end of file\n"
+    return "".join(line if line.endswith("\n") else f"{line}\n{marker}" for line in lines)
 
 
 def _one(file: str, check: bool, diff: bool) -> bool:
