@@ -208,6 +208,8 @@ class Builder:
         owner = _owner(prop.name)
         if owner and owner != what:
             hint = f"'{prop.name}' is for a {owner}"
+        elif prop.op and prop.key_name in FLAGS:
+            hint = f"'{prop.key_name}' stands alone, without a value"
         elif hint is None:
             hint = f"a {what} has: {', '.join(known)}"
         kind = "property" if prop.op else "option"

@@ -98,6 +98,7 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 _SKIP = re.compile(r"[^\s#;,\[\]\"'=]+|(.)\1*", re.DOTALL)
 _SEMI_AHEAD = re.compile(_SPACE + ";")
 _STATEMENT_AHEAD = re.compile(rf"{_SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
+_SHOWN = 20  # characters of something unexpected that a message repeats
 
 
 class _Scanner:
@@ -269,12 +270,15 @@ def _describe(found: str) -> tuple[str, str | None]:
         return f"unusual white space U+{ord(char):04X}", "use a plain space"
     if char == ".":
         return "a dot is for instances, such as server.3", None
+    if char == "%":
+        return "unexpected '%'", "a percentage is written without a space: 50%"
+    shown = found if len(found) <= _SHOWN else f"{found[:_SHOWN]}…"
     if char.isalpha():
         return (
-            f"unexpected '{found}'",
+            f"unexpected '{shown}'",
             "names have only the letters a to z and A to Z, digits, '_' and '-'",
         )
-    return f"unexpected '{found}'", None
+    return f"unexpected '{shown}'", None
 
 
 def source_lines(text: str | bytes) -> list[str]:

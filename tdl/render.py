@@ -169,9 +169,10 @@ def _result(item: Diagnostic, filename: str, rule: int) -> dict[str, Any]:
 
 
 def _uri(filename: str) -> str:
-    """A file name as a relative URI reference (RFC 3986), byte by byte."""
+    """A file name as a URI reference (RFC 3986), byte by byte; absolute names with their scheme."""
     safe = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
-    return "".join(
+    scheme = "file://" if filename.startswith("/") else ""
+    return scheme + "".join(
         chr(byte) if chr(byte) in safe else f"%{byte:02X}"
         for byte in filename.encode("utf-8", "surrogateescape")
     )

@@ -90,4 +90,7 @@ def test_sarif_names_rules_and_regions() -> None:
     assert rules[first["ruleIndex"]]["id"] == first["ruleId"] == "TS0023"
     place = first["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "my%20exp.tdl"
+    absolute = json.loads(render_sarif(found(TEXT), "/a b/x.tdl", TEXT))["runs"][0]["results"][0]
+    place_of = absolute["locations"][0]["physicalLocation"]
+    assert place_of["artifactLocation"]["uri"] == "file:///a%20b/x.tdl"
     assert place["region"] == {"startLine": 2, "startColumn": 15, "endLine": 2, "endColumn": 18}
