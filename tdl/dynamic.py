@@ -169,14 +169,17 @@ class Actions(StaticActions):
         span = cover(verb, count or verb)
         return self._clause(selectors, _COUNTED[verb.text](number, span), verb)
 
-    def count(self, token: Token, selectors: tuple[ast.Selector, ...]) -> ast.Count:
+    def count(
+        self, token: Token, selectors: tuple[ast.Selector, ...], churn: bool = False
+    ) -> ast.Count:
         """`3` or `40%`, and whether the selection can have a number at all."""
         if len(selectors) > 1:
             hint = "give them a common tag and write tags=…"
             self.error("TS0217", token.span, "a number for a list of names", hint)
         elif selectors and isinstance(selectors[0], ast.Element) and selectors[0].index is not None:
             message = f"'{selectors[0].name.text}.{selectors[0].index}' is one instance"
-            self.error("TS0209", token.span, message, f"leave out {token.text}")
+            hint = "one instance can crash and join" if churn else f"leave out {token.text}"
+            self.error("TS0209", token.span, message, hint)
         if not token.text.endswith("%"):
             return ast.Count(ast.Unit.NUMBER, self.number(token, values.whole), token.span)
         share = self.number(token, values.percent)
@@ -212,7 +215,8 @@ class Actions(StaticActions):
                 message = f"{share.text} is more than every one of them"
                 self.error("TS0208", share.span, message, "at most 100%")
         span = cover(verb, share or token)
-        return self._clause(selectors, ast.Churn(self.count(token, selectors), replace, span), verb)
+        count = self.count(token, selectors, churn=True)
+        return self._clause(selectors, ast.Churn(count, replace, span), verb)
 
     # --- other actions ---
 

@@ -264,7 +264,7 @@ def _describe(found: str) -> tuple[str, str | None]:
         return "'=' without a property before it", "write name=value"
     if char == "\\":
         return "a backslash continues a statement only at the end of a line", None
-    if char in "<>":
+    if char in "<>→←":
         return f"unexpected '{char}'", "a link is a--b, one direction of it a->b"
     if char.isspace():
         return f"unusual white space U+{ord(char):04X}", "use a plain space"
