@@ -35,6 +35,8 @@ def _check(name: str, status: str, detail: str, remedy: str = "") -> dict[str, s
 def _stamp(word: str) -> dict[str, str]:
     if word == "bpf":
         return _check("arrival stamps", "ok", "by BPF, at the moment a packet leaves its program")
+    if word == "socket":
+        return _check("arrival stamps", "ok", "by the kernel, when it hands a packet to pktd")
     remedy = "as root, with BPF allowed, stamps are taken earlier"
     return _check("arrival stamps", "warn", "when pktd reads a packet: about 20 µs later", remedy)
 
