@@ -9,7 +9,7 @@ import click
 
 from tstorm import options, output
 
-_LIBRARIES = ("click", "lark", "pyroute2", "rich")
+_LIBRARIES = ("click", "pyroute2", "rich")
 
 
 def _version(name: str) -> str:
