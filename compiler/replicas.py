@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compiler.declared import Declared
+from compiler.plan.core import MAX_CELLS
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS, MAX_NODES
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -68,6 +69,22 @@ def _may_touch(selector: ast.Selector, declared: Declared) -> list[str]:
             return list(declared.services)
 
 
+def _table(declared: Declared, counts: Mapping[str, int]) -> tuple[int, int]:
+    """Rows and columns of the plan's routing table (compiler.plan.core), without making it."""
+    ends: dict[str, list[str]] = {name: [] for name in counts}
+    for link in declared.links:
+        for end, other in ((link.a.text, link.b.text), (link.b.text, link.a.text)):
+            if end in ends:
+                ends[end].append(other)
+    behind = {
+        name: others[0]
+        for name, others in ends.items()
+        if len(others) == 1 and others[0] in declared.bridges
+    }
+    core = sum(count for name, count in counts.items() if name not in behind)
+    return len(declared.bridges) + core, len(set(behind.values())) + core
+
+
 def too_many(declared: Declared, counts: Mapping[str, int], sink: Sink) -> bool:
     """Reports TS0112 when the address range or the plan's format cannot hold so many."""
     instances = sum(counts.values())
@@ -75,6 +92,7 @@ def too_many(declared: Declared, counts: Mapping[str, int], sink: Sink) -> bool:
         2 * counts.get(link.a.text, 1) * counts.get(link.b.text, 1) for link in declared.links
     )
     largest = max(counts, key=lambda name: counts[name], default="")
+    hint = f"most instances belong to {largest!r}: {counts[largest]:,}" if largest else ""
     if instances > MAX_INSTANCES or instances + len(declared.bridges) > MAX_NODES:
         message = (
             f"{instances:,} instances and {len(declared.bridges):,} bridges; "
@@ -82,11 +100,16 @@ def too_many(declared: Declared, counts: Mapping[str, int], sink: Sink) -> bool:
         )
     elif links > MAX_LINKS:
         message = f"{links:,} link directions; an experiment has at most {MAX_LINKS:,}"
+    elif (table := _table(declared, counts))[0] * table[1] > MAX_CELLS:
+        hint = "give services one link to a bridge each, or declare fewer bridges"
+        message = (
+            f"routes from {table[0]:,} bridges and instances with several links to {table[1]:,} "
+            f"places of instances; their product is at most {MAX_CELLS:,}"
+        )
     else:
         return False
     if largest:
         span = declared.services[largest].name.span
-        hint = f"most instances belong to {largest!r}: {counts[largest]:,}"
     else:
         span, hint = next(iter(declared.bridges.values())).name.span, "declare fewer bridges"
     sink.error("TS0112", span, message, hint)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 
-from compiler import queues
+import pytest
+
+from compiler import queues, replicas
 from compiler.compile import compile_source
 from compiler.draws import link_seed
+from compiler.plan.core import Core
 
 TEXT = """\
 bootstrapper agent:2
@@ -86,3 +89,20 @@ def test_default_queues() -> None:
     assert queues.default_bytes(1_000_000) == 30_000
     assert queues.default_bytes(8 * 10**9) == 16 * 1024 * 1024
     assert queues.default_bytes(0) == 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "service a replicas=3\nbridges s t\nlink a--s\nlink s--t",
+        "service a replicas=3\nservice b replicas=2\nbridges s t\nlink a--s\nlink a--t\nlink b--s",
+        "service a replicas=3\nservice b replicas=2\nlink a--b",
+        "service a replicas=3\nservice b\nservice c\nbridge s\nlink a--b\nlink c--s",
+        "service a replicas=2 supervisor\nservice b\nbridges s t\nlink b--t",
+    ],
+)
+def test_the_size_of_the_routing_table_is_foreseen(text: str) -> None:
+    compiled = compile_source(text)
+    core = Core(compiled.topology)
+    counts = {service.name: service.replicas for service in compiled.topology.services}
+    assert replicas._table(compiled.model.declared, counts) == (len(core.rows), len(core.columns))
