@@ -84,7 +84,8 @@ def compile_text(
     from tdl.diagnostics import TdlError
 
     try:
-        compilation = compile_source(raw, filename=source_name(file), seed=seed)
+        with plan_errors_shown():
+            compilation = compile_source(raw, filename=source_name(file), seed=seed)
     except TdlError as error:
         show(error.diagnostics, file, raw, form)
         raise CommandError from None
@@ -150,9 +151,12 @@ def plan_errors_shown() -> Iterator[None]:
 def recorded_plan(source: str) -> Path | None:
     """The plan directory that `source` is or, as a run directory, contains; None for a text."""
     directory = Path(source)
-    if (directory / RUN_MANIFEST).is_file():
-        return directory / RUN_PLAN
-    return directory if (directory / PLAN_HEADER).is_file() else None
+    try:
+        if (directory / RUN_MANIFEST).is_file():
+            return directory / RUN_PLAN
+        return directory if (directory / PLAN_HEADER).is_file() else None
+    except OSError as error:  # a missing file is none; this is a directory that may not be entered
+        raise CommandError(f"error: reading {source}: {error.strerror}") from error
 
 
 def load_plan(source: str, seed: int | None) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -35,6 +36,27 @@ class DurationType(click.ParamType[int]):
 DURATION = DurationType()
 
 
+# Whether it can be read is found out by reading it, with the kernel's own words.
+INPUT = click.Path(allow_dash=True, readable=False)
+
+
+class DirectoryType(click.Path):
+    """A directory to write. An empty name is more likely an unset variable than meant."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        if value == "":
+            self.fail("the name of a directory is missing", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+DIRECTORY = DirectoryType()
+
+
 class WholeNumber(click.IntRange):
     """An integer in a range, called so in messages."""
 
@@ -65,9 +87,7 @@ def table_or_json(function: F) -> F:
 
 def source(function: F) -> F:
     """The experiment: a plan directory, a run directory, a TDL file, or `-`."""
-    return click.argument("source", metavar="PLAN|EXP.tdl", type=click.Path(allow_dash=True))(
-        function
-    )
+    return click.argument("source", metavar="PLAN|EXP.tdl", type=INPUT)(function)
 
 
 def _complete_run(
@@ -110,7 +130,7 @@ _RUNNING = (
     click.option(
         "--out",
         metavar="DIR",
-        type=click.Path(),
+        type=DIRECTORY,
         help="The run directory.  [default: a new one, runs/NAME-TIME]",
     ),
     click.option("--until", metavar="T", type=DURATION, help="End at this time of the plan."),

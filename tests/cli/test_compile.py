@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -162,3 +163,21 @@ def test_a_plan_in_place_of_a_text_is_named(name: str) -> None:
     if isinstance(result.exception, CommandError):
         said += result.exception.message
     assert "a.plan is a plan, not a TDL file; its source is a.plan/source.tdl" in said
+
+
+@pytest.mark.parametrize("name", ["check", "events", "compile", "fmt"])
+def test_what_may_not_be_read_is_an_error_of_the_input(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may read everything, so the kernel's refusal is played."""
+    Path("secret.tdl").write_text("bridge s\n", encoding="utf-8")
+
+    def refuse(_path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", "secret.tdl")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    result = tstorm(name, "secret.tdl")
+    assert result.exit_code == 1
+    said = result.stderr + getattr(result.exception, "message", "")
+    assert "error: reading secret.tdl: Permission denied" in said

@@ -55,6 +55,7 @@ def test_every_command_has_help_with_examples(name: str) -> None:
         ["events", "examples/quickstart.tdl", "--seed", "-1"],
         ["events", "examples/quickstart.tdl", "--seed", "abc"],
         ["run", "examples/quickstart.tdl", "--pace", "0"],
+        ["run", "examples/quickstart.tdl", "--out", ""],
         ["run", "examples/quickstart.tdl", "--datapath", "tc"],
         ["destroy", "--all", "some-run"],
         ["exec", "run", "server.0"],

@@ -8,7 +8,7 @@ from tstorm import options
 
 
 @click.command()
-@click.argument("file", metavar="EXP.tdl", type=click.Path(allow_dash=True))
+@click.argument("file", metavar="EXP.tdl", type=options.INPUT)
 @options.seed
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option(

@@ -10,12 +10,12 @@ from tstorm import options
 
 
 @click.command()
-@click.argument("file", metavar="EXP.tdl", type=click.Path(allow_dash=True))
+@click.argument("file", metavar="EXP.tdl", type=options.INPUT)
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
-    type=click.Path(),
+    type=options.DIRECTORY,
     help="The plan directory.  [default: EXP.plan in the working directory]",
 )
 @options.seed
@@ -40,8 +40,6 @@ def command(file: str, output: str | None, seed: int | None, strict: bool, form:
       tstorm compile quickstart.tdl -o out/p --seed 7
       generate | tstorm compile - -o generated.plan
     """
-    if output == "":
-        raise click.BadParameter("is empty: name the plan's directory", param_hint="'-o'")
     if output == "-":
         raise click.BadParameter(
             "a plan is a directory and cannot go to standard output; "

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from tstorm import options
 from tstorm.exits import FAILED, CommandError
 from tstorm.output import note
 
@@ -54,15 +55,13 @@ def _one(file: str, check: bool, diff: bool) -> bool:
         try:
             _replace(Path(file), after)
         except OSError as error:
-            raise CommandError(f"error: writing {file}: {error}") from error
+            raise CommandError(f"error: writing {file}: {error.strerror}") from error
         note(f"{file}: formatted")
     return changed
 
 
 @click.command()
-@click.argument(
-    "files", metavar="FILES|-", nargs=-1, required=True, type=click.Path(allow_dash=True)
-)
+@click.argument("files", metavar="FILES|-", nargs=-1, required=True, type=options.INPUT)
 @click.option("--check", is_flag=True, help="Write nothing; end with 1 if a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; print the changes.")
 def command(files: tuple[str, ...], check: bool, diff: bool) -> None:

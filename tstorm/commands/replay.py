@@ -52,7 +52,7 @@ def _tell(differences: list[Difference], form: str) -> bool:
 
 
 @click.command()
-@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=click.Path(allow_dash=True))
+@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=options.INPUT)
 @options.seed
 @click.option(
     "--check", is_flag=True, help="Compare with the recorded run; end with 1 if it differs."
