@@ -7,6 +7,8 @@ its comments and single blank lines; long statements are broken with a backslash
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tdl import ast, units
 from tdl.diagnostics import Sink, TdlError, sort
 from tdl.lexer import LogicalLine
@@ -61,11 +63,31 @@ def _wrap(words: list[str]) -> list[str]:
         # Room for the word, and for ' \' in case that more follow.
         if len(current) + 1 + len(word) + 2 > WIDTH and current.strip():
             lines.append(current + " \\")
-            current = _INDENT + word
+            current = _INDENT
+            for part in word.parts if isinstance(word, _List) else (word,):
+                # A list that is too long for a line of its own goes on after a semicolon.
+                if len(current) + len(part) + 2 > WIDTH and current != _INDENT:
+                    lines.append(current + " \\")
+                    current = _INDENT
+                current += part
         else:
             current += " " + word
     lines.append(current)
     return lines
+
+
+class _List(str):
+    """A word that may be broken between its `parts`, which are the whole word together."""
+
+    parts: tuple[str, ...]
+
+    def __new__(cls, head: str, items: Iterable[str]) -> _List:
+        *before, last = items
+        parts = [*(f"{item};" for item in before), last]
+        parts[0] = head + parts[0]
+        new = super().__new__(cls, "".join(parts))
+        new.parts = tuple(parts)
+        return new
 
 
 def format_statement(statement: ast.Statement) -> str:
@@ -113,7 +135,7 @@ def _service(node: ast.Service) -> list[str]:
         words.append(f"replicas={node.replicas}")
     words += _tags(node.tags)
     if node.env:
-        words.append("env=" + ";".join(f"{key}:{_env_value(value)}" for key, value in node.env))
+        words.append(_List("env=", (f"{key}:{_env_value(value)}" for key, value in node.env)))
     if node.ports:
         words.append("port=" + ";".join(str(port) for port in node.ports))
     if node.cpu_millis is not None:
@@ -155,7 +177,7 @@ def _rate(bps: int | None) -> str:
 
 
 def _tags(tags: tuple[ast.Name, ...]) -> list[str]:
-    return ["tags=" + ";".join(tag.text for tag in tags)] if tags else []
+    return [_List("tags=", (tag.text for tag in tags))] if tags else []
 
 
 def _options(options: tuple[tuple[ast.Name, str], ...]) -> list[str]:

@@ -103,3 +103,13 @@ def test_bytes_that_are_not_utf8_are_not_formatted() -> None:
 )
 def test_the_identity_of_statements(written: str, identity: str) -> None:
     assert format_statement(one(written)) == identity
+
+
+def test_a_long_list_is_broken_after_a_semicolon() -> None:
+    env = ";".join(f"VARIABLE_{i}:value-{i}" for i in range(20))
+    tags = ";".join(f"quite-a-long-tag-{i}" for i in range(12))
+    text = f"service a tags={tags} env={env} port=80\n"
+    tidy = format_text(text)
+    assert max(map(len, tidy.splitlines())) <= WIDTH
+    assert format_text(tidy) == tidy
+    assert meaning(tidy) == meaning(text)
