@@ -77,7 +77,7 @@ DECLARATIONS = (
     Code(
         "TS0112",
         "too many instances",
-        "An experiment has at most 65,000 instances, because of its address range, and 65,535 nodes "
+        "An experiment has at most 65,000 instances, because of its address range, 65,535 nodes "
         "and 1,048,574 link directions. Its table of routes has a row for each bridge and a column "
         "for each bridge with instances; an instance with several links, or linked to another, is "
         "a row and a column of its own. It has at most 67,108,864 cells.",
