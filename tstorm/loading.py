@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,13 @@ def show(found: Sequence[Diagnostic], file: str, raw: bytes, form: str = "text")
         click.echo(render.render_text(found, name, text, colour=coloured), nl=False, err=True)
 
 
+def _judged(found: Sequence[Diagnostic], strict: bool) -> Sequence[Diagnostic]:
+    """The diagnostics with the severity that they have on this command line."""
+    from tdl.diagnostics import Severity
+
+    return [replace(one, severity=Severity.ERROR) for one in found] if strict else found
+
+
 def compile_text(
     raw: bytes, file: str, seed: int | None, *, strict: bool = False, form: str = "text"
 ) -> Compilation:
@@ -87,9 +94,9 @@ def compile_text(
         with plan_errors_shown():
             compilation = compile_source(raw, filename=source_name(file), seed=seed)
     except TdlError as error:
-        show(error.diagnostics, file, raw, form)
+        show(_judged(error.diagnostics, strict), file, raw, form)
         raise CommandError from None
-    show(compilation.diagnostics, file, raw, form)
+    show(_judged(compilation.diagnostics, strict), file, raw, form)
     if strict and compilation.diagnostics:
         from tdl.render import summary
 

@@ -50,7 +50,16 @@ def test_strict_makes_the_warning_an_error_and_writes_nothing() -> None:
     result = tstorm("compile", str(LISTING1), "--strict")
     assert isinstance(result.exception, CommandError)
     assert result.exception.code == 1
+    assert "error TS0901" in result.stderr
+    assert result.exception.message == "error: 1 warning, and --strict is on"
     assert not Path("listing1.plan").exists()
+
+
+def test_strict_errors_are_errors_for_tools_too() -> None:
+    found = tstorm("check", str(LISTING1), "--strict", "--format", "json")
+    assert [one["severity"] for one in json.loads(found.stdout)] == ["error"]
+    log = json.loads(tstorm("check", str(LISTING1), "--strict", "--format", "sarif").stdout)
+    assert [one["level"] for one in log["runs"][0]["results"]] == ["error"]
 
 
 def test_all_errors_are_told_on_stderr_with_their_place() -> None:
