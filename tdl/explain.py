@@ -334,6 +334,9 @@ def _property_out_of_place(place: _Place) -> Diagnostic | None:
     if token.kind == "TAGS" and any(t.text == "set" for t in place.tokens):
         hint = "set changes " + ", ".join(SET_PROPERTIES)
         return place.error("TS0213", "tags cannot be changed", hint)
+    if token.kind == "TAGS" and place.before is not None and place.before.kind == "SEMI":
+        hint = "names and tags are selected by statements of their own, joined by 'and'"
+        return place.error("TS0009", "unexpected 'tags='", hint)
     name = token.text.rstrip("+-= \t\u00a0")
     if name in ("tag", "tasg", "tgas"):
         return place.error("TS0009", f"unexpected '{name}='", "select by tag with tags=…")
