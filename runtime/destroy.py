@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime import procs, registry
+from runtime import procs, registry, scratch
 from runtime.errors import RunError
 from runtime.procs import Process
 from runtime.registry import Record
@@ -35,15 +35,21 @@ def destroy(run: str | None = None, *, everything: bool = False) -> list[Destroy
     if not everything:
         known = _chosen(run, known)
     done = [_destroy(record) for record in known]
-    registry.remove_stale_sockets()
+    _sweep_files()
     return done
 
 
 def sweep() -> list[Destroyed]:
     """Removes what dead runs have left; live ones are not touched."""
     done = [_destroy(record) for record in registry.records() if not alive(record)]
-    registry.remove_stale_sockets()
+    _sweep_files()
     return done
+
+
+def _sweep_files() -> None:
+    registry.remove_stale_sockets()
+    registry.remove_stale_drafts()
+    scratch.sweep()
 
 
 def alive(record: Record) -> bool:

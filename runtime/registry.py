@@ -62,6 +62,11 @@ def directory() -> Path:
         return _private(_temporary() / "active")
 
 
+def scratch_directory() -> Path:
+    """Where temporary folders are (runtime.scratch), beside the records."""
+    return _private(directory().parent / "scratch")
+
+
 def _sockets() -> Path:
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     if base and len(base) < MAX_BASE:
@@ -84,6 +89,16 @@ def remove_stale_sockets() -> None:
         try:
             old = time.time() - path.lstat().st_mtime > STALE_SECONDS
             if old and str(path) not in known and not _listens(path):
+                path.unlink()
+        except FileNotFoundError:
+            continue  # someone else did it
+
+
+def remove_stale_drafts() -> None:
+    """Records that their writer, killed, did not put in place."""
+    for path in directory().glob(".*"):
+        try:
+            if time.time() - path.lstat().st_mtime > STALE_SECONDS:
                 path.unlink()
         except FileNotFoundError:
             continue  # someone else did it

@@ -198,10 +198,10 @@ def plan_on_disk(source: str, seed: int | None) -> Iterator[PlanOnDisk]:
         with plan_errors_shown():
             plan = read_plan(recorded)
             name, raw = str(recorded / plan.source_name), plan.source
-    import tempfile
+    from runtime import scratch
 
     compilation = compile_text(raw, name, seed)
-    with tempfile.TemporaryDirectory(prefix="tstorm-plan-") as folder:
-        path = Path(folder) / f"{Path(source_name(source)).stem}.plan"
+    with scratch.folder() as folder:
+        path = folder / f"{Path(source_name(source)).stem}.plan"
         write_plan(compilation, path)
-        yield PlanOnDisk(path, Path(folder))
+        yield PlanOnDisk(path, folder)

@@ -6,19 +6,13 @@ Format in docs/plan.md.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import glob
 import hashlib
-import itertools
-import os
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.plan import check
+from compiler.plan import check, scratch
 from compiler.plan import format as form
 from compiler.plan.core import Core
 from compiler.plan.exchange import exchange
@@ -26,8 +20,6 @@ from compiler.plan.format import Place, PlanError
 from compiler.plan.records import epoch_to_json, event_to_json, topology_to_json
 from compiler.plan.routetable import RouteDelta, RouteWriter
 from compiler.plan.types import Epoch, Event, Topology
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +106,7 @@ def write_plan(directory: str | Path, contents: PlanContents | Mapping[str, byte
         target = target.resolve()
     _check_replaceable(target)
     try:
-        with _temporary_beside(target) as fresh:
+        with scratch.directory(target.parent, target.name) as fresh:
             for name, data in files.items():
                 (fresh / name).write_bytes(data)
             _put_in_place(fresh, target)
@@ -140,54 +132,6 @@ def _check_replaceable(target: Path) -> None:
     strange = [name for name in found if name not in known]
     if strange:
         raise PlanError(str(target), f"holds {strange[0]!r}, which is no part of a plan", hint)
-
-
-@contextlib.contextmanager
-def _temporary_beside(target: Path) -> Iterator[Path]:
-    """A new directory on the same file system. Whatever is left in it at the end is removed.
-
-    It stays locked while its writer lives, so that the next writer can tell what a killed one left.
-    """
-    _sweep(target)
-    path, lock = _locked_directory(target)
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-        os.close(lock)
-
-
-def _locked_directory(target: Path) -> tuple[Path, int]:
-    for number in itertools.count():
-        path = target.parent / f".{target.name}.{os.getpid()}-{number}.tmp"
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        try:
-            lock = os.open(path, _DIRECTORY)
-        except FileNotFoundError:
-            continue  # swept away by another writer between making and locking it
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.exists():
-            return path, lock
-        os.close(lock)
-    raise AssertionError("unreachable")
-
-
-def _sweep(target: Path) -> None:
-    """Removes the temporary directories of writers of this plan that were killed."""
-    left = re.compile(rf"\.{re.escape(target.name)}\.\d+-\d+\.(tmp|old)")
-    for path in sorted(target.parent.glob(f".{glob.escape(target.name)}.*")):
-        if not left.fullmatch(path.name):
-            continue
-        with contextlib.suppress(OSError):  # gone meanwhile, or another writer's and locked
-            lock = os.open(path, _DIRECTORY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
-            finally:
-                os.close(lock)
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:

@@ -180,7 +180,8 @@ def test_no_temporary_plan_is_left_while_a_run_goes_on(
     place: Path, going_on: subprocess.Popen[str]
 ) -> None:
     assert going_on.poll() is None
-    assert not list((place / "tmp").glob("tstorm-plan-*"))
+    assert (place / "state/tstorm/scratch").is_dir()
+    assert list((place / "state/tstorm/scratch").iterdir()) == []
 
 
 def test_doctor_says_what_works(place: Path) -> None:

@@ -29,6 +29,7 @@ from runtime import (
     registry,
     report,
     rundir,
+    scratch,
     summary,
 )
 from runtime.doctor import parse_kernel
@@ -157,6 +158,22 @@ def test_sockets_that_nobody_listens_on_are_removed(
     assert [name for name, path in paths.items() if path.exists()] == ["live", "known", "new"]
     for one in kept:
         one.close()
+
+
+def test_temporary_folders_and_drafts_of_the_dead_are_removed() -> None:
+    dead = registry.scratch_directory() / ".plan.1-0.tmp"
+    (dead / "x.plan").mkdir(parents=True)
+    draft = registry.directory() / ".some-run.1"
+    draft.write_text("{}")
+    os.utime(draft, (0, 0))
+    with scratch.folder() as ours:
+        assert not dead.exists()
+        dead.mkdir()
+        destroy.destroy(everything=True)
+        assert ours.is_dir()
+        assert not dead.exists()
+    assert not ours.exists()
+    assert not draft.exists()
 
 
 # -- comparison -------------------------------------------------------------------------------

@@ -1,0 +1,66 @@
+"""Temporary directories that do not outlive their makers, not even those that were killed.
+
+`.STEM.PID-N.tmp` in a directory of the caller's choice; its maker holds a lock (flock(2)) on it,
+which ends with the process. So the unlocked ones are dead, and whoever makes the next removes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import itertools
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def directory(parent: Path, stem: str) -> Iterator[Path]:
+    """A new directory in `parent`. Whatever is left of it at the end is removed. OSError if none
+    can be made."""
+    sweep(parent, stem)
+    path, lock = _make(parent, stem)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def _make(parent: Path, stem: str) -> tuple[Path, int]:
+    for number in itertools.count():
+        path = parent / f".{stem}.{os.getpid()}-{number}.tmp"
+        try:
+            path.mkdir(mode=0o755)
+        except FileExistsError:
+            continue
+        try:
+            lock = os.open(path, _OPEN)
+        except FileNotFoundError:
+            continue  # swept away between making and locking it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            return path, lock
+        os.close(lock)
+    raise AssertionError("unreachable")
+
+
+def sweep(parent: Path, stem: str) -> None:
+    """Removes what killed makers left. `.old` is what a plan that was being replaced becomes where
+    directories cannot be swapped."""
+    left = re.compile(rf"\.{re.escape(stem)}\.\d+-\d+\.(tmp|old)")
+    for path in sorted(parent.glob(f".{glob.escape(stem)}.*")):
+        if not left.fullmatch(path.name):
+            continue
+        with contextlib.suppress(OSError):  # gone meanwhile, or locked by its maker
+            lock = os.open(path, _OPEN)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(lock)

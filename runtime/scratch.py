@@ -1,0 +1,27 @@
+"""Temporary folders of this user's commands, where `tstorm destroy` and the next run find them.
+
+In $XDG_STATE_HOME/tstorm/scratch (or ~/.local/state/…), beside the records of runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from compiler.plan import scratch
+from runtime import registry
+
+_STEM = "plan"
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder that is removed at the end, or after a kill by the next sweep()."""
+    with scratch.directory(registry.scratch_directory(), _STEM) as path:
+        yield path
+
+
+def sweep() -> None:
+    """Removes the folders of dead processes."""
+    scratch.sweep(registry.scratch_directory(), _STEM)
