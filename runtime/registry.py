@@ -180,4 +180,5 @@ def find(run: str | None) -> Record:
     for record in live:
         if record.run_id == run or Path(record.directory) == wanted:
             return record
-    raise RunError(f"no run {run!r} is going on", f"there are: {names}")
+    remedy = f"there are: {names}" if live else "no run at all is"
+    raise RunError(f"no run {run!r} is going on", remedy)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
 from compiler.plan.types import Epoch, Event
+from runtime.errors import RunError
 from runtime.options import RunOptions
 
 DOWN = "down"
@@ -55,6 +56,10 @@ class Timeline:
     """
 
     def __init__(self, plan: Plan, options: RunOptions) -> None:
+        if options.start_at_ns > plan.end_ns:
+            raise RunError(
+                f"the start (--start-at) is after the end of the experiment, {plan.end_ns / 1e9:g} s"
+            )
         self.clock = Clock(options.start_at_ns, options.pace)
         end = plan.end_ns if options.until_ns is None else min(options.until_ns, plan.end_ns)
         self.end_ns = max(end, options.start_at_ns)

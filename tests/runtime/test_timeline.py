@@ -108,3 +108,9 @@ def test_an_instance_that_never_joins_in_time_is_not_made(plan_of: Compile) -> N
 def test_impossible_options_are_refused(options: dict[str, int], words: str) -> None:
     with pytest.raises(RunError, match=words):
         RunOptions(**options)  # type: ignore[arg-type]
+
+
+def test_a_start_after_the_end_is_refused(plan_of: Compile) -> None:
+    assert timeline(plan_of, start_at_ns=40 * S).total == 0
+    with pytest.raises(RunError, match="after the end of the experiment, 40 s"):
+        timeline(plan_of, start_at_ns=40 * S + 1)
