@@ -58,7 +58,7 @@ class Timeline:
     def __init__(self, plan: Plan, options: RunOptions) -> None:
         if options.start_at_ns > plan.end_ns:
             raise RunError(
-                f"the start (--start-at) is after the end of the experiment, {plan.end_ns / 1e9:g} s"
+                f"the start (--start-at) is after the experiment's end at {plan.end_ns / 1e9:g} s"
             )
         self.clock = Clock(options.start_at_ns, options.pace)
         end = plan.end_ns if options.until_ns is None else min(options.until_ns, plan.end_ns)
