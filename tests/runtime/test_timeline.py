@@ -112,5 +112,5 @@ def test_impossible_options_are_refused(options: dict[str, int], words: str) -> 
 
 def test_a_start_after_the_end_is_refused(plan_of: Compile) -> None:
     assert timeline(plan_of, start_at_ns=40 * S).total == 0
-    with pytest.raises(RunError, match="after the experiment.s end at 40 s"):
+    with pytest.raises(RunError, match="after the experiment's end at 40 s"):
         timeline(plan_of, start_at_ns=40 * S + 1)
