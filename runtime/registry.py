@@ -20,6 +20,7 @@ from typing import Any
 from runtime.errors import RunError
 from runtime.procs import Process, alive
 
+TEMPORARY = Path("/tmp")
 MAX_BASE = 64  # longest $XDG_RUNTIME_DIR for which a socket's path fits
 STALE_SECONDS = 60.0  # a socket is not listened on for a moment after it is made
 
@@ -49,17 +50,34 @@ def _private(path: Path) -> Path:
     return path
 
 
-def _temporary() -> Path:
-    return _private(Path("/tmp") / f"tstorm-{os.geteuid()}")
+def _temporary(name: str = "") -> Path:
+    path = TEMPORARY / f"tstorm-{os.geteuid()}" / name
+    try:
+        _private(path.parent if name else path)
+        return _private(path)
+    except (
+        OSError
+    ) as error:  # /tmp is everybody's: this may be a file, or a link that leads nowhere
+        raise RunError(
+            f"cannot make {path}: {error.strerror}",
+            "remove what is in the way, or point XDG_RUNTIME_DIR and XDG_STATE_HOME to"
+            " directories of your own",
+        ) from error
+
+
+def _base(variable: str) -> str:
+    """A directory from the environment, '' if unset or relative, which means unset (XDG)."""
+    value = os.environ.get(variable, "")
+    return value if Path(value).is_absolute() else ""
 
 
 def directory() -> Path:
     """Where the records are. A user without a home has them in /tmp."""
-    base = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
     try:
-        return _private(Path(base) / "tstorm" / "active")
-    except OSError:
-        return _private(_temporary() / "active")
+        base = Path(_base("XDG_STATE_HOME") or Path("~/.local/state").expanduser())
+        return _private(base / "tstorm" / "active")
+    except (OSError, RuntimeError):  # the latter: no home is known
+        return _temporary("active")
 
 
 def scratch_directory() -> Path:
@@ -68,7 +86,7 @@ def scratch_directory() -> Path:
 
 
 def _sockets() -> Path:
-    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    base = _base("XDG_RUNTIME_DIR")
     if base and len(base) < MAX_BASE:
         try:
             return _private(Path(base) / "tstorm")
@@ -132,10 +150,18 @@ def _decode(data: bytes) -> Record:
     )
 
 
+def _draft(record: Record) -> Path:
+    path = directory() / f".{record.run_id}.{os.getpid()}"
+    try:
+        path.write_bytes(_encode(record))
+    except OSError as error:
+        raise RunError(f"cannot record the run in {path.parent}: {error.strerror}") from error
+    return path
+
+
 def claim(record: Record) -> bool:
     """Makes the record; False if a run of this name is registered already."""
-    temporary = directory() / f".{record.run_id}.{os.getpid()}"
-    temporary.write_bytes(_encode(record))
+    temporary = _draft(record)
     try:
         os.link(temporary, _path(record.run_id))  # whole or not at all, never over another's
     except FileExistsError:
@@ -147,8 +173,7 @@ def claim(record: Record) -> bool:
 
 def set_keeper(record: Record, keeper: Process) -> Record:
     updated = replace(record, keeper=keeper)
-    temporary = directory() / f".{record.run_id}.{os.getpid()}"
-    temporary.write_bytes(_encode(updated))
+    temporary = _draft(updated)
     temporary.replace(_path(record.run_id))
     return updated
 
