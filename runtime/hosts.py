@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 from compiler.plan.types import Node, Topology
 
+MAX_HOSTNAME = 63  # a label of DNS; the kernel takes 64
 _LOCAL = ("127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback")
 
 
 def hostname(name: str) -> str:
-    """Host name of instance `server.0`: a dot would make it a domain name."""
-    return name.replace(".", "-")
+    """Host name of instance `server.0`: a dot would make it a domain name.
+
+    One that is too long is cut and told apart by 32 bits of the name's SHA-256.
+    """
+    whole = name.replace(".", "-")
+    if len(whole) <= MAX_HOSTNAME:
+        return whole
+    end = hashlib.sha256(name.encode()).hexdigest()[:8] + "-" + name.rpartition(".")[2]
+    return whole[: MAX_HOSTNAME - len(end) - 1] + "-" + end
 
 
 def _aliases(topology: Topology, node: Node) -> str:
