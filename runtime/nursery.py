@@ -20,6 +20,7 @@ from typing import IO
 from runtime.errors import MachineError, RunError
 
 MESSAGE_BYTES = 192 * 1024  # longest request (tcal_c/ns/ns.h)
+MAX_WORDS = 4096  # most arguments, and most variables, of a program (the same place)
 ANSWER_SECONDS = 30.0
 
 
@@ -33,6 +34,10 @@ class Program:
     log: Path
 
     def request(self) -> bytes:
+        if max(len(self.argv), len(self.env)) > MAX_WORDS:
+            raise RunError(f"{self.argv[0]} has more than {MAX_WORDS} arguments or variables")
+        if any("\0" in word for word in (*self.argv, *self.env, *self.env.values())):
+            raise RunError("an argument or variable of the program holds a NUL character")
         words = ["start", str(self.directory), str(len(self.argv)), *self.argv]
         words.extend(f"{name}={value}" for name, value in sorted(self.env.items()))
         data = b"".join(os.fsencode(word) + b"\0" for word in words)
