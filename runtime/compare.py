@@ -37,6 +37,8 @@ def _load(run: Path) -> list[dict[str, Any]]:
         raise RunError(
             f"cannot read the events of {run}: {error.strerror}", "give the directory of a run"
         ) from error
+    except ValueError as error:
+        raise RunError(f"{run / EVENTS} is damaged: {error}", "run it again") from error
 
 
 def _events(records: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
