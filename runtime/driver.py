@@ -51,8 +51,9 @@ class Driver:
         self.plan = read_plan(config.plan, lazy=True)
         self.timeline = Timeline(self.plan, config.options())
         self.instances: dict[str, Instance] = {}
-        self.events = LineFile(self.directory / EVENTS)
-        self.samples = LineFile(self.directory / SAMPLES)
+        self.trouble = ""  # why the run's own files are not complete
+        self.events = LineFile(self.directory / EVENTS, self._cannot_write)
+        self.samples = LineFile(self.directory / SAMPLES, self._cannot_write)
         self.conductor = Conductor(
             self.plan, self.timeline, self.instances, self.events.append, self.notice
         )
@@ -120,6 +121,13 @@ class Driver:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:
                 task.result()
+
+    def _cannot_write(self, message: str) -> None:
+        """A run whose log has holes is no result: it ends at once."""
+        self.trouble = self.trouble or message
+        if not self.conductor.broken.done():
+            self.conductor.broken.set_exception(RunError(message))
+            self.conductor.broken.exception()  # whoever waits sees it; nobody need
 
     # -- while it runs --------------------------------------------------------------------------
 
@@ -283,6 +291,9 @@ async def main_async(connection: socket.socket) -> int:
     else:
         outcome, message = await driver.run()
         await driver.wind_down()
+        if driver.trouble and outcome == COMPLETED:
+            outcome = FAILED
+        message = message or driver.trouble
         facts, refused = driver.facts, driver.refused
     final = {"outcome": outcome, "message": message, "facts": facts, "refused": refused}
     channel.send_final({"final": final})

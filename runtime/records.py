@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 EVENTS = "events.jsonl"
 SAMPLES = "samples.jsonl"
+
+OnError = Callable[[str], None]
 
 
 def encode(record: Mapping[str, object]) -> bytes:
@@ -22,9 +24,16 @@ def encode(record: Mapping[str, object]) -> bytes:
 
 
 class LineFile:
-    """Appends to a file of its own, made new."""
+    """Appends to a file of its own, made new.
 
-    def __init__(self, path: Path) -> None:
+    What cannot be written (a full disk) is told once, to `on_error` in words; nothing is written
+    after that, so that a line which was cut stays the last one.
+    """
+
+    def __init__(self, path: Path, on_error: OnError) -> None:
+        self._path = path
+        self._on_error = on_error
+        self._failed = False
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(path, flags, 0o644)
 
@@ -33,8 +42,12 @@ class LineFile:
 
     def append_bytes(self, line: bytes) -> None:
         view = memoryview(line)
-        while view:
-            view = view[os.write(self._descriptor, view) :]
+        try:
+            while view and not self._failed:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            self._failed = True
+            self._on_error(f"cannot write {self._path}: {error.strerror}")
 
     def close(self) -> None:
         os.close(self._descriptor)

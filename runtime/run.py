@@ -136,6 +136,7 @@ class _Attempt:
     final: dict[str, Any] | None = None
     status: int = 0
     interrupted: bool = False
+    trouble: str = ""  # why we could not go on listening
     started_ns: int = field(default_factory=time.monotonic_ns)
     setup_ns: int = 0
 
@@ -151,8 +152,9 @@ class _Attempt:
                     self.record = registry.set_keeper(self.record, keeper)
                 ours.send(channel.encode(self.config.to_record()))
                 self._listen(ours, signals, process)
-            except OSError:
-                pass  # it ended before it listened: its status and its log say why
+            except OSError as error:
+                # Mostly it ended before it listened: then its status and its log say why.
+                self.trouble = str(error)
             finally:
                 if process.poll() is None and self.final is None:
                     process.kill()
@@ -261,11 +263,7 @@ def _conclude(
         "refused": False,
     }
     summary = summarise(directory.path, plan, timeline.total, final)
-    rundir.write_json(directory / rundir.SUMMARY, summary)
-    directory.update_manifest(outcome=final["outcome"], message=final["message"])
-    manifest: Mapping[str, Any] = rundir.read_json(directory / rundir.MANIFEST)
-    page = report.render(directory.path, manifest, summary)
-    (directory / rundir.REPORT).write_text(page, encoding="utf-8")
+    _write_results(directory, summary)
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         raise MachineError(f"this machine refuses what a run needs: {refusal}", refusal_remedy())
@@ -280,7 +278,22 @@ def _conclude(
     )
 
 
+def _write_results(directory: RunDirectory, summary: Mapping[str, Any]) -> None:
+    """RunError if the directory was removed meanwhile or the disk is full."""
+    try:
+        rundir.write_json(directory / rundir.SUMMARY, summary)
+        directory.update_manifest(outcome=summary["outcome"], message=summary["message"])
+        manifest: Mapping[str, Any] = rundir.read_json(directory / rundir.MANIFEST)
+        page = report.render(directory.path, manifest, summary)
+        (directory / rundir.REPORT).write_bytes(rundir.encode(page))
+    except OSError as error:
+        reason = f"; the run: {summary['message']}" if summary["message"] else ""
+        raise RunError(f"cannot write the results of the run: {error}{reason}") from error
+
+
 def _why(attempt: _Attempt) -> str:
+    if attempt.status < 0 and attempt.trouble:
+        return f"tstorm could not go on: {attempt.trouble}"
     if attempt.status < 0:
         return f"the run's first process was killed by signal {-attempt.status}"
     tail = attempt.log_tail()

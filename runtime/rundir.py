@@ -25,11 +25,16 @@ MAX_NAME = 80
 PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
 
 
+def encode(text: str) -> bytes:
+    """UTF-8. Bytes of a path that are none appear as JSON's escapes of half a pair (`\\udcff`)."""
+    return text.encode("utf-8", "backslashreplace")
+
+
 def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Canonical, and whole or not at all."""
     temporary = path.with_name(f".{path.name}.new")
     text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_bytes(encode(text))
     temporary.replace(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -34,6 +35,7 @@ from runtime import (
 )
 from runtime.doctor import parse_kernel
 from runtime.errors import MachineError, RunError
+from runtime.nursery import Program
 from runtime.options import RunOptions
 from runtime.records import LineFile, read_lines
 from tests.runtime.support import Compile
@@ -133,6 +135,45 @@ def test_a_foreign_directory_is_not_trusted(tmp_path: Path) -> None:
         registry.directory()
 
 
+@pytest.mark.parametrize("obstacle", ["file", "link to nowhere", "link to a directory"])
+def test_an_obstacle_in_tmp_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, obstacle: str
+) -> None:
+    """Anybody can put something there before us."""
+    monkeypatch.setattr(registry, "TEMPORARY", tmp_path)
+    place = tmp_path / f"tstorm-{os.geteuid()}"
+    if obstacle == "file":
+        place.touch()
+    else:
+        place.symlink_to(tmp_path / "x")
+    if obstacle == "link to a directory":
+        (tmp_path / "x").mkdir(mode=0o700)
+    with pytest.raises(RunError, match=str(place)) as refusal:
+        registry.socket_path("r")
+    assert "remove" in refusal.value.remedy
+
+
+@pytest.mark.parametrize("value", ["", "not/absolute"])
+def test_without_a_home_records_are_in_tmp(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str
+) -> None:
+    def unknown(_path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(registry, "TEMPORARY", tmp_path)
+    monkeypatch.setattr(Path, "expanduser", unknown)
+    monkeypatch.setenv("XDG_STATE_HOME", value)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", value)
+    mine = tmp_path / f"tstorm-{os.geteuid()}"
+    assert registry.directory() == mine / "active"
+    assert registry.socket_path("r").parent == mine
+
+
+def test_a_record_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"cannot record the run in .*File name too long"):
+        registry.claim(record("n" * 300, myself(), tmp_path))
+
+
 def test_socket_paths_are_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 200)))
     assert len(str(registry.socket_path("n" * 300))) < 100
@@ -186,7 +227,7 @@ def event(seq: int, **more: Any) -> dict[str, Any]:
 
 def log(directory: Path, *entries: dict[str, Any]) -> Path:
     directory.mkdir()
-    file = LineFile(directory / "events.jsonl")
+    file = LineFile(directory / "events.jsonl", pytest.fail)
     for entry in entries:
         file.append(entry)
     file.close()
@@ -221,6 +262,40 @@ def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
     assert list(read_lines(path)) == [{"seq": 0}]
 
 
+def test_a_damaged_line_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_bytes(b"{]\n")
+    with pytest.raises(RunError, match="is damaged"):
+        compare.compare_events(tmp_path, tmp_path)
+
+
+def test_what_cannot_be_written_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    file = LineFile(tmp_path / "events.jsonl", told.append)
+    file.append({"seq": 0})
+    write = os.write
+    room = iter([3, 0])
+
+    def almost_full(descriptor: int, data: bytes) -> int:
+        if left := next(room):
+            return write(descriptor, data[:left])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", almost_full)
+    file.append({"seq": 1})
+    monkeypatch.undo()
+    file.append({"seq": 2})
+    file.close()
+    assert told == [f"cannot write {tmp_path / 'events.jsonl'}: No space left on device"]
+    assert list(read_lines(tmp_path / "events.jsonl")) == [{"seq": 0}]
+
+
+def test_a_path_that_is_no_utf8_can_be_written(tmp_path: Path) -> None:
+    rundir.write_json(tmp_path / "x.json", {"message": "/r\udcff/driver.log é"})
+    assert rundir.read_json(tmp_path / "x.json") == {"message": "/r\udcff/driver.log é"}
+
+
 # -- summary and report -----------------------------------------------------------------------
 
 
@@ -239,7 +314,7 @@ def test_summary_and_report(plan_of: Compile, tmp_path: Path) -> None:
         event(0, kind="join", due_ns=0, lag_ns=7, network_ns=2, started_ns=9),
         {"kind": "exit", "target": "<a>", "error": "<b>&", "applied_ns": 5},
     )
-    samples = LineFile(run / "samples.jsonl")
+    samples = LineFile(run / "samples.jsonl", pytest.fail)
     samples.append({"columns": {"links": ["link", "pkts"], "pairs": ["src", "dst", "pkts"]}})
     samples.append({"links": [[0, 1], [1, 1]], "pairs": [[0, 0, 3]]})
     samples.append({"links": [[0, 5]], "pairs": []})
@@ -279,6 +354,32 @@ def test_hosts_name_instances_services_and_host_names(plan_of: Compile) -> None:
     assert "10.77.0.2 a.1 a-1 a" in lines
     assert "10.77.0.3 a-0.0 a-0-0 a-0" in lines
     assert lines[0].startswith("127.0.0.1 localhost")
+
+
+def test_host_names_fit_into_the_kernels_room() -> None:
+    assert hosts.hostname("a" * 61 + ".0") == "a" * 61 + "-0"
+    names = ["a" * 62 + ".0", "a" * 63 + ".0", "a" * 63 + ".1", "a" * 63 + ".64999"]
+    found = [hosts.hostname(name) for name in names]
+    assert len(set(found)) == len(names)
+    assert all(len(name) <= hosts.MAX_HOSTNAME for name in found)
+    assert re.fullmatch("a+-[0-9a-f]{8}-64999", found[-1])
+
+
+@pytest.mark.parametrize(
+    ("argv", "env", "words"),
+    [
+        (("x",) * 5000, {}, "x has more than 4096 arguments"),
+        (("x",), {f"V{number}": "" for number in range(5000)}, "x has more than 4096"),
+        (("x", "a\0b"), {}, "NUL"),
+        (("x",), {"A": "1\0LD_PRELOAD=y"}, "NUL"),
+        (("x", "a" * 200_000), {}, "too long"),
+    ],
+)
+def test_programs_that_cannot_be_ordered(
+    argv: tuple[str, ...], env: dict[str, str], words: str
+) -> None:
+    with pytest.raises(RunError, match=words):
+        Program(argv, env, Path("/"), Path("/log")).request()
 
 
 def test_programs_get_little_from_the_caller() -> None:

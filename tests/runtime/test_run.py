@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import time
 from functools import partial
@@ -268,6 +269,38 @@ def test_a_slow_start_is_no_reason_to_hang(plan_of: Compile, user: User) -> None
     assert result["outcome"] == "failed"
     assert "pktd refused" in result["message"]
     assert time.monotonic() - began < 30
+
+
+def test_a_full_disk_fails_the_run_with_a_reason(plan_of: Compile, user: User) -> None:
+    events = "".join(f"at 1ms server--s1 set latency={number}\n" for number in range(1, 80))
+    plan = plan_of("service server img=x\n" + LINKS + events + "at 60s quit\n")
+    room = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (24_000, 24_000))
+    process = user.start("run", str(plan), str(user.home / "out"), "{}", preexec_fn=room)
+    out, err = process.communicate(timeout=40)
+    assert process.returncode == 0, out + err
+    result = json.loads(out.splitlines()[-1])
+    assert result["outcome"] == "failed"
+    assert "events.jsonl: File too large" in result["message"]
+
+
+def test_a_run_whose_directory_is_removed_says_so(plan_of: Compile, user: User) -> None:
+    plan = plan_of('service server img=x exec="sleep 60"\n' + LINKS + "at 60s quit\n")
+    process = user.begin(plan)
+    manifest = user.home / "out/manifest.json"
+    wait_until(lambda: "start_monotonic_ns" in manifest.read_text(), "the run's start")
+    shutil.rmtree(user.home / "out")
+    os.kill(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 1, out + err
+    assert "cannot write the results of the run" in out
+    assert not list((user.home / "state/tstorm/active").iterdir())
+
+
+def test_the_longest_name_of_a_service(plan_of: Compile, user: User) -> None:
+    name = "n" * 63
+    plan = plan_of(f'service {name} img=x exec="hostname"\nbridge s1\nlink {name}--s1 latency=1\nat 300ms quit\n')
+    assert user.run(plan)["outcome"] == "completed"
+    assert len((user.home / f"out/logs/{name}.0.log").read_text().strip()) == 63
 
 
 def test_run_directory_is_complete(plan_of: Compile, user: User) -> None:
