@@ -115,6 +115,12 @@ static void collect(struct control *c) {
     }
 }
 
+/* What the port's socket has lost since it was last asked. */
+static void count_lost(struct control *c, struct port *port) {
+    uint64_t before = port->lost;
+    c->lost += port_lost(port) - before;
+}
+
 static void host_close(void *context, uint32_t number) {
     struct control *c = context;
     struct message *message = new_message(MESSAGE_CLOSE);
@@ -125,6 +131,7 @@ static void host_close(void *context, uint32_t number) {
     }
     c->closed = NULL;
     c->port[number] = NULL;
+    count_lost(c, message->port);
     closer_close(message->port);
     free(message);
 }
@@ -155,8 +162,7 @@ static uint64_t data_cpu_ns(const struct loop *loop) {
 static uint64_t lost_by_sockets(struct control *c) {
     for (uint32_t i = 0; i < c->stage.port_end; i++) {
         if (c->port[i]) {
-            uint64_t before = c->port[i]->lost;
-            c->lost += port_lost(c->port[i]) - before;
+            count_lost(c, c->port[i]);
         }
     }
     return c->lost;

@@ -69,6 +69,31 @@ def test_close_removes_the_device(world: World, setting: Setting) -> None:
     assert "1 received" in world.run(b, "ping", "-c", "1", "10.77.0.1")
 
 
+FLOOD = """
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    for _ in range(60000):
+        sender.sendto(bytes(1400), ("10.77.0.2", 9))
+"""
+
+
+def test_what_a_closed_port_has_lost_stays_counted() -> None:
+    """In a user namespace, where the kernel bounds the buffer; the flood is more than pktd asks."""
+    with World(rootless=True) as world:
+        engine = world.pktd()
+        a, _ = pair(world, engine, kind="packet")
+        engine.process.send_signal(signal.SIGSTOP)
+        try:
+            world.run(a, "python3", "-c", FLOOD)
+        finally:
+            engine.process.send_signal(signal.SIGCONT)
+        engine("close 0")
+        lost = engine.engine()["drop_input"]
+        assert lost > 0
+        assert engine.engine()["drop_input"] == lost
+        assert engine.close() == 0
+
+
 def test_a_namespace_may_vanish(world: World, setting: Setting) -> None:
     engine = world.pktd()
     a, b = pair(world, engine, kind=setting.kind)
