@@ -107,7 +107,10 @@ static void open_gate(struct instance *self) {
     self->gate = -1;
     if (self->log < 0)
         return;
-    start(self, self->log);
+    if (self->ending)
+        message_send(self->control, "failed not now", -1); /* SIGTERM would have missed it */
+    else
+        start(self, self->log);
     close(self->log);
     self->log = -1;
 }
