@@ -298,7 +298,10 @@ def test_a_run_whose_directory_is_removed_says_so(plan_of: Compile, user: User) 
 
 def test_the_longest_name_of_a_service(plan_of: Compile, user: User) -> None:
     name = "n" * 63
-    plan = plan_of(f'service {name} img=x exec="hostname"\nbridge s1\nlink {name}--s1 latency=1\nat 300ms quit\n')
+    plan = plan_of(
+        f'service {name} img=x exec="hostname"\nbridge s1\nlink {name}--s1 latency=1\n'
+        "at 300ms quit\n"
+    )
     assert user.run(plan)["outcome"] == "completed"
     assert len((user.home / f"out/logs/{name}.0.log").read_text().strip()) == 63
 
