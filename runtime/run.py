@@ -236,7 +236,9 @@ def _signals() -> Iterator[socket.socket]:
     """A socket with a byte for every SIGINT, SIGTERM or SIGHUP; silent outside the main thread."""
     readable, writable = socket.socketpair()
     writable.setblocking(False)
-    caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    caught = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+        caught.append(signal.SIGHUP)
     old: dict[signal.Signals, Any] = {}
 
     def note(_number: int, _frame: object) -> None:

@@ -196,6 +196,17 @@ def test_interrupt_ends_cleanly(plan_of: Compile, user: User) -> None:
     assert (user.home / "out/report.html").read_text().startswith("<!doctype html>")
 
 
+def test_nohup_is_respected(plan_of: Compile, user: User) -> None:
+    plan = plan_of('service server img=x exec="sleep 60"\n' + LINKS + "at 1500ms quit\n")
+    ignore = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    process = user.start("run", str(plan), str(user.home / "out"), "{}", preexec_fn=ignore)
+    assert process.stdout is not None
+    wait_until(lambda: '"running"' in process.stdout.readline(), "the run's start")
+    os.kill(process.pid, signal.SIGHUP)
+    out, err = process.communicate(timeout=30)
+    assert json.loads(out.splitlines()[-1])["outcome"] == "completed", err
+
+
 def test_exec_inspect_and_destroy_a_live_run(plan_of: Compile, user: User) -> None:
     plan = plan_of('service server img=x replicas=2 exec="sleep 60"\n' + LINKS + "at 90s quit\n")
     process = user.begin(plan)
