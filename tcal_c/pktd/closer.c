@@ -43,10 +43,13 @@ void closer_close(struct port *port) {
     }
 }
 
-bool closer_wait(void) {
+bool closer_busy(void) {
     pthread_mutex_lock(&mutex);
     bool any = at_work > 0;
     pthread_mutex_unlock(&mutex);
-    wait_below(1);
     return any;
+}
+
+void closer_wait(void) {
+    wait_below(1);
 }

@@ -8,7 +8,10 @@
 /* Removes the device soon; waits only when many are being removed already. */
 void closer_close(struct port *port);
 
-/* Waits until all are removed; false when there was nothing to wait for. */
-bool closer_wait(void);
+/* Whether a device is being removed now. */
+bool closer_busy(void);
+
+/* Waits until all are removed. */
+void closer_wait(void);
 
 #endif

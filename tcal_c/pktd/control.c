@@ -68,9 +68,12 @@ static bool host_open(void *context, const struct port_request *request, struct 
                       struct refusal *r) {
     struct control *c = context;
     char why[240];
+    /* Asked before: what was in the way may be gone when the refusal is here. */
+    bool closing = closer_busy();
     struct port *port = port_open(request, c->program, why, sizeof why);
-    if (!port && closer_wait()) {
+    if (!port && closing) {
         /* A device of that name may have been on its way out. */
+        closer_wait();
         port = port_open(request, c->program, why, sizeof why);
     }
     if (!port) {

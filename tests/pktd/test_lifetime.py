@@ -69,6 +69,18 @@ def test_close_removes_the_device(world: World, setting: Setting) -> None:
     assert "1 received" in world.run(b, "ping", "-c", "1", "10.77.0.1")
 
 
+def test_a_name_is_free_again_whenever_it_is_asked_for(world: World, setting: Setting) -> None:
+    """An open that meets the removal at any of its moments."""
+    engine = world.pktd()
+    pid = world.namespace()
+    for moment in range(20):
+        engine(f"open 0 netns=/proc/{pid}/ns/net if=eth0 kind={setting.kind}")
+        engine("close 0")
+        for _ in range(moment * 20):
+            engine("clock")
+    assert engine.close() == 0
+
+
 FLOOD = """
 import socket
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
