@@ -80,7 +80,8 @@ def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory
         except FileExistsError as error:
             registry.remove(record)
             if options.out is not None:
-                raise RunError(f"{target} is not empty", "give --out a new directory") from error
+                what = "not empty" if target.is_dir() else "not a directory"
+                raise RunError(f"{target} is {what}", "give --out a new directory") from error
             continue
         except BaseException:
             registry.remove(record)

@@ -255,6 +255,16 @@ def test_a_directory_in_use_is_refused(plan_of: Compile, user: User) -> None:
     assert list((user.home / "out").iterdir()) == [user.home / "out/precious"]
 
 
+def test_a_file_is_no_run_directory(plan_of: Compile, user: User) -> None:
+    plan = plan_of("service server img=x\n" + LINKS + "at 1s quit\n")
+    (user.home / "out").write_text("mine")
+    process = user.start("run", str(plan), str(user.home / "out"), "{}")
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "is not a directory" in out
+    assert (user.home / "out").read_text() == "mine"
+
+
 def test_too_few_open_files_are_the_machines_fault(plan_of: Compile, user: User) -> None:
     plan = plan_of("service server img=x replicas=20\n" + LINKS + "at 1s quit\n")
     few = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (128, 128))
