@@ -73,13 +73,13 @@ class Driver:
     async def set_up(self) -> None:
         """Everything up to T0. Raises RunError."""
         self.nursery = nursery.start(Path(self.config.nursery), self._log)
-        # After the nursery, so that programs keep the usual limit.
-        files.raise_limit(len(first_incarnations(self.timeline, self.conductor.present)))
+        wanted = first_incarnations(self.timeline, self.conductor.present)
+        files.raise_limit(len(wanted))  # after the nursery, so that programs keep the usual limit
         self.process = await engines.start(self.config.pktd, self._log, self.conductor.on_applied)
         engine = self.process.engine
         self.maker = Maker(self.nursery, engine, self.config.ports)
         self.control = ControlServer(Path(self.config.socket), self._answer)
-        self._add_instances(self.maker)
+        self._add_instances(self.maker, frozenset(wanted))
         await self._make_incarnations()
         await self.conductor.stage_start(engine)
         clock, t0_ns = self.timeline.clock, self.conductor.t0_ns
@@ -94,10 +94,9 @@ class Driver:
         gc.collect()
         gc.freeze()  # what is here stays: later collections look at new objects only
 
-    def _add_instances(self, maker: Maker) -> None:
+    def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:
         """Those that are ever there, in the order of the topology."""
         topology = self.plan.topology
-        wanted = set(first_incarnations(self.timeline, self.conductor.present))
         for node in topology.nodes:
             if node.service < 0 or node.name not in wanted:
                 continue

@@ -85,6 +85,20 @@ def table_or_json(function: F) -> F:
     )(function)
 
 
+def diagnostics(function: F) -> F:
+    """--strict and --format text|json|sarif: how diagnostics are judged and printed."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", "sarif"]),
+        default="text",
+        show_default=True,
+        help="How to print diagnostics: text on stderr, the others on stdout.",
+    )
+    strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+    return strict(form(function))
+
+
 def source(function: F) -> F:
     """The experiment: a plan directory, a run directory, a TDL file, or `-`."""
     return click.argument("source", metavar="PLAN|EXP.tdl", type=INPUT)(function)

@@ -10,15 +10,7 @@ from tstorm import options
 @click.command()
 @click.argument("file", metavar="EXP.tdl", type=options.INPUT)
 @options.seed
-@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "sarif"]),
-    default="text",
-    show_default=True,
-    help="How to print diagnostics: text on stderr, the others on stdout.",
-)
+@options.diagnostics
 def command(file: str, seed: int | None, strict: bool, form: str) -> None:
     """Report everything that is wrong with EXP.tdl ('-' reads standard input).
 

@@ -19,15 +19,7 @@ from tstorm import options
     help="The plan directory.  [default: EXP.plan in the working directory]",
 )
 @options.seed
-@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "sarif"]),
-    default="text",
-    show_default=True,
-    help="How to print diagnostics: text on stderr, the others on stdout.",
-)
+@options.diagnostics
 def command(file: str, output: str | None, seed: int | None, strict: bool, form: str) -> None:
     """Compile EXP.tdl ('-' reads standard input) into a plan directory.
 
