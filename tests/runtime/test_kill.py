@@ -72,7 +72,10 @@ def test_killing_tstorm_kills_everything(plan_of: Compile, user: User, moment: i
     time.sleep(moment / 1000)  # the moment is the point: any will do
     process.send_signal(signal.SIGKILL)
     process.wait()
-    if (user.home / "state").exists():
+    run = str(user.home / "out")
+    wait_until(lambda: not processes_with(run), "the end of every process", 15)
+    assert run not in Path("/proc/self/mountinfo").read_text()
+    if (user.home / "state").exists():  # else it had not come to its record yet
         nothing_left(user)
         nothing_left(user)  # destroying twice is as good as once
 
