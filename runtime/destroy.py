@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def _chosen(run: str | None, known: list[Record]) -> list[Record]:
             names = ", ".join(record.run_id for record in known)
             raise RunError("there is more than one run", f"name one, or say --all: {names}")
         return known
-    wanted = Path(run).resolve()
+    wanted = Path(os.path.realpath(run))
     return [r for r in known if r.run_id == run or Path(r.directory) == wanted]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def _finished(directory: Path) -> dict[str, Any]:
     return {
         "live": False,
         "run_id": manifest.get("run_id", ""),
-        "directory": str(directory.resolve()),
+        "directory": os.path.realpath(directory),
         "manifest": manifest,
         "summary": rundir.read_json(summary) if summary.exists() else {},
     }

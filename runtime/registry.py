@@ -201,7 +201,7 @@ def find(run: str | None) -> Record:
             return live[0]
         what = "no run is going on" if not live else "more than one run is going on"
         raise RunError(what, f"name one of: {names}" if live else "start one with `tstorm run`")
-    wanted = Path(run).resolve()
+    wanted = Path(os.path.realpath(run))
     for record in live:
         if record.run_id == run or Path(record.directory) == wanted:
             return record

@@ -68,7 +68,7 @@ def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory
         target = options.out or default
         record = registry.Record(
             default.name,
-            str(target.resolve()),
+            os.path.realpath(target),
             str(registry.socket_path(default.name)),
             myself,
             None,

@@ -6,6 +6,7 @@ Layout in docs/run.md.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import time
@@ -89,7 +90,7 @@ def create(path: Path) -> RunDirectory:
     path.mkdir(parents=True, exist_ok=True)
     if any(path.iterdir()):
         raise FileExistsError(path)
-    return RunDirectory(path.resolve())
+    return RunDirectory(Path(os.path.realpath(path)))
 
 
 def manifest(run_id: str, plan: Plan, options: RunOptions, kind: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ Format in docs/plan.md.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def write_plan(directory: str | Path, contents: PlanContents | Mapping[str, byte
     files = encode(contents) if isinstance(contents, PlanContents) else dict(contents)
     target = Path(directory)
     if target.is_symlink():
-        target = target.resolve()
+        target = Path(os.path.realpath(target))
     _check_replaceable(target)
     try:
         with scratch.directory(target.parent, target.name) as fresh:
