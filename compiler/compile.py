@@ -12,10 +12,10 @@ from pathlib import Path
 
 from compiler.model import Model, build
 from compiler.plan.reader import Plan, decode
+from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.recovery import also_wrong
-from compiler.snapshots import snapshots
 from compiler.timeline import Timeline, expand
 from compiler.world import NeedReplicas
 from tdl import ast

@@ -25,7 +25,7 @@ from compiler.plan.types import Epoch, Event, Topology
 
 @dataclass(frozen=True, slots=True)
 class PlanContents:
-    """Everything a plan says. `snapshots` is what compiler.snapshots.snapshots() yields."""
+    """Everything a plan says. `snapshots` is what compiler.plan.snapshots.snapshots() yields."""
 
     source: bytes
     seed: int

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
+from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Link, LinkState, Node, Service, Topology
 from compiler.plan.writer import PlanContents
-from compiler.snapshots import snapshots
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -17,7 +17,7 @@ PLAIN = LinkState(True, 100_000_000, MS, 0, 0, 625_000, "normal")
 
 
 def service(name: str, replicas: int = 1) -> Service:
-    return Service(name, "image", (), (), replicas, ("t",), (("K", "V"),), (80,), 0, 0, ())
+    return Service(name, "image", (), (), (), replicas, ("t",), (("K", "V"),), (80,), 0, 0, ())
 
 
 def build(

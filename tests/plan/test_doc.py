@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.reader import decode
+from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Link, LinkState, Node, Service, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
-from compiler.snapshots import snapshots
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "plan.md"
 STATE = LinkState(True, 10_000_000, 1_000_000, 0, 0, 62_500, "normal")
@@ -18,7 +18,7 @@ ENDS = ((0, 2), (2, 0), (2, 3), (3, 2), (1, 3), (3, 1))
 
 
 def example() -> dict[str, bytes]:
-    services = tuple(Service(name, "img", (), (), 1, (), (), (), 0, 0, ()) for name in ("a", "b"))
+    services = tuple(Service(name, "img", (), (), (), 1, (), (), (), 0, 0, ()) for name in ("a", "b"))
     nodes = (
         Node("a.0", 0, "10.77.0.1", "fd77:7473::1", ()),
         Node("b.0", 1, "10.77.0.2", "fd77:7473::2", ()),

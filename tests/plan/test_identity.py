@@ -17,7 +17,7 @@ PROGRAM = """
 import hashlib, random, sys
 from compiler.plan.types import Event, Link, LinkState, Node, Service, Topology
 from compiler.plan.writer import PlanContents, write_plan
-from compiler.snapshots import snapshots
+from compiler.plan.snapshots import snapshots
 
 rnd = random.Random(3)
 service = Service("server", "nginx:latest", (), ("80",), 6, ("a", "b"), (("K", "\\u00e9"),), (80,),

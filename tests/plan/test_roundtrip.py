@@ -15,10 +15,10 @@ from compiler.plan.core import Core
 from compiler.plan.format import PlanError
 from compiler.plan.reader import decode, read_plan
 from compiler.plan.routetable import RouteReader, RouteWriter
+from compiler.plan.snapshots import snapshots
 from compiler.plan.state import StateAt, epochs
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode, write_plan
-from compiler.snapshots import snapshots
 from tests.plan.networks import SECOND, contents, listing, networks, timeline
 from tests.plan.oracle import states_at
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from compiler.plan.format import PlanError
 from compiler.plan.groups import RouteGroup, route_changes, route_groups
 from compiler.plan.reader import decode
+from compiler.plan.routing import Routes
+from compiler.plan.snapshots import snapshots
 from compiler.plan.state import epochs
 from compiler.plan.types import Event, LinkState, Topology
 from compiler.plan.writer import encode
-from compiler.routes import Routes
-from compiler.snapshots import snapshots
 from tests.plan.networks import (
     MS,
     PLAIN,

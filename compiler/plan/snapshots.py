@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from compiler.plan.routetable import RouteDelta
+from compiler.plan.routing import Routes
 from compiler.plan.state import epochs
 from compiler.plan.types import Epoch, Event, Topology
-from compiler.routes import Routes
 
 
 def snapshots(topology: Topology, events: Iterable[Event]) -> Iterator[tuple[Epoch, RouteDelta]]:

@@ -1,0 +1,84 @@
+"""Makes snapshots.jsonl and routes.bin again from the topology and the timeline of a plan.
+
+Both are a function of the other files, so that a plan may travel without its largest parts; whoever
+receives it makes them here and compares them with the SHA-256 in plan.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from compiler.plan import format as form
+from compiler.plan.core import Core
+from compiler.plan.format import PlanError
+from compiler.plan.reader import Plan
+from compiler.plan.records import epoch_to_json
+from compiler.plan.routetable import RouteWriter
+from compiler.plan.snapshots import snapshots
+from compiler.plan.types import Event, Topology
+
+REBUILT = (form.ROUTES, form.SNAPSHOTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """The bytes of the two files."""
+
+    snapshots: bytes
+    routes: bytes
+
+
+def rebuild(topology: Topology, events: Iterable[Event]) -> Rebuilt:
+    """Raises PlanError if an event is impossible in its state."""
+    table = RouteWriter(Core(topology))
+    lines: list[bytes] = []
+    for epoch, delta in snapshots(topology, events):
+        lines.append(form.canonical(epoch_to_json(epoch)))
+        table.add(delta)
+    return Rebuilt(b"".join(lines), table.encode())
+
+
+class _Partial:
+    """The files that are there; those to be made again have the size that plan.json says."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+
+    def size(self, name: str) -> int:
+        if name in REBUILT:
+            return _wanted(self._files, name)[0]
+        if name not in self._files:
+            raise PlanError(name, "is missing")
+        return len(self._files[name])
+
+    def read(self, name: str, size: int) -> bytes:
+        return self._files[name][: size + 1]
+
+
+def _wanted(files: Mapping[str, bytes], name: str) -> tuple[int, str]:
+    """Size and SHA-256 in a header that Plan has checked."""
+    entry = form.parse(files[form.HEADER], form.HEADER, 1)["files"][name]
+    return entry["size"], entry["sha256"]
+
+
+def complete(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """All six files of a plan, by name; REBUILT are made anew whether they are there or not.
+
+    Raises PlanError if what is there is no plan, or if what is made is not what plan.json says.
+    """
+    plan = Plan(_Partial(files))
+    made = rebuild(plan.topology, plan.events)
+    whole = {form.HEADER: files[form.HEADER], form.SOURCE: plan.source}
+    whole |= {name: files[name] for name in (form.TIMELINE, form.TOPOLOGY)}
+    whole |= {form.SNAPSHOTS: made.snapshots, form.ROUTES: made.routes}
+    for name in REBUILT:
+        if (len(whole[name]), hashlib.sha256(whole[name]).hexdigest()) != _wanted(files, name):
+            raise PlanError(
+                name,
+                f"made anew from {form.TOPOLOGY} and {form.TIMELINE}, it is not what "
+                f"{form.HEADER} says (written by release {plan.tool_version})",
+                "use the release that wrote the plan, or send the plan whole",
+            )
+    return whole
