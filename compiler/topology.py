@@ -83,6 +83,7 @@ def _service(statement: ast.Service, replicas: int) -> Service:
         image=statement.image or "",
         exec=tuple(shlex.split(statement.exec)) if statement.exec else (),
         command=statement.command or (),
+        entrypoint=statement.entrypoint or (),
         replicas=replicas,
         tags=texts(statement.tags),
         env=statement.env,

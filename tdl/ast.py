@@ -59,6 +59,7 @@ class Service:
     image: str | None = None
     exec: str | None = None
     command: tuple[str, ...] | None = None
+    entrypoint: tuple[str, ...] | None = None
     replicas: int | None = None
     tags: tuple[Name, ...] = ()
     env: tuple[tuple[str, str], ...] = ()

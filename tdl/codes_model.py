@@ -140,6 +140,14 @@ DECLARATIONS = (
         "Each name occurs once in env=.",
         "service a env=A:1;A:2",
     ),
+    Code(
+        "TS0122",
+        "entrypoint without a program",
+        "entrypoint= is the whole program that an instance starts on a cluster, instead of the "
+        "image's own. Its first word is the program's name or path. Without entrypoint= the "
+        "image's own program runs.",
+        "service a entrypoint=[]",
+    ),
 )
 
 TIMELINE = (

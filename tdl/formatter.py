@@ -130,7 +130,9 @@ def _service(node: ast.Service) -> list[str]:
     if node.exec is not None:
         words.append("exec=" + quoted(node.exec))
     if node.command is not None:
-        words.append("command=[" + ", ".join(_single_quoted(word) for word in node.command) + "]")
+        words.append("command=" + _array(node.command))
+    if node.entrypoint is not None:
+        words.append("entrypoint=" + _array(node.entrypoint))
     if node.replicas is not None:
         words.append(f"replicas={node.replicas}")
     words += _tags(node.tags)
@@ -202,6 +204,10 @@ def _single_quoted(text: str) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _array(words: tuple[str, ...]) -> str:
+    return "[" + ", ".join(_single_quoted(word) for word in words) + "]"
 
 
 def _env_value(value: str) -> str:

@@ -68,14 +68,15 @@ class StaticActions(Builder):
         found = self.collect(properties, "service", SERVICE_PROPERTIES, SERVICE_ALIASES, flags)
         get = found.get
         image, line, command, replicas = get("img"), get("exec"), get("command"), get("replicas")
-        cpu, mem, env = get("cpu"), get("mem"), get("env")
+        cpu, mem, env, program = get("cpu"), get("mem"), get("env"), get("entrypoint")
         return (
             ast.Service(
                 name=name(token),
                 span=self.whole_span,
                 image=None if image is None else self._image_property(image),
                 exec=None if line is None else self._exec(line),
-                command=None if command is None else self._command(command),
+                command=None if command is None else self._words(command, "'serve', '80'"),
+                entrypoint=None if program is None else self._entrypoint(program),
                 replicas=None if replicas is None else self._replicas(replicas),
                 tags=self._tags(found),
                 env=() if env is None else self._env(env),
@@ -173,12 +174,22 @@ class StaticActions(Builder):
             self.error("TS0111", token.span, "this command line is empty")
         return line
 
-    def _command(self, prop: Property) -> tuple[str, ...]:
+    def _words(self, prop: Property, such_as: str) -> tuple[str, ...]:
+        """A list of words: command=['A', 'B']."""
         if not prop.array:
             span = cover(prop.values[0], prop.values[-1])
-            self.error("TS0015", span, "command takes a list", "such as command=['serve', '80']")
+            hint = f"such as {prop.name}=[{such_as}]"
+            self.error("TS0015", span, f"{prop.name} takes a list", hint)
             return ()
         return tuple(self.text(token) for token in prop.values[:-1])
+
+    def _entrypoint(self, prop: Property) -> tuple[str, ...]:
+        errors = self.errors
+        words = self._words(prop, "'redis-server'")
+        if self.errors == errors and not (words and words[0]):
+            hint = "its first word is the program; to run the image's own leave entrypoint= out"
+            self.error("TS0122", prop.span, "this entrypoint names no program", hint)
+        return words
 
     def _replicas(self, prop: Property) -> int:
         count = self.measure(prop, values.whole, "a whole number", default=1)

@@ -104,6 +104,7 @@ SERVICE_PROPERTIES = (
     "img",
     "exec",
     "command",
+    "entrypoint",
     "replicas",
     "tags",
     "env",

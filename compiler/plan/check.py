@@ -36,6 +36,9 @@ def topology(found: types.Topology) -> int:
             place.fail(f"{name!r:.60} is not a name")
     _unique([service.name for service in found.services] + bridges, place)
     _unique([node.name for node in found.nodes], place)
+    for service in found.services:
+        if service.entrypoint and not service.entrypoint[0]:
+            place.fail(f"the entrypoint of service {service.name} names no program")
     instances = _instances(found, place)
     _addresses(found.nodes[:instances], place)
     for node in found.nodes[instances:]:

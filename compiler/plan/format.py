@@ -11,7 +11,7 @@ import json
 from typing import Any, NoReturn
 
 FORMAT_NAME = "thunderstorm-plan"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 TOOL_VERSION = "0.1.0"  # of this release; tests hold it equal to pyproject.toml
 
 HEADER = "plan.json"

@@ -38,6 +38,7 @@ def _service_to_json(service: types.Service) -> dict[str, object]:
     return {
         "command": list(service.command),
         "cpu_millis": service.cpu_millis,
+        "entrypoint": list(service.entrypoint),
         "env": [list(pair) for pair in service.env],
         "exec": list(service.exec),
         "image": service.image,
@@ -92,15 +93,16 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
 
 def _service(value: Any, outer: Place, index: int) -> types.Service:
     place = Place(outer.file, outer.line, f"service {index}")
-    names = ("command", "cpu_millis", "env", "exec", "image", "mem_bytes")
-    command, cpu, env, argv, image, mem, name, options, ports, replicas, tags = place.fields(
-        value, *names, "name", "options", "ports", "replicas", "tags"
+    names = ("command", "cpu_millis", "entrypoint", "env", "exec", "image", "mem_bytes")
+    command, cpu, program, env, argv, image, mem, name, options, ports, replicas, tags = (
+        place.fields(value, *names, "name", "options", "ports", "replicas", "tags")
     )
     return types.Service(
         name=place.text(name, "name"),
         image=place.text(image, "image"),
         exec=place.texts(argv, "exec"),
         command=place.texts(command, "command"),
+        entrypoint=place.texts(program, "entrypoint"),
         replicas=place.integer(replicas, "replicas", 0, MAX_NODES),
         tags=place.texts(tags, "tags"),
         env=_pairs(env, "env", place),

@@ -15,7 +15,8 @@ class Service:
     name: str
     image: str
     exec: tuple[str, ...]  # argv, empty = idle instances
-    command: tuple[str, ...]  # for Kubernetes and Compose, empty = the image's own
+    command: tuple[str, ...]  # for Kubernetes and Compose: arguments, empty = the image's own
+    entrypoint: tuple[str, ...]  # for them: the program itself, empty = the image's own
     replicas: int
     tags: tuple[str, ...]
     env: tuple[tuple[str, str], ...]

@@ -16,7 +16,7 @@ bootstrapper agent:2
 routing hops
 seed 9
 service web img=nginx exec="sh -c 'sleep 5'" replicas=2 tags=front;app env=A:1 port=80
-service db img=postgres command=['x', 'y'] replicas=2
+service db img=postgres command=['x', 'y'] entrypoint=['/bin/db', '-v'] replicas=2
 bridges s1 s2 tags=core
 link s1--web latency=5 jitter=1 loss=1% up=10Mb down=20Mb queue=64KB dist=uniform tags=access
 link db--s2 up=8Gb symmetric
@@ -51,7 +51,8 @@ def test_services_are_carried_whole() -> None:
     web, db = compile_source(TEXT).topology.services
     assert (web.image, web.exec, web.replicas) == ("nginx", ("sh", "-c", "sleep 5"), 2)
     assert (web.env, web.ports, web.tags) == ((("A", "1"),), (80,), ("front", "app"))
-    assert (db.command, db.exec) == (("x", "y"), ())
+    assert (db.command, db.entrypoint, db.exec) == (("x", "y"), ("/bin/db", "-v"), ())
+    assert (web.command, web.entrypoint) == ((), ())
 
 
 def test_links_are_pairs_of_directions() -> None:

@@ -31,7 +31,8 @@ bootstrapper thunderstorm:2.0
 seed 42
 routing hops
 service web img=nginx:1.27 exec="sleep 10" command=['a', "b"] replicas=3 tags=a;b env=A:1;B:"x y"
-service db image=db:1 tags=c d port=80;443 cpu=0.5 mem=512MiB supervisor share reuse network=lan
+service db image=db:1 entrypoint=['d', '-v'] tags=c d \\
+  port=80;443 cpu=0.5 mem=512MiB supervisor share reuse network=lan
 bridges s1 s2 tags=core
 link web--s1 latency=9.1 jitter=1 loss=1% up=1Gb down=800Mb queue=64KiB dist=uniform tags=x
 link db — s2 lat=5 drop=0.01 up=1Gb symmetric \\

@@ -17,8 +17,12 @@ STATE = LinkState(True, 10_000_000, 1_000_000, 0, 0, 62_500, "normal")
 ENDS = ((0, 2), (2, 0), (2, 3), (3, 2), (1, 3), (3, 1))
 
 
+def _service(name: str) -> Service:
+    return Service(name, "img", (), (), (), 1, (), (), (), 0, 0, ())
+
+
 def example() -> dict[str, bytes]:
-    services = tuple(Service(name, "img", (), (), (), 1, (), (), (), 0, 0, ()) for name in ("a", "b"))
+    services = tuple(_service(name) for name in ("a", "b"))
     nodes = (
         Node("a.0", 0, "10.77.0.1", "fd77:7473::1", ()),
         Node("b.0", 1, "10.77.0.2", "fd77:7473::2", ()),

@@ -20,8 +20,8 @@ from compiler.plan.writer import PlanContents, write_plan
 from compiler.plan.snapshots import snapshots
 
 rnd = random.Random(3)
-service = Service("server", "nginx:latest", (), ("80",), 6, ("a", "b"), (("K", "\\u00e9"),), (80,),
-                  0, 0, ())
+service = Service("server", "nginx:latest", (), ("80",), (), 6, ("a", "b"), (("K", "\\u00e9"),),
+                  (80,), 0, 0, ())
 nodes = [Node(f"server.{i}", 0, f"10.77.0.{i + 1}", f"fd77:7473::{i + 1}", ()) for i in range(6)]
 nodes += [Node(name, -1, "", "", ("core",)) for name in "zyxwvutsrq"]
 pairs = [(i, 6 + i) for i in range(6)] + [(a, b) for a in range(6, 16) for b in range(6, a)]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from compiler.plan import format as form
-from compiler.plan.format import PlanError
+from compiler.plan.format import FORMAT_VERSION, PlanError
 from compiler.plan.reader import decode, read_plan
 from compiler.plan.writer import encode, write_plan
 from tests.plan.networks import SECOND, contents, listing, timeline
@@ -89,10 +89,10 @@ def test_truncated_and_edited_files(name: str) -> None:
 
 def test_newer_plan_names_the_release_that_wrote_it() -> None:
     def newer(header: dict[str, Any]) -> None:
-        header.update(version=2, tool="9.1.4", novelty=1)
+        header.update(version=FORMAT_VERSION + 1, tool="9.1.4", novelty=1)
 
     error = refused(edited(HEADER, 1, newer))
-    assert "format 2, newer than 1" in error.what
+    assert f"format {FORMAT_VERSION + 1}, newer than {FORMAT_VERSION}" in error.what
     assert "'9.1.4'" in error.what
     assert "use that release" in error.hint
 
@@ -167,6 +167,8 @@ def put(*path: str | int, value: object) -> Callable[[Any], None]:
         (("nodes", 0), [], "node 0: an object is expected"),
         (("services", 0, "replicas"), 3, "must be instance server.2"),
         (("services", 1, "replicas"), 1, "is not an instance and comes among bridges"),
+        (("services", 0, "entrypoint"), ["", "x"], "entrypoint of service server names no program"),
+        (("services", 0, "entrypoint"), "x", "a list is expected"),
         (("services", 0, "ports"), [0], "port must be an integer from 1 to 65535"),
         (("services", 0, "env"), [["a"]], "a list of 2 is expected"),
         (("links", 0, "src"), 99, "an end that is no other node"),

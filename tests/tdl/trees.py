@@ -53,6 +53,7 @@ def _options(pairs: list[tuple[str, str]] | None) -> tuple[tuple[ast.Name, str],
     return tuple((ast.Name(word, NOWHERE), value) for word, value in pairs or [])
 
 
+_WORDS = (texts.filter(bool), st.lists(texts, max_size=2))
 services = st.builds(
     ast.Service,
     name=names,
@@ -60,6 +61,7 @@ services = st.builds(
     image=st.none() | images,
     exec=st.none() | texts.map(_argv),
     command=st.none() | st.lists(texts, max_size=3).map(tuple),
+    entrypoint=st.none() | st.builds(lambda program, rest: (program, *rest), *_WORDS),
     replicas=st.none() | st.integers(1, values.MAX_COUNT),
     tags=tag_lists,
     env=st.dictionaries(st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,5}\Z"), texts, max_size=3).map(
