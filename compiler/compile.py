@@ -112,6 +112,11 @@ def elaborate(file: ast.File, sink: Sink, seed: int | None = None) -> tuple[Mode
         raised = needed = exact
 
 
-def write(compilation: Compilation, directory: str | Path) -> str:
-    """Writes the plan as a directory, whole or not at all; returns its digest (PlanError)."""
-    return write_plan(directory, compilation.files)
+def write(
+    compilation: Compilation, directory: str | Path, beside: Mapping[str, bytes] | None = None
+) -> str:
+    """Writes the plan as a directory, whole or not at all; returns its digest (PlanError).
+
+    `beside` is what else goes into it: rendered files for its folder manifests.
+    """
+    return write_plan(directory, compilation.files, beside)

@@ -20,6 +20,7 @@ TOPOLOGY = "topology.json"
 TIMELINE = "timeline.jsonl"
 SNAPSHOTS = "snapshots.jsonl"
 ROUTES = "routes.bin"
+MANIFESTS = "manifests"  # folder of rendered files, no part of the plan
 FILES = (ROUTES, SNAPSHOTS, SOURCE, TIMELINE, TOPOLOGY)  # all but the header, sorted
 
 MAX_HEADER_BYTES = 1 << 20
@@ -56,14 +57,17 @@ def _not_an_integer(text: str) -> NoReturn:
     raise ValueError(f"the number {text[:40]} is not an integer")
 
 
-def parse(data: bytes, file: str, line: int = 0) -> Any:
-    """Decodes one canonical JSON document, its newline included. Anything else: PlanError."""
+def parse(data: bytes, file: str, line: int = 0, *, any_form: bool = False) -> Any:
+    """Decodes one canonical JSON document, its newline included. Anything else: PlanError.
+
+    With `any_form` the document need not be canonical, which saves writing it again to compare.
+    """
     try:
         text = data.decode("ascii")
         value = json.loads(text, parse_float=_not_an_integer, parse_constant=_not_an_integer)
         if "\\ud" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses half a surrogate pair
-        same = canonical(value) == data
+        same = any_form or canonical(value) == data
     except RecursionError:
         raise PlanError(file, "nested too deeply", line=line) from None
     except ValueError as error:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.plan import check, scratch
+from compiler.plan import check, outdir
 from compiler.plan import format as form
 from compiler.plan.core import Core
-from compiler.plan.exchange import exchange
 from compiler.plan.format import Place, PlanError
 from compiler.plan.records import epoch_to_json, event_to_json, topology_to_json
 from compiler.plan.routetable import RouteDelta, RouteWriter
@@ -95,22 +93,25 @@ def _header(contents: PlanContents, files: Mapping[str, bytes], epochs: int) -> 
     }
 
 
-def write_plan(directory: str | Path, contents: PlanContents | Mapping[str, bytes]) -> str:
+def write_plan(
+    directory: str | Path,
+    contents: PlanContents | Mapping[str, bytes],
+    beside: Mapping[str, bytes] | None = None,
+) -> str:
     """Makes or replaces the plan `directory`; returns the plan's digest.
 
-    `contents` may be what encode() returned. Raises PlanError if the directory cannot be written
-    or is something else than a plan; then whatever was there is still there.
+    `contents` may be what encode() returned; `beside` are rendered files for its folder manifests,
+    which are no part of the plan. Raises PlanError if the directory cannot be written or is
+    something else than a plan; then whatever was there is still there.
     """
     files = encode(contents) if isinstance(contents, PlanContents) else dict(contents)
     target = Path(directory)
     if target.is_symlink():
         target = Path(os.path.realpath(target))
-    _check_replaceable(target)
     try:
-        with scratch.directory(target.parent, target.name) as fresh:
-            for name, data in files.items():
-                (fresh / name).write_bytes(data)
-            _put_in_place(fresh, target)
+        _check_replaceable(target)
+        rendered = {f"{form.MANIFESTS}/{name}": data for name, data in (beside or {}).items()}
+        outdir.put(target, {**files, **rendered})
     except OSError as error:
         reason = error.strerror or str(error)
         raise PlanError(
@@ -130,24 +131,13 @@ def _check_replaceable(target: Path) -> None:
     known = {form.HEADER, *form.FILES}
     if found and form.HEADER not in found:
         raise PlanError(str(target), "is a directory, but not a plan (no plan.json)", hint)
-    strange = [name for name in found if name not in known]
+    strange = [name for name in found if name not in known and not _manifests(target / name)]
     if strange:
         raise PlanError(str(target), f"holds {strange[0]!r}, which is no part of a plan", hint)
 
 
-def _put_in_place(fresh: Path, target: Path) -> None:
-    """`target` becomes `fresh`. An old plan ends up at `fresh`, for the caller to remove."""
-    if not target.exists() or not any(target.iterdir()):
-        fresh.rename(target)
-        return
-    if exchange(fresh, target):
-        return
-    # No atomic exchange here: there is an instant without a plan, never one with half a plan.
-    aside = fresh.with_suffix(".old")
-    target.rename(aside)
-    try:
-        fresh.rename(target)
-    except OSError:
-        aside.rename(target)
-        raise
-    shutil.rmtree(aside)
+def _manifests(path: Path) -> bool:
+    """Whether this is the folder of rendered files, with nothing of somebody else in it."""
+    if path.name != form.MANIFESTS or path.is_symlink() or not path.is_dir():
+        return False
+    return not outdir.stranger(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan import writer
+from compiler.plan import outdir
 from compiler.plan.format import TOOL_VERSION, PlanError
 from compiler.plan.reader import read_plan
 from compiler.plan.writer import encode, write_plan
@@ -31,7 +31,7 @@ def names_in(path: Path) -> list[str]:
 @pytest.mark.parametrize("swap", [True, False])
 def test_replacing_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: bool) -> None:
     if not swap:
-        monkeypatch.setattr(writer, "exchange", lambda *_: False)
+        monkeypatch.setattr(outdir, "exchange", lambda *_: False)
     target = tmp_path / "x.plan"
     write_plan(target, files(1))
     digest = write_plan(target, files(2))
@@ -109,7 +109,7 @@ def test_a_failed_rename_puts_the_old_plan_back(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return rename(self, to)
 
-    monkeypatch.setattr(writer, "exchange", lambda *_: False)
+    monkeypatch.setattr(outdir, "exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", fails_for_the_new)
     with pytest.raises(PlanError, match="Input/output error"):
         write_plan(target, files(2))

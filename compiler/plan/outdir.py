@@ -1,0 +1,77 @@
+"""A directory of results that appears whole or not at all and replaces only results.
+
+Files are written into a new directory beside the target, which then takes the target's place in one
+step. Rendered files begin with RENDERED, so that they can be told from what others put there.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from compiler.plan import scratch
+from compiler.plan.exchange import exchange
+
+RENDERED = b"# Rendered by tstorm"
+_SHARDS = "plan"  # folder of what cannot begin with RENDERED
+_SHARD = re.compile(r"plan-[0-9]{3}", re.ASCII)
+
+
+def put(target: Path, files: Mapping[str, bytes]) -> None:
+    """`target` holds exactly `files` (`name` or `folder/name`) afterwards.
+
+    OSError: it is as it was. The caller has made sure that what is there may be replaced.
+    """
+    with scratch.directory(target.parent, target.name) as fresh:
+        for name, data in files.items():
+            path = fresh / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        _put_in_place(fresh, target)
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    """`target` becomes `fresh`. What was there ends up at `fresh`, for the caller to remove."""
+    if not target.exists() or not any(target.iterdir()):
+        fresh.rename(target)
+        return
+    if exchange(fresh, target):
+        return
+    # No atomic exchange here: there is an instant without a target, never one with half of it.
+    aside = fresh.with_suffix(".old")
+    target.rename(aside)
+    try:
+        fresh.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside)
+
+
+def stranger(directory: Path) -> str:
+    """The first thing in `directory` that tstorm has not rendered, `""` if none. OSError."""
+    for path in sorted(directory.iterdir()):
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            return path.name
+        if path.is_dir():
+            inner = _not_a_shard(path) if path.name == _SHARDS else ""
+            if inner is None:
+                continue
+            return f"{path.name}/{inner}".rstrip("/")
+        if path.suffix != ".yaml" or not _rendered(path):
+            return path.name
+    return ""
+
+
+def _not_a_shard(directory: Path) -> str | None:
+    for path in sorted(directory.iterdir()):
+        if path.is_symlink() or not path.is_file() or not _SHARD.fullmatch(path.name):
+            return path.name
+    return None
+
+
+def _rendered(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(RENDERED)) == RENDERED
