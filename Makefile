@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 20
 TESTS ?=
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
-PACKAGES := tdl compiler runtime tstorm
+PACKAGES := tdl compiler manifests runtime tstorm
 export FUZZ_SECONDS
 
 all: $(VENV)/.installed programs

@@ -1,0 +1,26 @@
+"""A plan as it travels in manifests: with its digest and shards (compiler/plan/bundle.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.plan import bundle
+from compiler.plan.bundle import SHARD_BYTES, unpack
+from compiler.plan.reader import Plan, decode
+
+__all__ = ["SHARD_BYTES", "Bundle", "make", "unpack"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    plan: Plan
+    digest: str
+    shards: Mapping[str, bytes]  # 'plan-000', 'plan-001', ...: at most SHARD_BYTES each
+    slim: bool  # without what agents compute again
+
+
+def make(files: Mapping[str, bytes], *, slim: bool = False) -> Bundle:
+    """From the files of a plan, as encode() returns them or Plan.raw() reads them. PlanError."""
+    plan = decode(files)
+    return Bundle(plan, plan.digest, bundle.pack(files, slim=slim), slim)
