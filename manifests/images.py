@@ -1,0 +1,32 @@
+"""Whether a text is an image reference: `[HOST[:PORT]/]PATH[:TAG][@ALGORITHM:HEX]`.
+
+After the grammar of the Distribution project (its package `reference`), which containerd, CRI-O and
+Docker read. A pod with another one is accepted by the API server and never starts.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_REPOSITORY = 255  # characters, with the host
+
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:]+\])(?::[0-9]+)?"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9A-Fa-f]{32,}"
+_REFERENCE = re.compile(
+    rf"(?P<repository>(?:{_HOST}/)?{_PART}(?:/{_PART})*)(?::{_TAG})?(?:@{_DIGEST})?", re.ASCII
+)
+
+
+def problem(image: str) -> str:
+    """What is wrong with `image` and what to do, or '' if nothing is."""
+    found = _REFERENCE.fullmatch(image)
+    if found is None:
+        if _REFERENCE.fullmatch(image.lower()):
+            return f"a repository's name has no capitals: {image.lower()!r:.80}?"
+        return "it must be such as 'nginx:1.27' or 'registry.example/team/app:2'"
+    if len(found["repository"]) > MAX_REPOSITORY:
+        return f"its name has more than {MAX_REPOSITORY} characters"
+    return ""

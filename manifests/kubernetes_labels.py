@@ -1,0 +1,33 @@
+"""Labels and annotations of our objects: the recommended ones of Kubernetes, and our own prefix."""
+
+from __future__ import annotations
+
+from compiler.plan.format import TOOL_VERSION
+
+LABELS = "thunderstorm.dev"
+TAGS = f"tag.{LABELS}"
+
+_PREFIX = "app.kubernetes.io"
+_DIGITS = 12  # of the digest: a label has room for 63 characters, a digest has 64
+
+
+def common(name: str, component: str, digest: str) -> dict[str, str]:
+    """The labels that every object has."""
+    return {
+        f"{_PREFIX}/name": name,
+        f"{_PREFIX}/instance": f"tstorm-{digest[:_DIGITS]}",
+        f"{_PREFIX}/version": TOOL_VERSION,
+        f"{_PREFIX}/component": component,
+        f"{_PREFIX}/part-of": "thunderstorm",
+        f"{_PREFIX}/managed-by": "tstorm",
+    }
+
+
+def selector(name: str, component: str) -> dict[str, str]:
+    """What selects the pods of one workload in its namespace. May never change: selectors cannot."""
+    return {f"{_PREFIX}/name": name, f"{_PREFIX}/component": component}
+
+
+def annotations(digest: str) -> dict[str, str]:
+    """The whole digest, on every object."""
+    return {f"{LABELS}/plan": digest}

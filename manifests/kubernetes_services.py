@@ -1,0 +1,68 @@
+"""A service of a plan as the values of templates/kubernetes/service.yaml.j2.
+
+Nothing here is YAML: strings stay strings, and the template's serializer writes them.
+"""
+
+from __future__ import annotations
+
+from compiler.plan.types import Service
+from manifests.kubernetes_labels import LABELS, TAGS, annotations, common, selector
+from manifests.names import doubled, tags
+
+HOLD = "/tstorm/tstorm-hold"  # put there by the init container tstorm-install
+
+# Set by us, so that a service cannot claim to be another one (docs/tdl.md, env=).
+_OWN = ("TSTORM_EXPERIMENT", "TSTORM_INDEX", "TSTORM_INSTANCE", "TSTORM_SEED", "TSTORM_SERVICE")
+
+
+def values(service: Service, name: str, digest: str, seed: int) -> dict[str, object]:
+    """`name` is the service's name in the cluster. Raises ManifestError."""
+    labels = common(name, "instance", digest)
+    labels.update({f"{TAGS}/{tag}": "true" for tag in tags(dict.fromkeys(service.tags)).values()})
+    notes = {**annotations(digest), f"{LABELS}/service": service.name}
+    return {
+        "name": name,
+        "labels": labels,
+        "selector": selector(name, "instance"),
+        "annotations": notes,
+        "pod_annotations": {
+            **notes,
+            # An autoscaler that empties a node would end the experiment.
+            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            "kubectl.kubernetes.io/default-container": "instance",
+        },
+        "replicas": service.replicas,
+        "image": service.image,
+        "held": bool(service.entrypoint),
+        "entrypoint": [HOLD, "run", "--", *(doubled(word) for word in service.entrypoint)],
+        "arguments": [doubled(word) for word in service.command],
+        "env": _environment(service, digest, seed),
+        "ports": _ports(service),
+        "resources": _resources(service),
+    }
+
+
+def _environment(service: Service, digest: str, seed: int) -> list[tuple[str, str]]:
+    """Beside TSTORM_INDEX, which only the cluster knows, and which comes first."""
+    own = [
+        ("TSTORM_SERVICE", service.name),
+        ("TSTORM_INSTANCE", f"{service.name}.$(TSTORM_INDEX)"),
+        ("TSTORM_SEED", str(seed)),
+        ("TSTORM_EXPERIMENT", digest),
+    ]
+    return own + [(name, doubled(value)) for name, value in service.env if name not in _OWN]
+
+
+def _ports(service: Service) -> list[dict[str, object]]:
+    """Each once: two ports of one object must differ."""
+    return [{"name": f"port-{number}", "number": number} for number in dict.fromkeys(service.ports)]
+
+
+def _resources(service: Service) -> dict[str, dict[str, str]]:
+    """Requests and limits alike, so that what an instance gets does not depend on its neighbours."""
+    amounts = {}
+    if service.cpu_millis:
+        amounts["cpu"] = f"{service.cpu_millis}m"
+    if service.mem_bytes:
+        amounts["memory"] = str(service.mem_bytes)
+    return {"requests": amounts, "limits": amounts} if amounts else {}
