@@ -1,0 +1,61 @@
+/* Orders and other signals, read from a descriptor instead of in handlers.
+ *
+ * Process 1 of a namespace never gets a signal that it neither handles nor blocks, also from
+ * outside; one that it blocks is queued (pid_namespaces(7), signal(7)). So blocking is what makes
+ * a held container able to take orders.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "hold.h"
+
+static const char *const NAMES[] = {
+    [ORDER_JOIN] = "join", [ORDER_LEAVE] = "leave", [ORDER_CRASH] = "crash"};
+
+enum order order_named(const char *name) {
+    for (int order = ORDER_JOIN; order <= ORDER_CRASH; order++)
+        if (strcmp(name, NAMES[order]) == 0)
+            return (enum order)order;
+    return ORDER_NONE;
+}
+
+const char *order_name(enum order order) {
+    return NAMES[order];
+}
+
+int signals_open(const int *signals, size_t count) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < count; i++)
+        sigaddset(&set, signals[i]);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -1;
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A plain kill(2) carries no value, so it is no order. */
+int signals_read(int descriptor, int *number, enum order *order) {
+    struct signalfd_siginfo info;
+    ssize_t length;
+    do
+        length = read(descriptor, &info, sizeof info);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return errno == EAGAIN ? 0 : -1;
+    bool queued = info.ssi_code == SI_QUEUE;
+    bool known = info.ssi_int >= ORDER_JOIN && info.ssi_int <= ORDER_CRASH;
+    *number = (int)info.ssi_signo;
+    *order = queued && known ? (enum order)info.ssi_int : ORDER_NONE;
+    return 1;
+}
+
+void signals_reset(void) {
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL); /* refused for KILL and STOP: that is as it should be */
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}

@@ -1,0 +1,222 @@
+"""`tstorm-hold run`: a container's program starts, ends and comes back as ordered."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.hold.conftest import Start
+from tests.hold.support import HOLD, order, wait_until
+
+pytestmark = pytest.mark.e2e
+
+FOREVER = "echo up; exec sleep 1000"
+
+
+def test_nothing_runs_before_the_join(held: Start, tmp_path: Path) -> None:
+    made = held(FOREVER)
+    assert made.processes() == set()
+    assert json.loads((tmp_path / "status").read_text())["tstorm_hold"] == "held"
+    made.give("join")
+    made.wait_for("held", "started")
+    made.wait_for_word("up")
+    assert len(made.processes()) == 1
+
+
+def test_leave_and_rejoin_without_the_container_ending(held: Start) -> None:
+    made = held("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done")
+    for _ in range(2):
+        made.give("join")
+        wait_until(lambda: made.said().endswith("up\n"), "the program")
+        made.give("leave")
+        wait_until(lambda: made.names()[-1] == "left", "the program's end")
+    assert made.names() == ["held", *["started", "ended", "left"] * 2]
+    assert made.events()[2]["status"] == 3
+    assert made.said().split() == ["up", "bye"] * 2
+    assert made.process.poll() is None
+
+
+def test_crash_kills_everything_at_once(held: Start) -> None:
+    made = held("trap '' TERM; setsid sh -c 'echo one; sleep 1000' & sleep 1000 & wait")
+    made.give("join")
+    made.wait_for_word("one")
+    assert len(made.processes()) >= 4
+    made.give("crash")
+    made.wait_for("held", "started", "ended", "crashed")
+    assert made.events()[2]["signal"] == signal.SIGKILL
+    assert made.processes() == set()
+    made.give("join")
+    made.wait_for("held", "started", "ended", "crashed", "started")
+
+
+def test_term_is_for_the_program_and_its_children_end_with_it(held: Start) -> None:
+    script = "(trap 'echo child >&1' TERM; while :; do sleep 0.01; done) & echo up; exec sleep 1000"
+    made = held(script)
+    made.give("join")
+    made.wait_for_word("up")
+    made.give("leave")
+    made.wait_for("held", "started", "ended", "left")
+    assert made.events()[2]["signal"] == signal.SIGTERM
+    assert "child" not in made.said()
+    assert made.processes() == set()
+
+
+def test_a_program_that_ignores_term_is_killed_after_the_grace(held: Start) -> None:
+    made = held("trap '' TERM; echo up; while :; do sleep 0.05; done")
+    made.give("join")
+    made.wait_for_word("up")
+    made.give("leave")
+    made.wait_for("held", "started", "ended", "left")
+    assert made.events()[2]["signal"] == signal.SIGKILL
+    # The kill may be late on a busy machine, never early.
+    assert made.events()[2]["unix_ns"] - made.events()[1]["unix_ns"] >= 4_900_000_000
+    assert made.processes() == set()
+
+
+def test_a_join_within_the_grace_does_not_wait_for_it(held: Start) -> None:
+    made = held("trap '' TERM; echo up; while :; do sleep 0.05; done")
+    made.give("join")
+    made.wait_for_word("up")
+    made.give("leave", "join")
+    made.wait_for("held", "started", "ended", "left", "started")
+    assert made.events()[2]["signal"] == signal.SIGKILL
+    assert made.events()[4]["pid"] != made.events()[1]["pid"]
+
+
+def test_queued_orders_are_done_in_order_and_none_is_merged(held: Start) -> None:
+    made = held(FOREVER)
+    os.kill(made.pid, signal.SIGSTOP)
+    made.give("join", "crash", "join", "crash", "join")
+    assert made.names() == ["held"]
+    os.kill(made.pid, signal.SIGCONT)
+    life = ["started", "ended", "crashed"]
+    made.wait_for("held", *life, *life, "started")
+
+
+def test_orders_that_change_nothing_are_said(held: Start) -> None:
+    made = held(FOREVER)
+    made.give("leave", "crash", "join", "join")
+    made.wait_for("held", "ignored", "ignored", "started", "ignored")
+    assert [event.get("order") for event in made.events()] == [None, "leave", "crash", None, "join"]
+    os.kill(made.pid, 35)  # the signal alone, without a value
+    made.wait_for("held", "ignored", "ignored", "started", "ignored", "ignored")
+    assert made.events()[5]["order"] == "not an order"
+
+
+def test_a_program_that_ends_by_itself_is_reported_and_may_join_again(held: Start) -> None:
+    made = held("sleep 1000 & exit 4")
+    made.give("join")
+    made.wait_for("held", "started", "ended")
+    assert made.events()[2]["status"] == 4
+    wait_until(lambda: made.processes() == set(), "its children to end")
+    made.give("leave", "join")
+    made.wait_for("held", "started", "ended", "ignored", "started", "ended")
+
+
+def test_orphans_are_reaped(held: Start) -> None:
+    made = held("for i in 1 2 3 4 5; do sh -c 'sh -c : & :' ; done; echo done; exec sleep 1000")
+    made.give("join")
+    made.wait_for_word("done")
+    tasks = Path(f"/proc/{made.pid}/task/{made.pid}/children")
+    wait_until(lambda: len(tasks.read_text().split()) == 1, "all orphans but the program")
+    assert made.names() == ["held", "started"]
+
+
+def test_sigterm_is_a_leave_and_the_end(held: Start) -> None:
+    made = held("trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done")
+    made.give("join")
+    made.wait_for_word("up")
+    os.kill(made.pid, signal.SIGTERM)
+    assert made.exit_code() == 9
+    assert made.names() == ["held", "started", "ended", "left"]
+
+
+def test_sigterm_before_a_join_ends_it(held: Start) -> None:
+    made = held(FOREVER)
+    os.kill(made.pid, signal.SIGTERM)
+    assert made.exit_code() == 143
+    assert made.said() == ""
+
+
+def test_the_program_finds_signals_session_and_environment_as_new(held: Start) -> None:
+    fields = "'/^(SigBlk|SigIgn)/ {print $2}' /proc/self/status"
+    made = held(f"awk {fields}; cut -d' ' -f6 /proc/$$/stat; echo $$; echo end; sleep 1000", "arg")
+    made.give("join")
+    made.wait_for_word("end")
+    blocked, ignored, session, pid, _ = made.said().split()
+    assert (int(blocked, 16), int(ignored, 16)) == (0, 0)
+    assert session == pid
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "words"),
+    [
+        ("no-such-program", 127, "cannot run no-such-program: No such file"),
+        ("/nowhere/at/all", 127, "cannot run /nowhere/at/all: No such file"),
+        ("/etc/passwd", 126, "cannot run /etc/passwd: Permission denied"),
+    ],
+)
+def test_a_missing_program_is_known_before_the_join(
+    container: Start, program: str, status: int, words: str
+) -> None:
+    made = container("run", "--", program)
+    assert made.exit_code() == status
+    assert words in made.err.read_text()
+
+
+def test_a_program_that_the_kernel_refuses_is_reported(container: Start, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/nowhere/interpreter\n")
+    program.chmod(0o755)
+    made = container("run", "--status", str(tmp_path / "status"), "--", str(program))
+    made.init()
+    made.give("join")
+    made.wait_for("held", "failed")
+    assert made.events()[1]["program"] == str(program)
+    assert "No such file" in made.events()[1]["error"]
+    program.write_text("#!/bin/sh\nexit 5\n")
+    made.give("join")
+    made.wait_for("held", "failed", "started", "ended")
+
+
+def test_a_status_file_that_cannot_be_written_is_said_once(container: Start) -> None:
+    made = container("run", "--status", "/proc/nowhere/status", "--", "sh", "-c", FOREVER)
+    made.init()
+    made.give("join", "crash")
+    made.wait_for("held", "started", "ended", "crashed")
+    assert made.err.read_text().count("/proc/nowhere/status is not kept") == 1
+
+
+@pytest.mark.root
+def test_an_ordinary_user_in_the_container(held: Start) -> None:
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
+    made = held("id -u; exec sleep 1000", prefix=user)
+    made.give("join")
+    made.wait_for_word("65534")
+    made.give("crash")
+    made.wait_for("held", "started", "ended", "crashed")
+    assert "is not kept" in made.err.read_text()  # the folder is root's
+
+
+def test_it_refuses_to_be_another_process_than_1() -> None:
+    done = subprocess.run(
+        [HOLD, "run", "--", "true"], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 125
+    assert "only as process 1" in done.stderr
+
+
+def test_no_order_reaches_another_program() -> None:
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        done = order(other.pid, "crash")
+        assert (done.returncode, other.poll()) == (1, None)
+        assert "no tstorm-hold that takes orders" in done.stderr
+        other.kill()
+    assert order(other.pid, "join").returncode == 1
+    assert order(0, "join").returncode == 125
+    assert order(1, "jump").returncode == 125
