@@ -24,10 +24,10 @@ def common(name: str, component: str, digest: str) -> dict[str, str]:
 
 
 def selector(name: str, component: str) -> dict[str, str]:
-    """What selects the pods of one workload in its namespace. May never change: selectors cannot."""
+    """What selects the pods of one workload in its namespace. Selectors can never change."""
     return {f"{_PREFIX}/name": name, f"{_PREFIX}/component": component}
 
 
-def annotations(digest: str) -> dict[str, str]:
+def notes(digest: str) -> dict[str, str]:
     """The whole digest, on every object."""
     return {f"{LABELS}/plan": digest}

@@ -19,14 +19,14 @@ def values(service: Service, name: str, digest: str, seed: int) -> dict[str, obj
     """`name` is the service's name in the cluster. Raises ManifestError."""
     labels = common(name, "instance", digest)
     labels.update({f"{TAGS}/{tag}": "true" for tag in tags(dict.fromkeys(service.tags)).values()})
-    notes = {**annotations(digest), f"{LABELS}/service": service.name}
+    own = {**notes(digest), f"{LABELS}/service": service.name}
     return {
         "name": name,
         "labels": labels,
         "selector": selector(name, "instance"),
-        "annotations": notes,
+        "annotations": own,
         "pod_annotations": {
-            **notes,
+            **own,
             # An autoscaler that empties a node would end the experiment.
             "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
             "kubectl.kubernetes.io/default-container": "instance",
@@ -59,7 +59,7 @@ def _ports(service: Service) -> list[dict[str, object]]:
 
 
 def _resources(service: Service) -> dict[str, dict[str, str]]:
-    """Requests and limits alike, so that what an instance gets does not depend on its neighbours."""
+    """Requests and limits alike: what an instance gets does not depend on its neighbours."""
     amounts = {}
     if service.cpu_millis:
         amounts["cpu"] = f"{service.cpu_millis}m"
