@@ -6,7 +6,7 @@ Nothing here is YAML: strings stay strings, and the template's serializer writes
 from __future__ import annotations
 
 from compiler.plan.types import Service
-from manifests.kubernetes_labels import LABELS, TAGS, annotations, common, selector
+from manifests.kubernetes_labels import LABELS, TAGS, common, notes, selector
 from manifests.names import doubled, tags
 
 HOLD = "/tstorm/tstorm-hold"  # put there by the init container tstorm-install
