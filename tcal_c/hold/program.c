@@ -13,8 +13,8 @@
 
 static int find_at(const char *path) {
     struct stat file;
-    if (stat(path, &file) < 0)
-        return errno == ENOENT || errno == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+    if (stat(path, &file) < 0) /* also where a folder of PATH is closed to this user */
+        return EXIT_NOT_FOUND;
     if (!S_ISREG(file.st_mode)) {
         errno = EISDIR;
         return EXIT_NOT_EXECUTABLE;

@@ -15,6 +15,10 @@ class Start(Protocol):
     def __call__(self, *arguments: str, prefix: tuple[str, ...] = ()) -> Container: ...
 
 
+class StartHeld(Protocol):
+    def __call__(self, script: str, *arguments: str, prefix: tuple[str, ...] = ()) -> Container: ...
+
+
 @pytest.fixture
 def container(tmp_path: Path) -> Iterator[Start]:
     """Starts a container; more than one a test share no file."""
@@ -33,7 +37,7 @@ def container(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def held(container: Start, tmp_path: Path) -> Iterator[Start]:
+def held(container: Start, tmp_path: Path) -> StartHeld:
     """`tstorm-hold run` with a shell script as its program, held; the status is in `status`."""
 
     def start(script: str, *arguments: str, prefix: tuple[str, ...] = ()) -> Container:
@@ -42,4 +46,4 @@ def held(container: Start, tmp_path: Path) -> Iterator[Start]:
         assert made.init() > 0, made.err.read_text()
         return made
 
-    yield start
+    return start

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hold.conftest import Start
+from tests.hold.conftest import Start, StartHeld
 from tests.hold.support import HOLD, order, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 FOREVER = "echo up; exec sleep 1000"
 
 
-def test_nothing_runs_before_the_join(held: Start, tmp_path: Path) -> None:
+def test_nothing_runs_before_the_join(held: StartHeld, tmp_path: Path) -> None:
     made = held(FOREVER)
     assert made.processes() == set()
     assert json.loads((tmp_path / "status").read_text())["tstorm_hold"] == "held"
@@ -28,7 +28,7 @@ def test_nothing_runs_before_the_join(held: Start, tmp_path: Path) -> None:
     assert len(made.processes()) == 1
 
 
-def test_leave_and_rejoin_without_the_container_ending(held: Start) -> None:
+def test_leave_and_rejoin_without_the_container_ending(held: StartHeld) -> None:
     made = held("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done")
     for _ in range(2):
         made.give("join")
@@ -41,7 +41,7 @@ def test_leave_and_rejoin_without_the_container_ending(held: Start) -> None:
     assert made.process.poll() is None
 
 
-def test_crash_kills_everything_at_once(held: Start) -> None:
+def test_crash_kills_everything_at_once(held: StartHeld) -> None:
     made = held("trap '' TERM; setsid sh -c 'echo one; sleep 1000' & sleep 1000 & wait")
     made.give("join")
     made.wait_for_word("one")
@@ -54,7 +54,7 @@ def test_crash_kills_everything_at_once(held: Start) -> None:
     made.wait_for("held", "started", "ended", "crashed", "started")
 
 
-def test_term_is_for_the_program_and_its_children_end_with_it(held: Start) -> None:
+def test_term_is_for_the_program_and_its_children_end_with_it(held: StartHeld) -> None:
     script = "(trap 'echo child >&1' TERM; while :; do sleep 0.01; done) & echo up; exec sleep 1000"
     made = held(script)
     made.give("join")
@@ -66,7 +66,7 @@ def test_term_is_for_the_program_and_its_children_end_with_it(held: Start) -> No
     assert made.processes() == set()
 
 
-def test_a_program_that_ignores_term_is_killed_after_the_grace(held: Start) -> None:
+def test_a_program_that_ignores_term_is_killed_after_the_grace(held: StartHeld) -> None:
     made = held("trap '' TERM; echo up; while :; do sleep 0.05; done")
     made.give("join")
     made.wait_for_word("up")
@@ -78,7 +78,7 @@ def test_a_program_that_ignores_term_is_killed_after_the_grace(held: Start) -> N
     assert made.processes() == set()
 
 
-def test_a_join_within_the_grace_does_not_wait_for_it(held: Start) -> None:
+def test_a_join_within_the_grace_does_not_wait_for_it(held: StartHeld) -> None:
     made = held("trap '' TERM; echo up; while :; do sleep 0.05; done")
     made.give("join")
     made.wait_for_word("up")
@@ -88,7 +88,7 @@ def test_a_join_within_the_grace_does_not_wait_for_it(held: Start) -> None:
     assert made.events()[4]["pid"] != made.events()[1]["pid"]
 
 
-def test_queued_orders_are_done_in_order_and_none_is_merged(held: Start) -> None:
+def test_queued_orders_are_done_in_order_and_none_is_merged(held: StartHeld) -> None:
     made = held(FOREVER)
     os.kill(made.pid, signal.SIGSTOP)
     made.give("join", "crash", "join", "crash", "join")
@@ -98,7 +98,7 @@ def test_queued_orders_are_done_in_order_and_none_is_merged(held: Start) -> None
     made.wait_for("held", *life, *life, "started")
 
 
-def test_orders_that_change_nothing_are_said(held: Start) -> None:
+def test_orders_that_change_nothing_are_said(held: StartHeld) -> None:
     made = held(FOREVER)
     made.give("leave", "crash", "join", "join")
     made.wait_for("held", "ignored", "ignored", "started", "ignored")
@@ -108,7 +108,7 @@ def test_orders_that_change_nothing_are_said(held: Start) -> None:
     assert made.events()[5]["order"] == "not an order"
 
 
-def test_a_program_that_ends_by_itself_is_reported_and_may_join_again(held: Start) -> None:
+def test_a_program_that_ends_by_itself_is_reported_and_may_join_again(held: StartHeld) -> None:
     made = held("sleep 1000 & exit 4")
     made.give("join")
     made.wait_for("held", "started", "ended")
@@ -118,7 +118,7 @@ def test_a_program_that_ends_by_itself_is_reported_and_may_join_again(held: Star
     made.wait_for("held", "started", "ended", "ignored", "started", "ended")
 
 
-def test_orphans_are_reaped(held: Start) -> None:
+def test_orphans_are_reaped(held: StartHeld) -> None:
     made = held("for i in 1 2 3 4 5; do sh -c 'sh -c : & :' ; done; echo done; exec sleep 1000")
     made.give("join")
     made.wait_for_word("done")
@@ -127,7 +127,7 @@ def test_orphans_are_reaped(held: Start) -> None:
     assert made.names() == ["held", "started"]
 
 
-def test_sigterm_is_a_leave_and_the_end(held: Start) -> None:
+def test_sigterm_is_a_leave_and_the_end(held: StartHeld) -> None:
     made = held("trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done")
     made.give("join")
     made.wait_for_word("up")
@@ -136,14 +136,14 @@ def test_sigterm_is_a_leave_and_the_end(held: Start) -> None:
     assert made.names() == ["held", "started", "ended", "left"]
 
 
-def test_sigterm_before_a_join_ends_it(held: Start) -> None:
+def test_sigterm_before_a_join_ends_it(held: StartHeld) -> None:
     made = held(FOREVER)
     os.kill(made.pid, signal.SIGTERM)
     assert made.exit_code() == 143
     assert made.said() == ""
 
 
-def test_the_program_finds_signals_session_and_environment_as_new(held: Start) -> None:
+def test_the_program_finds_signals_session_and_environment_as_new(held: StartHeld) -> None:
     fields = "'/^(SigBlk|SigIgn)/ {print $2}' /proc/self/status"
     made = held(f"awk {fields}; cut -d' ' -f6 /proc/$$/stat; echo $$; echo end; sleep 1000", "arg")
     made.give("join")
@@ -193,7 +193,7 @@ def test_a_status_file_that_cannot_be_written_is_said_once(container: Start) -> 
 
 
 @pytest.mark.root
-def test_an_ordinary_user_in_the_container(held: Start) -> None:
+def test_an_ordinary_user_in_the_container(held: StartHeld) -> None:
     user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
     made = held("id -u; exec sleep 1000", prefix=user)
     made.give("join")
