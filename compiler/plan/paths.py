@@ -1,17 +1,16 @@
 """Composes the properties of a path from its links, exactly, rounding once at the end.
 
-For links 1..n of one direction: delay = sum of delays; jitter = sqrt(sum of jitter squared);
-loss = 1 - product of (1 - loss); rate = least rate, where 0 means unlimited. Source: the network
-collapsing of Kollaps and Thunderstorm; exact rounding rules in docs/plan.md.
+How is in compiler/plan/figures.py. Source: the network collapsing of Kollaps and Thunderstorm;
+exact rounding rules in docs/plan.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
 
 from compiler.plan.core import NO_LINK
-from compiler.plan.format import PPB, ROUTES, PlanError
+from compiler.plan.figures import NOTHING, Stretch, joined, of_link
+from compiler.plan.format import ROUTES, PlanError
 from compiler.plan.state import NetworkState
 
 
@@ -32,17 +31,13 @@ class PathProperties:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A stretch of a path before rounding; stretches add up without loss."""
+    """A stretch of a path, and its links."""
 
-    delay_ns: int
-    jitter_square: int
-    kept: int  # product of (PPB - loss) over the lossy links
-    lossy: int  # how many those are
-    rate_bps: int
+    total: Stretch
     links: tuple[int, ...]
 
 
-_NOTHING = _Part(0, 0, 1, 0, 0, ())
+_NOTHING = _Part(NOTHING, ())
 
 
 class Paths:
@@ -62,11 +57,11 @@ class Paths:
             src=src,
             dst=dst,
             reachable=True,
-            rate_bps=part.rate_bps,
-            delay_ns=part.delay_ns,
-            jitter_ns=_root(part.jitter_square),
-            loss_ppb=_loss(part.kept, part.lossy),
-            rtt_ns=None if back is None else part.delay_ns + back.delay_ns,
+            rate_bps=part.total.rate_bps,
+            delay_ns=part.total.delay_ns,
+            jitter_ns=part.total.jitter_ns,
+            loss_ppb=part.total.loss_ppb,
+            rtt_ns=None if back is None else part.total.delay_ns + back.total.delay_ns,
             links=part.links,
         )
 
@@ -115,42 +110,13 @@ class Paths:
         state = self._state.links[link]
         if not state.up:
             return None
-        return _Part(
-            delay_ns=state.delay_ns,
-            jitter_square=state.jitter_ns**2,
-            kept=PPB - state.loss_ppb if state.loss_ppb else 1,
-            lossy=1 if state.loss_ppb else 0,
-            rate_bps=state.rate_bps,
-            links=(link,),
-        )
+        return _Part(of_link(state), (link,))
 
     @staticmethod
     def _joined(a: _Part | None, b: _Part | None) -> _Part | None:
         if a is None or b is None:
             return None
-        return _Part(
-            delay_ns=a.delay_ns + b.delay_ns,
-            jitter_square=a.jitter_square + b.jitter_square,
-            kept=a.kept * b.kept,
-            lossy=a.lossy + b.lossy,
-            rate_bps=min(a.rate_bps or b.rate_bps, b.rate_bps or a.rate_bps),
-            links=a.links + b.links,
-        )
-
-
-def _root(square: int) -> int:
-    """The square root, rounded half up (a tie cannot occur: (r + 1/2)^2 is no integer)."""
-    root = isqrt(square)
-    return root + 1 if square > root * root + root else root
-
-
-def _loss(kept: int, lossy: int) -> int:
-    """PPB * (1 - kept / PPB^lossy), rounded half up."""
-    if not lossy:
-        return 0
-    whole, unit = PPB**lossy, PPB ** (lossy - 1)
-    rounded: int = (2 * (whole - kept) + unit) // (2 * unit)
-    return rounded
+        return _Part(joined(a.total, b.total), a.links + b.links)
 
 
 def path(state: NetworkState, src: int, dst: int) -> PathProperties:
