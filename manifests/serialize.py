@@ -7,6 +7,7 @@ JSON, but characters beyond U+FFFF are `\\U0001f600`: YAML knows no surrogate pa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from manifests.errors import ManifestError
@@ -14,6 +15,7 @@ from manifests.errors import ManifestError
 # A key on the line of its value may have 1024 characters (YAML 1.2.2, 7.4); a longer one needs '?'.
 _LONGEST_PLAIN_KEY = 1000
 
+_SPECIAL = re.compile(r"[^ !#-\[\]-~]")  # all but printable ASCII without `"` and `\`
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -44,16 +46,14 @@ def _member(key: object, value: object) -> str:
 
 
 def _string(value: str) -> str:
-    return '"' + "".join(_character(character) for character in value) + '"'
+    return '"' + _SPECIAL.sub(_escape, value) + '"'
 
 
-def _character(character: str) -> str:
-    short = _SHORT.get(character)
+def _escape(found: re.Match[str]) -> str:
+    short = _SHORT.get(found[0])
     if short is not None:
         return short
-    code = ord(character)
-    if 0x20 <= code <= 0x7E:
-        return character
+    code = ord(found[0])
     if code == 0:
         raise ManifestError("a text has a NUL character, which no manifest can hold", "remove it")
     if 0xD800 <= code <= 0xDFFF:
