@@ -10,6 +10,8 @@ Specified in docs/plan.md (routes.bin). Linear in nodes and links.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compiler.plan.format import TOPOLOGY, PlanError
 from compiler.plan.types import Topology
 
@@ -46,13 +48,29 @@ class Core:
     )
 
     def __init__(self, topology: Topology) -> None:
-        nodes, links = topology.nodes, topology.links
-        self.instances = sum(node.service >= 0 for node in nodes)
-        self._find_anchors(topology)
-        self.rows = [i for i in range(len(nodes)) if self.access_out[i] == NO_LINK]
-        self.row_of = _positions(self.rows, len(nodes))
+        instances = sum(node.service >= 0 for node in topology.nodes)
+        sources = [link.src for link in topology.links]
+        ends = [link.dst for link in topology.links]
+        self._build(len(topology.nodes), instances, sources, ends)
+
+    @classmethod
+    def of_ends(
+        cls, nodes: int, instances: int, sources: Sequence[int], ends: Sequence[int]
+    ) -> Core:
+        """From the bare numbers: of nodes, of instances among them, and both ends of each link."""
+        core = cls.__new__(cls)
+        core._build(nodes, instances, sources, ends)
+        return core
+
+    def _build(
+        self, nodes: int, instances: int, sources: Sequence[int], ends: Sequence[int]
+    ) -> None:
+        self.instances = instances
+        self._find_anchors(nodes, sources, ends)
+        self.rows = [i for i in range(nodes) if self.access_out[i] == NO_LINK]
+        self.row_of = _positions(self.rows, nodes)
         self.columns = sorted({self.anchor[i] for i in range(self.instances)})
-        self.column_of = _positions(self.columns, len(nodes))
+        self.column_of = _positions(self.columns, nodes)
         if self.cells > MAX_CELLS:
             raise PlanError(
                 TOPOLOGY,
@@ -64,25 +82,25 @@ class Core:
         for instance in range(self.instances):
             self.behind[self.column_of[self.anchor[instance]]].append(instance)
         self.out: list[list[int]] = [[] for _ in self.rows]
-        for index, link in enumerate(links):
-            if self.row_of[link.src] >= 0 and self.row_of[link.dst] >= 0:
-                self.out[self.row_of[link.src]].append(index)
+        row_of = self.row_of
+        for index, (src, dst) in enumerate(zip(sources, ends, strict=True)):
+            if row_of[src] >= 0 and row_of[dst] >= 0:
+                self.out[row_of[src]].append(index)
 
-    def _find_anchors(self, topology: Topology) -> None:
+    def _find_anchors(self, nodes: int, sources: Sequence[int], ends: Sequence[int]) -> None:
         """Sets anchor, access_out and access_in."""
-        count = len(topology.nodes)
-        degree = [0] * count
-        last = [NO_LINK] * count
-        for index, link in enumerate(topology.links):
-            degree[link.src] += 1
-            last[link.src] = index
-        self.anchor = list(range(count))
-        self.access_out = [NO_LINK] * count
-        self.access_in = [NO_LINK] * count
+        degree = [0] * nodes
+        last = [NO_LINK] * nodes
+        for index, src in enumerate(sources):
+            degree[src] += 1
+            last[src] = index
+        self.anchor = list(range(nodes))
+        self.access_out = [NO_LINK] * nodes
+        self.access_in = [NO_LINK] * nodes
         for node in range(self.instances):
             if degree[node] != 1:
                 continue
-            far = topology.links[last[node]].dst
+            far = ends[last[node]]
             if far >= self.instances:
                 self.anchor[node] = far
                 self.access_out[node] = last[node]

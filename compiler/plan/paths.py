@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from compiler.plan.core import NO_LINK
 from compiler.plan.figures import NOTHING, Stretch, joined, of_link
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.sparse import SparseState
 from compiler.plan.state import NetworkState
 
 
@@ -43,7 +44,7 @@ _NOTHING = _Part(NOTHING, ())
 class Paths:
     """Answers for one state; what is found once between two anchors is kept."""
 
-    def __init__(self, state: NetworkState) -> None:
+    def __init__(self, state: NetworkState | SparseState) -> None:
         self._state = state
         self._between: dict[tuple[int, int], _Part | None] = {}
 

@@ -10,19 +10,21 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from compiler.plan import check
+from compiler.plan import check, sparse
 from compiler.plan import format as form
+from compiler.plan.cells import CellReader
 from compiler.plan.core import Core
 from compiler.plan.format import Place, PlanError
 from compiler.plan.groups import RouteGroup, route_changes, route_groups
 from compiler.plan.records import epoch_from_json, event_from_json, topology_from_json
 from compiler.plan.routetable import RouteReader
+from compiler.plan.sparse import Outline, SparseState
 from compiler.plan.state import NetworkState, StateAt
 from compiler.plan.types import Epoch, Event, RouteChange, Topology
 
@@ -33,6 +35,8 @@ class _Files(Protocol):
     def size(self, name: str) -> int: ...
 
     def read(self, name: str, size: int) -> bytes: ...
+
+    def parts(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]: ...
 
 
 class _Memory:
@@ -46,6 +50,9 @@ class _Memory:
 
     def read(self, name: str, size: int) -> bytes:
         return self._files[name][: size + 1]
+
+    def parts(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        return [self._files[name][offset : offset + size] for offset, size in ranges]
 
 
 class _Directory:
@@ -69,6 +76,14 @@ class _Directory:
         try:
             with (self._path / name).open("rb") as file:
                 return file.read(size + 1)
+        except OSError as error:
+            raise self._refused(name, error) from error
+
+    def parts(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes at each (offset, size)."""
+        try:
+            with (self._path / name).open("rb") as file:
+                return [os.pread(file.fileno(), size, offset) for offset, size in ranges]
         except OSError as error:
             raise self._refused(name, error) from error
 
@@ -121,11 +136,11 @@ class Plan:
             raise PlanError(name, f"was changed: its SHA-256 is not the one in {form.HEADER}")
         return data
 
-    def _lines(self, name: str) -> Iterator[tuple[Place, Any]]:
+    def _lines(self, name: str, *, any_form: bool = False) -> Iterator[tuple[Place, Any]]:
         """Parses the lines of a .jsonl one by one, with the place of each."""
         lines = self._load(name).splitlines(keepends=True)
         for number, line in enumerate(lines, 1):
-            yield Place(name, number), form.parse(line, name, number)
+            yield Place(name, number), form.parse(line, name, number, any_form=any_form)
 
     def _count(self, name: str, file: str, found: int) -> None:
         wanted = self._header.counts[name]
@@ -224,6 +239,34 @@ class Plan:
         return NetworkState(
             self.topology, self.core, fold.epoch, fold.at_ns, fold.nodes, fold.links, table
         )
+
+    def sparse_at(self, at_ns: int) -> SparseState:
+        """state_at() for a few questions: reads and checks little more than what is asked for."""
+        if at_ns < 0:
+            raise ValueError("time starts at 0")
+        lines = self._lines(form.SNAPSHOTS, any_form=True)
+        return sparse.state(self._outline, lines, at_ns, self._cells)
+
+    @cached_property
+    def _outline(self) -> Outline:
+        value = form.parse(self._load(form.TOPOLOGY), form.TOPOLOGY, 1, any_form=True)
+        return Outline(value, self._header.counts)
+
+    def _cells(self, epoch: int) -> CellReader:
+        outline, epochs = self._outline, self._header.counts["epochs"]
+        if epoch >= epochs:
+            raise PlanError(form.SNAPSHOTS, f"holds more than {epochs} epochs")
+        size = self._header.files[form.ROUTES][0]
+        return CellReader(
+            self._part_of_routes, size, outline.core, outline.ends, epoch=epoch, epochs=epochs
+        )
+
+    def _part_of_routes(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        found = self._files.parts(form.ROUTES, ranges)
+        for data, (_, size) in zip(found, ranges, strict=True):
+            if len(data) != size:
+                raise PlanError(form.ROUTES, "was cut while it was read", "try again")
+        return found
 
     def _epochs_until(self, at_ns: int) -> Iterator[Epoch]:
         source = self.epochs if "epochs" in self.__dict__ else self._read_epochs()

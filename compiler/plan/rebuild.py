@@ -7,7 +7,7 @@ receives it makes them here and compares them with the SHA-256 in plan.json.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.plan import format as form
@@ -55,6 +55,9 @@ class _Partial:
 
     def read(self, name: str, size: int) -> bytes:
         return self._files[name][: size + 1]
+
+    def parts(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        return [self._files[name][offset : offset + size] for offset, size in ranges]
 
 
 def _wanted(files: Mapping[str, bytes], name: str) -> tuple[int, str]:

@@ -18,7 +18,7 @@ _SET_INTEGERS = {
     "loss_ppb": PPB,
     "queue_bytes": MAX_INT,
 }
-_NODE_WORDS = ("up", "cut", "down")
+NODE_WORDS = ("up", "cut", "down")
 
 
 # --- topology --------------------------------------------------------------------------------
@@ -84,8 +84,8 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
     )
     return types.Topology(
         services=tuple(_service(item, place, i) for i, item in enumerate(place.items(services))),
-        nodes=tuple(_node(item, place, i) for i, item in enumerate(place.items(nodes))),
-        links=tuple(_link(item, place, i) for i, item in enumerate(place.items(links))),
+        nodes=tuple(node_from_json(item, place, i) for i, item in enumerate(place.items(nodes))),
+        links=tuple(link_from_json(item, place, i) for i, item in enumerate(place.items(links))),
         bootstrapper=place.text(boot, "bootstrapper"),
         routing=place.word(routing, "routing", ROUTINGS),
     )
@@ -121,7 +121,7 @@ def _pairs(value: Any, name: str, place: Place) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _node(value: Any, outer: Place, index: int) -> types.Node:
+def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
     place = Place(outer.file, outer.line, f"node {index}")
     ipv4, ipv6, name, service, tags = place.fields(value, "ipv4", "ipv6", "name", "service", "tags")
     return types.Node(
@@ -133,7 +133,7 @@ def _node(value: Any, outer: Place, index: int) -> types.Node:
     )
 
 
-def _link(value: Any, outer: Place, index: int) -> types.Link:
+def link_from_json(value: Any, outer: Place, index: int) -> types.Link:
     place = Place(outer.file, outer.line, f"link {index}")
     names = ("delay_ns", "distribution", "dst", "jitter_ns", "loss_ppb", "name", "queue_bytes")
     delay, dist, dst, jitter, loss, name, queue, rate, seed, src, tags = place.fields(
@@ -145,7 +145,7 @@ def _link(value: Any, outer: Place, index: int) -> types.Link:
         dst=place.integer(dst, "dst", 0, MAX_NODES - 1),
         seed=place.integer(seed, "seed"),
         tags=place.texts(tags, "tags"),
-        state=_state([1, rate, delay, jitter, loss, queue, dist], place),
+        state=state_from_json([1, rate, delay, jitter, loss, queue, dist], place),
     )
 
 
@@ -164,7 +164,7 @@ def _state_to_json(state: types.LinkState) -> list[object]:
     ]
 
 
-def _state(values: list[Any], place: Place) -> types.LinkState:
+def state_from_json(values: list[Any], place: Place) -> types.LinkState:
     up, rate, delay, jitter, loss, queue, distribution = values
     return types.LinkState(
         up=place.integer(up, "up", 0, 1) == 1,
@@ -240,17 +240,31 @@ def epoch_to_json(epoch: types.Epoch) -> dict[str, object]:
     }
 
 
-def epoch_from_json(value: Any, place: Place, topology: types.Topology) -> types.Epoch:
+def epoch_head_from_json(value: Any, place: Place) -> tuple[types.Epoch, Any, Any]:
+    """The epoch without its changes, and what its `nodes` and `links` say, unchecked."""
     at, first, index, last, links, nodes = place.fields(
         value, "at_ns", "first_seq", "index", "last_seq", "links", "nodes"
     )
-    return types.Epoch(
+    head = types.Epoch(
         index=place.integer(index, "index"),
         at_ns=place.integer(at, "at_ns"),
         first_seq=place.integer(first, "first_seq"),
         last_seq=place.integer(last, "last_seq"),
-        nodes=_node_changes(nodes, place, len(topology.nodes)),
-        links=_link_changes(links, place, len(topology.links)),
+        nodes=(),
+        links=(),
+    )
+    return head, nodes, links
+
+
+def epoch_from_json(value: Any, place: Place, topology: types.Topology) -> types.Epoch:
+    head, nodes, links = epoch_head_from_json(value, place)
+    return types.Epoch(
+        head.index,
+        head.at_ns,
+        head.first_seq,
+        head.last_seq,
+        _node_changes(nodes, place, len(topology.nodes)),
+        _link_changes(links, place, len(topology.links)),
     )
 
 
@@ -260,7 +274,7 @@ def _node_changes(value: Any, place: Place, count: int) -> tuple[tuple[int, str]
     for item in place.items(value):
         node, word = place.items(item, 2)
         last = place.integer(node, "node (each once, ascending)", last + 1, count - 1)
-        found.append((last, place.word(word, "state", _NODE_WORDS)))
+        found.append((last, place.word(word, "state", NODE_WORDS)))
     return tuple(found)
 
 
@@ -270,5 +284,5 @@ def _link_changes(value: Any, place: Place, count: int) -> tuple[tuple[int, type
     for item in place.items(value):
         link, *state = place.items(item, 8)
         last = place.integer(link, "link (each once, ascending)", last + 1, count - 1)
-        found.append((last, _state(state, place)))
+        found.append((last, state_from_json(state, place)))
     return tuple(found)

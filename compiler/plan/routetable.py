@@ -21,7 +21,7 @@ from compiler.plan.types import Topology
 MAGIC = b"TSROUTES"
 _HEAD = struct.Struct("<8sIIII")  # magic, rows, columns, epochs, 0
 _ENTRY = struct.Struct("<QQII")  # offset of changes, offset of base table, changes, base epoch
-_BYTES_A_CHANGE = 6
+BYTES_A_CHANGE = 6
 _NOWHERE = -1  # the offset of an empty block, written as 0
 
 
@@ -69,7 +69,7 @@ class RouteWriter:
             return
         _, base_offset, _, base = self._entries[-1]
         changes = self._put(pack(delta.cells) + pack(delta.values))
-        self._since_base += _BYTES_A_CHANGE * len(delta.cells)
+        self._since_base += BYTES_A_CHANGE * len(delta.cells)
         if self._since_base > 2 * len(table):
             self._since_base = 0
             base, base_offset = len(self._entries), self._put(pack(table))
@@ -101,29 +101,27 @@ def _absolute(start: int, offset: int) -> int:
     return 0 if offset == _NOWHERE else start + offset
 
 
-class RouteReader:
-    """Random access to the tables in the bytes of routes.bin. Raises PlanError."""
+def index_bytes(epochs: int) -> int:
+    """How many bytes of routes.bin come before the first block."""
+    return _HEAD.size + epochs * _ENTRY.size
 
-    def __init__(self, data: bytes, topology: Topology, core: Core, epochs: int) -> None:
+
+class RouteIndex:
+    """Where the blocks of routes.bin are. Raises PlanError.
+
+    `data` begins with the index; `size` is that of the whole file.
+    """
+
+    def __init__(self, data: bytes | memoryview, size: int, core: Core, epochs: int) -> None:
         self._place = Place(ROUTES)
-        self._data = memoryview(data)
+        self._data = data
+        self._size = size
         self._core = core
-        self._topology = topology
         self._read_head(epochs)
-        self._entries = [self._entry(epoch) for epoch in range(epochs)]
-        # Row -> {value: anchor}: links to an instance may be used for that instance alone.
-        self._private: list[dict[int, int]] = [
-            {
-                k: topology.links[link].dst
-                for k, link in enumerate(links, 1)
-                if topology.links[link].dst < core.instances
-            }
-            for links in core.out
-        ]
 
     def _read_head(self, epochs: int) -> None:
         core, place = self._core, self._place
-        if len(self._data) < _HEAD.size + epochs * _ENTRY.size:
+        if len(self._data) < index_bytes(epochs):
             place.fail("shorter than its index")
         magic, rows, columns, count, zero = _HEAD.unpack_from(self._data)
         if magic != MAGIC or zero:
@@ -134,15 +132,16 @@ class RouteReader:
                 f"snapshots make it {len(core.rows)} x {len(core.columns)} and {epochs}"
             )
 
-    def _entry(self, epoch: int) -> tuple[int, int, int, int]:
+    def entry(self, epoch: int) -> tuple[int, int, int, int]:
         """Offset and number of changes, offset of the base table, base epoch."""
-        start = _HEAD.size + epoch * _ENTRY.size
-        changes, table, cells, base = _ENTRY.unpack_from(self._data, start)
+        changes, table, cells, base = _ENTRY.unpack_from(self._data, index_bytes(epoch))
         self._place.what = f"epoch {epoch}"
-        size = len(self._data)
-        if base != epoch and (not epoch or base != self._entry_base(epoch - 1)):
+        if base != epoch and (not epoch or base != self._base(epoch - 1)):
             self._place.fail("its base is neither itself nor the base of the epoch before")
-        if table + 2 * self._core.cells > size or changes + _BYTES_A_CHANGE * cells > size:
+        if (
+            table + 2 * self._core.cells > self._size
+            or changes + BYTES_A_CHANGE * cells > self._size
+        ):
             self._place.fail("its routes lie outside the file")
         if cells > self._core.cells or (epoch == 0 and cells):
             self._place.fail(f"{cells} changes are too many")
@@ -150,9 +149,30 @@ class RouteReader:
             self._place.fail("an offset must be 0 where there is nothing, and only there")
         return changes, cells, table, base
 
-    def _entry_base(self, epoch: int) -> int:
-        base: int = _ENTRY.unpack_from(self._data, _HEAD.size + epoch * _ENTRY.size)[3]
+    def _base(self, epoch: int) -> int:
+        base: int = _ENTRY.unpack_from(self._data, index_bytes(epoch))[3]
         return base
+
+
+class RouteReader:
+    """Random access to the tables in the bytes of routes.bin. Raises PlanError."""
+
+    def __init__(self, data: bytes, topology: Topology, core: Core, epochs: int) -> None:
+        self._place = Place(ROUTES)
+        self._data = memoryview(data)
+        self._core = core
+        self._topology = topology
+        index = RouteIndex(self._data, len(data), core, epochs)
+        self._entries = [index.entry(epoch) for epoch in range(epochs)]
+        # Row -> {value: anchor}: links to an instance may be used for that instance alone.
+        self._private: list[dict[int, int]] = [
+            {
+                k: topology.links[link].dst
+                for k, link in enumerate(links, 1)
+                if topology.links[link].dst < core.instances
+            }
+            for links in core.out
+        ]
 
     def changes(self, epoch: int) -> RouteDelta:
         """What changed in this epoch; for epoch 0, all that is reachable."""
