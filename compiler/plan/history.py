@@ -173,18 +173,20 @@ class History:
 
     # --- through time --------------------------------------------------------------------------
 
-    def changes(self, pairs: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, list[Walk]]]:
-        """Epochs from which on the outcome of any of these pairs is another, with the walks there.
+    def changes(
+        self, pairs: tuple[tuple[int, int], ...]
+    ) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+        """Epochs from which on the outcome of any of these pairs is another, with the outcomes.
 
         The first is always epoch 0.
         """
-        before: list[Outcome] | None = None
+        before: tuple[Outcome, ...] = ()
         epoch: int | None = 0
         while epoch is not None:
             walks = [self.walk(src, dst, epoch) for src, dst in pairs]
-            outcomes = [self.outcome(walk, epoch) for walk in walks]
+            outcomes = tuple(self.outcome(walk, epoch) for walk in walks)
             if outcomes != before:
-                yield epoch, walks
+                yield epoch, outcomes
                 before = outcomes
             epoch = self._touched_after(walks, epoch)
 
