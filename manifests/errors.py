@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class ManifestError(Exception):
     """Something cannot be rendered or written: what is wrong, what to do (may be empty)."""
@@ -10,3 +12,13 @@ class ManifestError(Exception):
         self.what = what
         self.hint = hint
         super().__init__(f"{what}; {hint}" if hint else what)
+
+
+def raise_all(errors: Iterable[ManifestError]) -> None:
+    """One error as it is, several as one."""
+    found = list(errors)
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        lines = "".join(f"\n  {error}" for error in found)
+        raise ManifestError(f"{len(found)} things cannot be rendered:{lines}")

@@ -7,11 +7,11 @@ All findings of a plan are reported together. The rules are those of the API ser
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from compiler.plan.types import Service, Topology
 from manifests import images
-from manifests.errors import ManifestError
+from manifests.errors import ManifestError, raise_all
 
 # Any character is allowed since Kubernetes 1.34; this is what all versions take.
 _ENV_NAME = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*", re.ASCII)
@@ -52,16 +52,6 @@ def size(service: str, text: str) -> None:
             f"object ({found} bytes of at most {MAX_OBJECT})",
             "put them into the image, or into a file that the program reads",
         )
-
-
-def raise_all(errors: Iterable[ManifestError]) -> None:
-    """One error as it is, several as one."""
-    found = list(errors)
-    if len(found) == 1:
-        raise found[0]
-    if found:
-        lines = "".join(f"\n  {error}" for error in found)
-        raise ManifestError(f"{len(found)} things cannot be rendered:{lines}")
 
 
 def _service(service: Service) -> Iterator[ManifestError]:
