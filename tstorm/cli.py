@@ -16,6 +16,8 @@ COMMANDS = {
     "fmt": "Rewrite TDL files in the canonical form.",
     "events": "List what happens, when and to which instance.",
     "paths": "List the network's end-to-end properties at a time.",
+    "explain": "Say why a path is as it is, or where an event comes from.",
+    "render": "Render a plan as files for Kubernetes or Compose.",
     "run": "Run an experiment on this machine.",
     "replay": "Run a recorded experiment again.",
     "exec": "Run a command inside an instance of a running experiment.",

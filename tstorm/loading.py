@@ -19,7 +19,7 @@ from tstorm import output
 from tstorm.exits import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from compiler.compile import Compilation
     from compiler.plan.reader import Plan
@@ -35,6 +35,22 @@ RUN_PLAN = "plan"
 def source_name(file: str) -> str:
     """What diagnostics call `file`."""
     return "stdin.tdl" if file == STDIN else file
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No search for reference cycles inside: a tree or a plan that grows is all alive, and looking
+    through it again and again takes a third of the time that making it does.
+    """
+    import gc
+
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def read_source(file: str) -> bytes:
@@ -91,7 +107,7 @@ def compile_text(
     from tdl.diagnostics import TdlError
 
     try:
-        with plan_errors_shown():
+        with plan_errors_shown(), collector_paused():
             compilation = compile_source(raw, filename=source_name(file), seed=seed)
     except TdlError as error:
         show(_judged(error.diagnostics, strict), file, raw, form)
@@ -121,12 +137,14 @@ def format_source(file: str, raw: bytes) -> str:
         raise CommandError from None
 
 
-def write_plan(compilation: Compilation, directory: Path) -> str:
-    """Writes the plan, whole or not at all; returns its digest."""
+def write_plan(
+    compilation: Compilation, directory: Path, beside: Mapping[str, bytes] | None = None
+) -> str:
+    """Writes the plan, whole or not at all; returns its digest. `beside`: rendered manifests."""
     from compiler.compile import write
 
     with plan_errors_shown():
-        return write(compilation, directory)
+        return write(compilation, directory, beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +196,26 @@ def load_plan(source: str, seed: int | None) -> Plan:
         if seed is None or seed == plan.seed:
             return plan
         return compile_text(plan.source, str(directory / plan.source_name), seed).plan
+
+
+def plan_files(source: str, seed: int | None) -> Mapping[str, bytes]:
+    """The bytes of all files of the plan that load_plan() would give."""
+    directory = recorded_plan(source)
+    if directory is None:
+        return compile_file(source, seed, strict=False, form="text").files
+    from compiler.plan import format as form
+    from compiler.plan.reader import read_plan
+
+    with plan_errors_shown():
+        plan = read_plan(directory, lazy=True)
+        if seed is None or seed == plan.seed:
+            return {name: plan.raw(name) for name in (form.HEADER, *form.FILES)}
+        return compile_text(plan.source, str(directory / plan.source_name), seed).files
+
+
+def experiment_name(source: str) -> str:
+    """What results of `source` are named after: a file or plan without its ending, or a run."""
+    return Path(source_name(source)).absolute().resolve().stem
 
 
 @contextmanager

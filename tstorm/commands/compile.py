@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tstorm import options
+from tstorm import output as out
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from compiler.compile import Compilation
+
+
+def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
+    """The plan as Kubernetes objects, by file name. What they cannot express is no error here."""
+    from compiler.plan.format import PlanError
+    from manifests import bundle, kubernetes
+    from manifests.errors import ManifestError
+    from manifests.options import Options
+    from manifests.write import encoded
+
+    try:
+        return encoded(kubernetes.render(bundle.make(compilation.files), Options()))
+    except (ManifestError, PlanError) as error:
+        out.note(f"note: the plan has no manifests for Kubernetes: {error}")
+        return {}
 
 
 @click.command()
@@ -18,13 +40,19 @@ from tstorm import options
     type=options.DIRECTORY,
     help="The plan directory.  [default: EXP.plan in the working directory]",
 )
+@click.option(
+    "--no-manifests", is_flag=True, help="Leave out manifests/: see 'tstorm render' for what it is."
+)
 @options.seed
 @options.diagnostics
-def command(file: str, output: str | None, seed: int | None, strict: bool, form: str) -> None:
+def command(
+    file: str, output: str | None, no_manifests: bool, seed: int | None, strict: bool, form: str
+) -> None:
     """Compile EXP.tdl ('-' reads standard input) into a plan directory.
 
     The same text and seed give the same bytes everywhere. The plan is written whole or not at all;
-    an older plan in its place is replaced, anything else is left alone.
+    an older plan in its place is replaced, anything else is left alone. Its folder manifests has
+    the plan as Kubernetes objects, as 'tstorm render' makes them; no digest covers it.
 
     \b
     Examples:
@@ -42,7 +70,8 @@ def command(file: str, output: str | None, seed: int | None, strict: bool, form:
 
     compilation = compile_file(file, seed, strict=strict, form=form)
     directory = Path(output) if output else Path(Path(source_name(file)).stem + ".plan")
-    digest = write_plan(compilation, directory)
+    beside = None if no_manifests else _manifests(compilation)
+    digest = write_plan(compilation, directory, beside)
     click.echo(
         f"{directory}: {len(compilation.events)} events, seed {compilation.plan.seed}, "
         f"sha256 {digest}",

@@ -1,0 +1,132 @@
+"""`tstorm render PLAN|EXP.tdl`: the plan as files for Kubernetes or Compose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tstorm import options, output
+from tstorm.exits import CommandError
+
+if TYPE_CHECKING:
+    from manifests.bundle import Bundle
+    from manifests.options import Options
+
+STDOUT = "-"
+FOLDERS = {"yaml": "kubernetes", "kustomize": "kustomize", "compose": "compose"}
+
+
+def _check(target: str | None, namespace: str | None, form: str) -> None:
+    """What cannot be asked for together."""
+    if form == "compose" and namespace is not None:
+        raise click.BadParameter(
+            "Compose has no namespaces; a project or stack has the name that it is started with",
+            param_hint="'--namespace'",
+        )
+    if form == "kustomize" and target == STDOUT:
+        raise click.BadParameter(
+            "a kustomization is a directory and cannot go to standard output; "
+            "--format yaml prints the same objects",
+            param_hint="'-o'",
+        )
+
+
+def _rendered(bundle: Bundle, chosen: Options, form: str) -> Mapping[str, str | bytes]:
+    from manifests import compose, kubernetes
+
+    if form == "compose":
+        return compose.render(bundle, chosen)
+    return kubernetes.render(bundle, chosen)
+
+
+def _print(files: Mapping[str, str | bytes]) -> None:
+    from manifests.write import stream
+
+    click.echo(stream(files), nl=False)
+    left_out = [name for name in sorted(files) if isinstance(files[name], bytes)]
+    if left_out:
+        output.note(f"note: it refers to {', '.join(left_out)}, which -o DIR writes")
+
+
+@click.command()
+@options.source
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="DIR",
+    type=options.DIRECTORY,
+    help="The directory, or '-' for one YAML stream.  "
+    "[default: EXP.kubernetes, EXP.kustomize or EXP.compose in the working directory]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FOLDERS)),
+    default="yaml",
+    show_default=True,
+    help="Kubernetes objects, the same with a kustomization.yaml, or a file for Compose and Swarm.",
+)
+@click.option(
+    "--namespace",
+    metavar="N",
+    help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's SHA-256]",
+)
+@click.option(
+    "--agent-image",
+    metavar="REF",
+    help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
+    "release's]",
+)
+@click.option(
+    "--slim",
+    is_flag=True,
+    help="Carry a smaller plan: agents compute its snapshots and routes again and check them.",
+)
+@options.seed
+def command(
+    source: str,
+    target: str | None,
+    form: str,
+    namespace: str | None,
+    agent_image: str | None,
+    slim: bool,
+    seed: int | None,
+) -> None:
+    """Render a plan as files for a cluster. Nothing is applied; no cluster is looked at.
+
+    The files depend on the plan and the options alone. The directory is written whole or not at
+    all; one with earlier files of this command is replaced, anything else is left alone.
+
+    \b
+    Examples:
+      tstorm render quickstart.plan                    # writes quickstart.kubernetes
+      kubectl apply -f quickstart.kubernetes
+      tstorm render quickstart.tdl --seed 7 --namespace trial-7 -o - | kubectl apply -f -
+      tstorm render quickstart.plan --format compose -o swarm
+    """
+    _check(target, namespace, form)
+    from manifests import bundle
+    from manifests.errors import ManifestError
+    from manifests.options import Options
+    from manifests.write import write
+    from tstorm.loading import experiment_name, plan_errors_shown, plan_files
+
+    files = plan_files(source, seed)
+    try:
+        with plan_errors_shown():
+            carried = bundle.make(files, slim=slim)
+            chosen = Options(namespace or "", agent_image or "", form == "kustomize")
+            rendered = _rendered(carried, chosen, form)
+        if target == STDOUT:
+            _print(rendered)
+            return
+        directory = Path(target or f"{experiment_name(source)}.{FOLDERS[form]}")
+        write(directory, rendered)
+    except ManifestError as error:
+        raise CommandError(f"error: {error}") from error
+    where = "" if form == "compose" else f"namespace {chosen.resolve(carried).namespace}, "
+    click.echo(f"{directory}: {len(rendered)} files, {where}plan {carried.digest}")
