@@ -41,7 +41,7 @@ def _block(item: Diagnostic, filename: str, lines: Sequence[str], colour: bool) 
     margin = " " * (len(str(span.line)) + 1)
     bar = _paint("|", _BLUE, colour)
     if 1 <= span.line <= len(lines) and lines[span.line - 1].strip():
-        shown, marks = _excerpt(lines[span.line - 1], span)
+        shown, marks = excerpt(lines[span.line - 1], span)
         number = _paint(str(span.line), _BLUE, colour)
         out.append(f" {number} {bar} {shown}")
         out.append(f"{margin} {bar} {_paint(marks, tint, colour)}")
@@ -54,7 +54,7 @@ def _paint(text: str, code: str, colour: bool) -> str:
     return f"{code}{text}{_RESET}" if colour else text
 
 
-def _excerpt(line: str, span: Span) -> tuple[str, str]:
+def excerpt(line: str, span: Span) -> tuple[str, str]:
     """The part of a line around the span that fits on a screen, and the carets below it."""
     start = min(span.col - 1, len(line))
     stop = span.end_col - 1 if span.end_line == span.line else len(line)
@@ -68,10 +68,10 @@ def _excerpt(line: str, span: Span) -> tuple[str, str]:
     before = line[first:start]
     marked = line[start : min(stop, first + _WINDOW)]
     marks = " " * (len(head) + _width(before)) + "^" * max(1, _width(marked))
-    return head + _visible(cut) + tail, marks
+    return head + visible(cut) + tail, marks
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Without characters that would move the cursor: tabs become spaces, others are marked."""
     return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in text)
 

@@ -10,9 +10,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
 from typing import IO, Any
 
 import click
+
+
+BLOCK = 10_000  # rows of a table that are aligned together
 
 
 def colour(stream: IO[str]) -> bool:
@@ -27,6 +31,11 @@ def note(message: str) -> None:
     click.echo(message, err=True)
 
 
+def line(text: str) -> None:
+    """One line of a product."""
+    sys.stdout.write(f"{text}\n")
+
+
 def to_json(value: Any) -> str:
     """`value` in canonical form, without the newline."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -39,10 +48,15 @@ def emit_json(value: Any) -> None:
 
 def emit_json_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     """Writes one array, a row a line, without holding the rows in memory."""
+    emit_json_texts(map(to_json, rows))
+
+
+def emit_json_texts(texts: Iterable[str]) -> None:
+    """As emit_json_rows, for rows that are JSON already."""
     write = sys.stdout.write
     opening = "["
-    for row in rows:
-        write(f"{opening}\n{to_json(row)}")
+    for text in texts:
+        write(f"{opening}\n{text}")
         opening = ","
     write("[]\n" if opening == "[" else "\n]\n")
 
@@ -50,14 +64,21 @@ def emit_json_rows(rows: Iterable[Mapping[str, Any]]) -> None:
 def emit_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()
 ) -> None:
-    """Writes aligned columns; those in `right` are aligned to the right. No rows: only the head."""
-    lines = [tuple(head), *(tuple(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    """Writes aligned columns; those in `right` are aligned to the right. No rows: only the head.
+
+    Of very many rows, BLOCK at a time are held in memory, and a column that gets wider stays so.
+    """
+    lines = chain((tuple(head),), rows)
+    widths = [0] * len(head)
     bold = colour(sys.stdout)
-    for number, line in enumerate(lines):
-        cells = [
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        text = "  ".join(cells).rstrip()
-        sys.stdout.write(f"\x1b[1m{text}\x1b[0m\n" if bold and number == 0 else f"{text}\n")
+    while block := list(islice(lines, BLOCK)):
+        for i, column in enumerate(zip(*block, strict=True)):
+            widths[i] = max(widths[i], *map(len, column))
+        for line in block:
+            cells = [
+                cell.rjust(width) if i in right else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ]
+            text = "  ".join(cells).rstrip()
+            sys.stdout.write(f"\x1b[1m{text}\x1b[0m\n" if bold else f"{text}\n")
+            bold = False

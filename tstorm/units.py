@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tdl.units import rate as _rate
 from tdl.units import share, time
+from tdl.units import size as _size
 
 
 def duration(ns: int) -> str:
@@ -22,3 +23,8 @@ def rate(bps: int) -> str:
 def probability(ppb: int) -> str:
     """Parts per billion as an exact percentage: `1.5%`."""
     return share(ppb)
+
+
+def size(count: int) -> str:
+    """Exactly: `625KB`, `64KiB`, `0B`."""
+    return _size(count)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from compiler.plan.core import NO_LINK
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.state import DOWN
+from compiler.plan.state import DOWN, UP
 from compiler.plan.types import Epoch, LinkState
 
 if TYPE_CHECKING:
@@ -131,6 +131,18 @@ class History:
     def link(self, link: int, epoch: int) -> LinkState:
         """The effective state: up only when its ends are, rate without background."""
         return self._link(link).at(epoch)
+
+    def together(self, *nodes: int) -> int | None:
+        """The first epoch in which all these instances are joined and connected."""
+        found = 0
+        while True:
+            late = [self._nodes[node] for node in nodes if self.node(node, found) != UP]
+            if not late:
+                return found
+            after = late[0].after(found)
+            if after is None:
+                return None
+            found = after
 
     def walk(self, src: int, dst: int, epoch: int) -> Walk:
         """From instance to instance (different ones)."""

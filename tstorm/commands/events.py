@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tstorm import options, output, units
+from tstorm.telling import arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from compiler.plan.types import Event
-
-_SHOW: Mapping[str, Callable[[int], str]] = {
-    "rate_bps": units.rate,
-    "delay_ns": units.duration,
-    "jitter_ns": units.duration,
-    "loss_ppb": units.probability,
-}
 
 
 def _record(event: Event) -> dict[str, Any]:
@@ -30,18 +22,6 @@ def _record(event: Event) -> dict[str, Any]:
         "args": dict(event.args),
         "line": event.line,
     }
-
-
-def _arguments(event: Event) -> str:
-    """`rate=50Mb delay=10ms`: for people; the JSON form has the integers."""
-    parts = []
-    for key, value in sorted(event.args.items()):
-        name = key.removesuffix("_" + key.rpartition("_")[2]) if key in _SHOW else key
-        shown = _SHOW[key](value) if key in _SHOW and isinstance(value, int) else str(value)
-        if event.kind == "background" and value == 0:
-            shown = "none"
-        parts.append(f"{name}={shown}")
-    return " ".join(parts)
 
 
 @click.command()
@@ -74,7 +54,7 @@ def command(source: str, seed: int | None, form: str) -> None:
                 units.duration(event.at_ns),
                 event.kind,
                 event.target,
-                _arguments(event),
+                arguments(event),
                 str(event.line) if event.line else "-",
             )
             for event in events

@@ -1,0 +1,113 @@
+"""`tstorm explain PLAN|EXP.tdl`: why a path is as it is, or what an event is and where it is from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tstorm import options, output, units
+
+if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
+
+
+@click.command()
+@options.source
+@click.option("--from", "src", metavar="A", help="An instance, or a service that has one.")
+@click.option("--to", "dst", metavar="B", help="The other end.")
+@click.option(
+    "--at",
+    "at_ns",
+    metavar="T",
+    type=options.DURATION,
+    help="When.  [default: the first time that both are joined]",
+)
+@click.option(
+    "--event",
+    "seq",
+    metavar="K",
+    type=options.WholeNumber(min=0),
+    help="Explain event K instead, as `tstorm events` counts them.",
+)
+@options.seed
+@options.table_or_json
+def command(
+    source: str,
+    src: str | None,
+    dst: str | None,
+    at_ns: int | None,
+    seq: int | None,
+    seed: int | None,
+    form: str,
+) -> None:
+    """Explain a path between two instances, or one event, of a plan, a run or a TDL file.
+
+    A path: both directions, each link and what the path amounts to up to there, the links that are
+    its bottleneck; where there is none, what is down in the way and since which event; which event
+    changed it last, and which will next.
+
+    An event: the statement it comes from, the random draws that chose its moment and target, and
+    what it changed. The plan's own source is compiled again for this, and checked to give the same
+    events.
+
+    JSON is one object; docs/explain.md describes both forms.
+
+    \b
+    Examples:
+      tstorm explain quickstart.plan --from client --to server.0 --at 6s
+      tstorm explain runs/quickstart-20260301T120000Z --event 18
+      tstorm explain quickstart.tdl --from client --to server.2 --format json | jq .next_change
+    """
+    from tstorm.loading import collector_paused, load_plan, plan_errors_shown
+
+    _check_usage(src, dst, at_ns, seq)
+    with plan_errors_shown(), collector_paused():
+        plan = load_plan(source, seed)
+        if seq is not None:
+            _event(plan, source, seq, form)
+        else:
+            assert src is not None
+            assert dst is not None
+            _path(plan, source, (src, dst), at_ns, form)
+
+
+def _check_usage(src: str | None, dst: str | None, at_ns: int | None, seq: int | None) -> None:
+    if seq is None and (src is None or dst is None):
+        raise click.UsageError("give --from A and --to B, or --event K")
+    if seq is not None and not (src is None and dst is None and at_ns is None):
+        raise click.UsageError("--event goes without --from, --to and --at")
+
+
+def _path(plan: Plan, source: str, ends: tuple[str, str], at_ns: int | None, form: str) -> None:
+    from compiler.plan.history import History
+    from compiler.plan.story import story
+    from tstorm import pathtext
+    from tstorm.naming import one_instance
+    from tstorm.telling import Statements
+
+    topology = plan.topology
+    first, second = (
+        one_instance(topology.services, topology.nodes, name, option)
+        for name, option in zip(ends, ("--from", "--to"), strict=True)
+    )
+    if first == second:
+        name = topology.nodes[first].name
+        raise click.BadParameter(f"'{name}' has no path to itself.", param_hint="'--to'")
+    if at_ns is not None and at_ns > plan.end_ns:
+        message = f"the experiment ends at {units.duration(plan.end_ns)}."
+        raise click.BadParameter(message, param_hint="'--at'")
+    history = History(plan)
+    if at_ns is None:
+        together = history.together(first, second)
+        at_ns = 0 if together is None else history.starts[together]
+    told = story(history, first, second, at_ns)
+    statements = Statements(plan, source)
+    if form == "json":
+        output.emit_json(pathtext.record(told, statements))
+    else:
+        pathtext.show(told, statements)
+
+
+def _event(plan: Plan, source: str, seq: int, form: str) -> None:
+    raise NotImplementedError

@@ -1,0 +1,175 @@
+"""`tstorm explain --from --to`: a story (compiler/plan/story.py) as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tstorm import output, units
+
+if TYPE_CHECKING:
+    from compiler.plan.obstacles import Obstacle
+    from compiler.plan.story import Change, Direction, Hop, Story
+    from compiler.plan.types import Event
+    from tstorm.telling import Statements
+
+_HEAD = (
+    *("HOP", "LINK", "RATE", "DELAY", "JITTER", "LOSS", "QUEUE"),
+    *("TOTAL RATE", "DELAY", "JITTER", "LOSS", ""),
+)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def show(story: Story, statements: Statements) -> None:
+    """Prints it."""
+    write = output.line
+    there, back = story.there, story.back
+    rtt = "-" if story.rtt_ns is None else units.duration(story.rtt_ns)
+    write(f"{there.src} to {there.dst} at {units.duration(story.at_ns)}: round trip {rtt}")
+    for direction in (there, back):
+        write("")
+        _direction(direction, statements)
+    write("")
+    for text in _changes(story, statements):
+        write(text)
+
+
+def _direction(direction: Direction, statements: Statements) -> None:
+    names = f"{direction.src} -> {direction.dst}"
+    if direction.reachable:
+        last = direction.hops[-1]
+        output.line(
+            f"{names}: {units.rate(last.rate_bps)}, delay {units.duration(last.delay_ns)}, "
+            f"jitter {units.duration(last.jitter_ns)}, loss {units.probability(last.loss_ppb)}"
+        )
+        rows = (_hop(number, hop) for number, hop in enumerate(direction.hops, 1))
+        output.emit_table(_HEAD, rows, right=(0, *range(2, 11)))
+        return
+    output.line(f"{names}: unreachable")
+    if not direction.obstacles:
+        output.line("  no links lead from one to the other, up or not")
+    for obstacle in direction.obstacles:
+        for text in _obstacle(obstacle, statements):
+            output.line(text)
+
+
+def _hop(number: int, hop: Hop) -> tuple[str, ...]:
+    state = hop.state
+    return (
+        str(number),
+        hop.link,
+        units.rate(state.rate_bps),
+        units.duration(state.delay_ns),
+        units.duration(state.jitter_ns),
+        units.probability(state.loss_ppb),
+        units.size(state.queue_bytes) if state.rate_bps else "-",
+        units.rate(hop.rate_bps),
+        units.duration(hop.delay_ns),
+        units.duration(hop.jitter_ns),
+        units.probability(hop.loss_ppb),
+        "bottleneck" if hop.bottleneck else "",
+    )
+
+
+def _obstacle(obstacle: Obstacle, statements: Statements) -> Iterator[str]:
+    state = "disconnected" if obstacle.state == "cut" else "down"
+    if obstacle.since is None:
+        yield f"  {obstacle.kind} {obstacle.element} has not joined yet"
+    else:
+        since = units.duration(obstacle.since.at_ns)
+        yield f"  {obstacle.kind} {obstacle.element} is {state} since {since}"
+        yield from statements.tell((obstacle.since,), "    ")
+    if obstacle.until is None:
+        yield "    and does not come back"
+    else:
+        yield f"    until {units.duration(obstacle.until.at_ns)}"
+        yield from statements.tell((obstacle.until,), "    ")
+
+
+def _changes(story: Story, statements: Statements) -> Iterator[str]:
+    of = f"of {story.total:,}"
+    if story.last is None:
+        yield "changed last: never, this is how it is from 0s on"
+    else:
+        yield f"changed last at {units.duration(story.last.at_ns)}, change {story.number:,} {of}"
+        yield from statements.tell(story.last.events)
+    if story.next is None:
+        yield "changes next: never again"
+    else:
+        at = units.duration(story.next.at_ns)
+        yield f"changes next at {at}, change {story.number + 1:,} {of}"
+        yield from statements.tell(story.next.events)
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def record(story: Story, statements: Statements) -> dict[str, Any]:
+    """The whole story as one object."""
+    return {
+        "at_ns": story.at_ns,
+        "rtt_ns": story.rtt_ns,
+        "there": _direction_record(story.there, statements),
+        "back": _direction_record(story.back, statements),
+        "last_change": _change_record(story.last, statements),
+        "next_change": _change_record(story.next, statements),
+        "changes": {"until_now": story.number, "all": story.total},
+    }
+
+
+def _direction_record(direction: Direction, statements: Statements) -> dict[str, Any]:
+    last = direction.hops[-1] if direction.reachable else None
+    return {
+        "src": direction.src,
+        "dst": direction.dst,
+        "reachable": direction.reachable,
+        "rate_bps": None if last is None else last.rate_bps,
+        "delay_ns": None if last is None else last.delay_ns,
+        "jitter_ns": None if last is None else last.jitter_ns,
+        "loss_ppb": None if last is None else last.loss_ppb,
+        "hops": [_hop_record(hop) for hop in direction.hops],
+        "obstacles": [_obstacle_record(one, statements) for one in direction.obstacles],
+    }
+
+
+def _hop_record(hop: Hop) -> dict[str, Any]:
+    return {
+        "link": hop.link,
+        "rate_bps": hop.state.rate_bps,
+        "delay_ns": hop.state.delay_ns,
+        "jitter_ns": hop.state.jitter_ns,
+        "loss_ppb": hop.state.loss_ppb,
+        "queue_bytes": hop.state.queue_bytes,
+        "distribution": hop.state.distribution,
+        "bottleneck": hop.bottleneck,
+        "total": {
+            "rate_bps": hop.rate_bps,
+            "delay_ns": hop.delay_ns,
+            "jitter_ns": hop.jitter_ns,
+            "loss_ppb": hop.loss_ppb,
+        },
+    }
+
+
+def _obstacle_record(obstacle: Obstacle, statements: Statements) -> dict[str, Any]:
+    def of(event: Event | None) -> dict[str, Any] | None:
+        return None if event is None else statements.record(event)
+
+    return {
+        "element": obstacle.element,
+        "kind": obstacle.kind,
+        "state": obstacle.state,
+        "since": of(obstacle.since),
+        "until": of(obstacle.until),
+    }
+
+
+def _change_record(change: Change | None, statements: Statements) -> dict[str, Any] | None:
+    if change is None:
+        return None
+    return {
+        "at_ns": change.at_ns,
+        "events": [statements.record(event) for event in change.events],
+    }
