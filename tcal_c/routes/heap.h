@@ -1,0 +1,62 @@
+/* Rows by distance, nearest first (equal ones by row): a 4-ary heap of plain keys.
+ *
+ * A row may be in it several times; whoever takes one out sees by its distance whether it still
+ * counts. That is faster than moving entries, and bounds the heap by the pushes. Its memory is the
+ * owner's.
+ */
+#ifndef ROUTES_HEAP_H
+#define ROUTES_HEAP_H
+
+#include "common.h"
+
+#define ROW_BITS 16
+
+struct heap {
+    u128 *key; /* distance * 2^16 + row */
+    size_t count;
+};
+
+static inline void heap_push(struct heap *heap, distance have, uint32_t row) {
+    u128 key = (u128)have << ROW_BITS | row;
+    size_t at = heap->count++;
+    while (at > 0) {
+        size_t parent = (at - 1) / 4;
+        if (key >= heap->key[parent]) {
+            break;
+        }
+        heap->key[at] = heap->key[parent];
+        at = parent;
+    }
+    heap->key[at] = key;
+}
+
+static inline size_t heap_least_child(const struct heap *heap, size_t first) {
+    size_t end = first + 4 < heap->count ? first + 4 : heap->count;
+    size_t least = first;
+    for (size_t i = first + 1; i < end; i++) {
+        if (heap->key[i] < heap->key[least]) {
+            least = i;
+        }
+    }
+    return least;
+}
+
+/* The heap must not be empty. Returns the row and sets its distance. */
+static inline uint32_t heap_pop(struct heap *heap, distance *have) {
+    u128 top = heap->key[0];
+    u128 last = heap->key[--heap->count];
+    size_t at = 0;
+    for (size_t child = 1; child < heap->count; child = 4 * at + 1) {
+        size_t least = heap_least_child(heap, child);
+        if (heap->key[least] >= last) {
+            break;
+        }
+        heap->key[at] = heap->key[least];
+        at = least;
+    }
+    heap->key[at] = last;
+    *have = (distance)(top >> ROW_BITS);
+    return (uint32_t)(top & (ROW_LIMIT - 1));
+}
+
+#endif

@@ -1,0 +1,260 @@
+/* Keeps the table of next hops right: takes changes of links and carries each into the columns that
+ * it touches. A column is not touched when no row uses a changed link and none could.
+ *
+ * The table is by row, as plans have it, distances are by column: looking for rows that use a link
+ * reads along the table, repairing reads along a column.
+ */
+#include "cells.h"
+#include "choose.h"
+#include "repair.h"
+#include "tsroutes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct change {
+    uint32_t link;
+    uint32_t tail;
+    uint32_t head;
+    uint16_t choice;
+};
+
+struct tsroutes_table {
+    struct network net;
+    struct repair repair;
+    struct chooser chooser;
+    struct cells cells;
+    uint32_t columns;
+    bool fresh;     /* no link was ever up */
+    bool only_less; /* no length grew in this apply: nothing can be cut off */
+    uint32_t *root; /* column -> row */
+    distance *far;  /* column * rows + row */
+    uint16_t *cell; /* row * columns + column; the caller's */
+    struct change *change;
+    uint32_t change_count;
+    uint32_t *lost; /* rows that used a changed link, in the column at hand */
+    uint32_t lost_count;
+    uint32_t *gained; /* changes that are as good as what their row has, or better */
+    uint32_t gained_count;
+    size_t *first; /* for sorting cells */
+};
+
+uint32_t tsroutes_abi(void) {
+    return TSROUTES_ABI;
+}
+
+static bool valid_roots(uint32_t rows, uint32_t columns, const uint32_t *roots) {
+    for (uint32_t column = 0; column < columns; column++) {
+        if (roots[column] >= rows) {
+            return false;
+        }
+    }
+    return (uint64_t)rows * columns <= UINT32_MAX;
+}
+
+static bool allocate(struct tsroutes_table *t) {
+    size_t rows = t->net.rows;
+    size_t links = (size_t)t->net.links + 1;
+    t->root = malloc(((size_t)t->columns + 1) * sizeof *t->root);
+    t->far = malloc((rows * t->columns + 1) * sizeof *t->far);
+    t->change = malloc(links * sizeof *t->change);
+    t->lost = malloc(links * sizeof *t->lost);
+    t->gained = malloc(links * sizeof *t->gained);
+    t->first = malloc((rows + 2) * sizeof *t->first);
+    return t->root && t->far && t->change && t->lost && t->gained && t->first;
+}
+
+static int start(struct tsroutes_table *t, const struct network_plan *plan, const uint32_t *roots) {
+    int error = network_init(&t->net, plan);
+    error = error ? error : repair_init(&t->repair, &t->net);
+    error = error ? error : chooser_init(&t->chooser, &t->net);
+    if (error || !allocate(t)) {
+        return error ? error : -ENOMEM;
+    }
+    for (uint32_t column = 0; column < t->columns; column++) {
+        distance *far = t->far + (size_t)column * t->net.rows;
+        for (uint32_t row = 0; row < t->net.rows; row++) {
+            far[row] = FAR;
+        }
+        far[roots[column]] = 0;
+        t->root[column] = roots[column];
+    }
+    return 0;
+}
+
+struct tsroutes_table *tsroutes_table_new(uint32_t rows, uint32_t columns, uint32_t links,
+                                          const uint8_t *forwards, const uint32_t *roots,
+                                          const uint32_t *tails, const uint32_t *heads,
+                                          const uint16_t *choices, uint32_t by_hops,
+                                          uint16_t *table) {
+    struct network_plan plan = {rows, links, by_hops != 0, forwards, tails, heads, choices};
+    if (!valid_roots(rows, columns, roots)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct tsroutes_table *t = calloc(1, sizeof *t);
+    if (!t) {
+        return NULL;
+    }
+    t->columns = columns;
+    t->cell = table;
+    t->fresh = true;
+    int error = start(t, &plan, roots);
+    if (error) {
+        tsroutes_table_free(t);
+        errno = -error;
+        return NULL;
+    }
+    return t;
+}
+
+void tsroutes_table_free(struct tsroutes_table *t) {
+    if (!t) {
+        return;
+    }
+    chooser_destroy(&t->chooser);
+    repair_destroy(&t->repair);
+    network_destroy(&t->net);
+    cells_destroy(&t->cells);
+    free(t->root);
+    free(t->far);
+    free(t->change);
+    free(t->lost);
+    free(t->gained);
+    free(t->first);
+    free(t);
+}
+
+/* Notes what is new about the links; a link that is named twice is as named last. */
+static void take(struct tsroutes_table *t, uint32_t count, const uint32_t *links,
+                 const uint64_t *delays_ns, const uint8_t *up) {
+    struct network *net = &t->net;
+    t->change_count = 0;
+    t->only_less = true;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t link = links[i];
+        distance length = network_length(net, delays_ns[i], up[i] != 0);
+        distance old = net->out[link].length;
+        if (length == old) {
+            continue;
+        }
+        t->only_less = t->only_less && length < old;
+        network_set(net, link, length);
+        t->change[t->change_count++] =
+            (struct change){link, net->tail[link], net->out[link].row, net->choice[link]};
+    }
+}
+
+/* Nothing is known yet: only the links into the root can begin anything. */
+static void begin_at_root(struct tsroutes_table *t, const struct column *column) {
+    const struct network *net = &t->net;
+    uint32_t root = column->root;
+    for (uint32_t i = net->in_first[root]; i < net->in_first[root + 1]; i++) {
+        repair_offer(&t->repair, column, net->in[i].row, 0, net->in[i].length);
+    }
+}
+
+/* Finds what the changes mean for this column. False: nothing. */
+static bool touched(struct tsroutes_table *t, uint32_t number, const struct column *column) {
+    t->lost_count = 0;
+    t->gained_count = 0;
+    for (uint32_t i = 0; i < t->change_count; i++) {
+        const struct change *change = &t->change[i];
+        size_t cell = (size_t)change->tail * t->columns + number;
+        if (!t->only_less && t->cell[cell] == change->choice) {
+            t->lost[t->lost_count++] = change->tail;
+        }
+        distance length = t->net.out[change->link].length;
+        distance reach = column->far[change->head] + length;
+        if (reach < FAR && reach <= column->far[change->tail] &&
+            network_leads(&t->net, change->head, column->root)) {
+            t->gained[t->gained_count++] = i;
+        }
+    }
+    return t->lost_count || t->gained_count;
+}
+
+static void repair(struct tsroutes_table *t, const struct column *column) {
+    if (t->lost_count) {
+        repair_cut(&t->repair, column, t->lost, t->lost_count);
+    }
+    for (uint32_t i = 0; i < t->gained_count; i++) {
+        const struct change *change = &t->change[t->gained[i]];
+        repair_offer(&t->repair, column, change->tail, column->far[change->head],
+                     t->net.out[change->link].length);
+        chooser_add(&t->chooser, change->tail);
+    }
+    for (uint32_t i = 0; i < t->lost_count; i++) {
+        chooser_add(&t->chooser, t->lost[i]);
+    }
+}
+
+/* Writes the new choices into the table and notes the cells. */
+static int choose_again(struct tsroutes_table *t, uint32_t number, const struct column *column) {
+    for (uint32_t i = 0; i < t->chooser.count; i++) {
+        uint32_t row = t->chooser.row[i];
+        size_t cell = (size_t)row * t->columns + number;
+        uint16_t choice = choose(&t->net, column, row);
+        if (t->cell[cell] != choice) {
+            t->cell[cell] = choice;
+            int error = cells_add(&t->cells, (uint32_t)cell);
+            if (error) {
+                return error;
+            }
+        }
+    }
+    return 0;
+}
+
+static int update_column(struct tsroutes_table *t, uint32_t number) {
+    struct column column = {t->far + (size_t)number * t->net.rows, t->root[number]};
+    if (!t->fresh && !touched(t, number, &column)) {
+        return 0;
+    }
+    repair_begin(&t->repair);
+    chooser_begin(&t->chooser);
+    if (t->fresh) {
+        begin_at_root(t, &column);
+    } else {
+        repair(t, &column);
+    }
+    repair_settle(&t->repair, &column);
+    chooser_add_moved(&t->chooser, &t->repair, &column);
+    if (!t->fresh) { /* else every row that is reached has moved */
+        chooser_add_neighbours(&t->chooser, &t->repair, &column);
+    }
+    return choose_again(t, number, &column);
+}
+
+int32_t tsroutes_table_apply(struct tsroutes_table *t, uint32_t count, const uint32_t *links,
+                             const uint64_t *delays_ns, const uint8_t *up) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (links[i] >= t->net.links || count > t->net.links) {
+            return -EINVAL;
+        }
+    }
+    t->cells.count = 0;
+    take(t, count, links, delays_ns, up);
+    if (!t->change_count) {
+        return 0;
+    }
+    for (uint32_t column = 0; column < t->columns; column++) {
+        int error = update_column(t, column);
+        if (error) {
+            return error;
+        }
+    }
+    t->fresh = false;
+    return 0;
+}
+
+uint64_t tsroutes_table_changed(const struct tsroutes_table *t) {
+    return t->cells.count;
+}
+
+void tsroutes_table_changes(const struct tsroutes_table *t, uint32_t *cells, uint16_t *values) {
+    cells_sorted(&t->cells, t->net.rows, t->columns, t->first, cells);
+    for (size_t i = 0; i < t->cells.count; i++) {
+        values[i] = t->cell[cells[i]];
+    }
+}
