@@ -15,7 +15,6 @@ from typing import IO, Any
 
 import click
 
-
 BLOCK = 10_000  # rows of a table that are aligned together
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,26 +11,27 @@ from tstorm import options, output, units
 
 if TYPE_CHECKING:
     from compiler.plan.paths import PathProperties
-    from compiler.plan.types import Topology
+    from compiler.plan.reader import Plan
+    from compiler.plan.sparse import Outline, SparseState
+    from compiler.plan.types import Link, Node
 
 
-def _named(topology: Topology, name: str | None, option: str) -> range:
+FEW = 1000  # pairs that are composed one by one, without reading the rest of the plan
+
+
+def _named(members: Mapping[str, range], name: str | None, option: str) -> range:
     """The nodes that `name` (an instance, a service, or nothing = all) stands for."""
-    nodes = topology.nodes
-    instances = sum(node.service >= 0 for node in nodes)
     if name is None:
-        return range(instances)
-    for number, service in enumerate(topology.services):
-        if service.name == name:
-            mine = [i for i in range(instances) if nodes[i].service == number]
-            return range(mine[0], mine[-1] + 1) if mine else range(0)
-    for i in range(instances):
-        if nodes[i].name == name:
-            return range(i, i + 1)
+        return range(sum(map(len, members.values())))
+    if name in members:
+        return members[name]
+    service, _, number = name.rpartition(".")
+    instances = members.get(service, range(0))
+    if number.isdecimal() and number == str(int(number)) and int(number) < len(instances):
+        return instances[int(number) : int(number) + 1]
     from difflib import get_close_matches
 
-    known = [service.name for service in topology.services]
-    known += [node.name for node in nodes[:instances]]
+    known = [*members, *(f"{one}.{i}" for one, mine in members.items() for i in range(len(mine)))]
     near = get_close_matches(name, known, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     raise click.BadParameter(f"no service or instance '{name}'.{hint}", param_hint=f"'{option}'")
@@ -44,21 +45,49 @@ def _joined(states: Sequence[str], wanted: range, name: str | None) -> list[int]
     return found
 
 
-def _record(path: PathProperties, topology: Topology) -> dict[str, Any]:
-    return {
-        "src": topology.nodes[path.src].name,
-        "dst": topology.nodes[path.dst].name,
-        "reachable": path.reachable,
-        "rate_bps": path.rate_bps,
-        "delay_ns": path.delay_ns,
-        "jitter_ns": path.jitter_ns,
-        "loss_ppb": path.loss_ppb,
-        "rtt_ns": path.rtt_ns,
-        "links": [topology.links[link].name for link in path.links],
-    }
+def _paths(
+    plan: Plan, state: SparseState, starts: Sequence[int], ends: Sequence[int]
+) -> Iterator[PathProperties]:
+    """All pairs of different ones, by start and end."""
+    if len(starts) * len(ends) <= FEW:
+        from compiler.plan.paths import Paths
+
+        paths = Paths(state)
+        return (paths.path(a, b) for a in starts for b in ends if a != b)
+    from compiler.plan.pairs import between
+
+    return between(plan.state_at(state.at_ns), starts, ends)
 
 
-def _row(path: PathProperties, topology: Topology) -> tuple[str, ...]:
+class _Names(dict[int, str]):
+    """Index -> name of a node or a link, as JSON; each is made when it is first used."""
+
+    def __init__(self, records: Sequence[Node] | Sequence[Link]) -> None:
+        super().__init__()
+        self._records = records
+
+    def __missing__(self, index: int) -> str:
+        self[index] = found = output.to_json(self._records[index].name)
+        return found
+
+
+def _json(path: PathProperties, nodes: Mapping[int, str], links: Mapping[int, str]) -> str:
+    """One record, written directly: for millions of pairs a dictionary each takes too long."""
+    ends = f'"src":{nodes[path.src]}'
+    if not path.reachable:
+        return (
+            f'{{"delay_ns":null,"dst":{nodes[path.dst]},"jitter_ns":null,"links":[],'
+            f'"loss_ppb":null,"rate_bps":null,"reachable":false,"rtt_ns":null,{ends}}}'
+        )
+    rtt = "null" if path.rtt_ns is None else path.rtt_ns
+    return (
+        f'{{"delay_ns":{path.delay_ns},"dst":{nodes[path.dst]},"jitter_ns":{path.jitter_ns},'
+        f'"links":[{",".join([links[link] for link in path.links])}],"loss_ppb":{path.loss_ppb},'
+        f'"rate_bps":{path.rate_bps},"reachable":true,"rtt_ns":{rtt},{ends}}}'
+    )
+
+
+def _row(path: PathProperties, topology: Outline) -> tuple[str, ...]:
     def shown(value: int | None, form: Any) -> str:
         return "-" if value is None else form(value)
 
@@ -97,29 +126,26 @@ def command(
       tstorm paths quickstart.tdl --at 30s
       tstorm paths quickstart.plan --at 1m --from client --to server.0 --format json
     """
-    from compiler.plan.paths import Paths
-    from tstorm.loading import load_plan, plan_errors_shown
+    from tstorm.loading import collector_paused, load_plan, plan_errors_shown
 
     with plan_errors_shown():
-        plan = load_plan(source, seed)
-        topology = plan.topology
-        sources = _named(topology, src, "--from")
-        targets = _named(topology, dst, "--to")
-        state = plan.state_at(at_ns)
+        with collector_paused():
+            plan = load_plan(source, seed)
+            state = plan.sparse_at(at_ns)
+        topology = state.topology
+        sources = _named(topology.members, src, "--from")
+        targets = _named(topology.members, dst, "--to")
         if at_ns > plan.end_ns:
             output.note(f"note: the experiment ends at {units.duration(plan.end_ns)}")
         starts = _joined(state.nodes, sources, src)
         ends = _joined(state.nodes, targets, dst)
-        between = Paths(state)
-
-        def found() -> Iterator[PathProperties]:
-            return (between.path(a, b) for a in starts for b in ends if a != b)
-
+        found = _paths(plan, state, starts, ends)
         if form == "json":
-            output.emit_json_rows(_record(path, topology) for path in found())
+            nodes, links = _Names(topology.nodes), _Names(topology.links)
+            output.emit_json_texts(_json(path, nodes, links) for path in found)
         else:
             output.emit_table(
                 ("FROM", "TO", "RATE", "DELAY", "JITTER", "LOSS", "RTT", "LINKS"),
-                (_row(path, topology) for path in found()),
+                (_row(path, topology) for path in found),
                 right=(2, 3, 4, 5, 6),
             )
