@@ -127,8 +127,9 @@ def test_the_same_bytes_everywhere(environment: dict[str, str], tmp_path: Path) 
             check=True,
             capture_output=True,
         )
-        plans.append({file.name: file.read_bytes() for file in (folder / "p").iterdir()})
-    assert plans[0]
+        written = [file for file in (folder / "p").rglob("*") if file.is_file()]
+        plans.append({str(file.relative_to(folder)): file.read_bytes() for file in written})
+    assert "p/manifests/40-agent.yaml" in plans[0]
     assert plans[0] == plans[1]
 
 
