@@ -15,6 +15,7 @@ from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
+from compiler.recorder import Recorder
 from compiler.recovery import also_wrong
 from compiler.timeline import Timeline, expand
 from compiler.world import NeedReplicas
@@ -78,7 +79,9 @@ def compile_source(
     return Compilation(model, timeline, encode(contents), diagnostics)
 
 
-def elaborate(file: ast.File, sink: Sink, seed: int | None = None) -> tuple[Model, Timeline]:
+def elaborate(
+    file: ast.File, sink: Sink, seed: int | None = None, recorder: Recorder | None = None
+) -> tuple[Model, Timeline]:
     """The model and its timeline, with as many instances as the joins ask for.
 
     Services without `replicas=` have as many instances as were asked for at once. The model guesses
@@ -98,7 +101,7 @@ def elaborate(file: ast.File, sink: Sink, seed: int | None = None) -> tuple[Mode
             return model, Timeline((), 0, ())
         services = model.topology.services
         try:
-            timeline = expand(model, attempt)
+            timeline = expand(model, attempt, recorder)
         except NeedReplicas as need:
             name, before = services[need.service].name, services[need.service].replicas
             needed[name] = need.count

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from struct import Struct
+from typing import Protocol
 
 PPB = 1_000_000_000
 TRIES = 64  # rejected candidates before `choose` counts the legal ones instead
@@ -28,6 +29,19 @@ def link_seed(seed: int, name: str) -> int:
     """63 bits that key the loss and jitter of one link direction."""
     text = f"thunderstorm draws 1\nlink\n{seed}\n{name}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+class Candidates(Protocol):
+    """What a sample is drawn from, as far as it matters to whoever records draws."""
+
+    @property
+    def word(self) -> str:
+        """What the legal ones are: 'joined'."""
+
+    def name(self, position: int) -> str:
+        """What people call a candidate."""
+
+    def count_legal(self) -> int: ...
 
 
 class Stream:
@@ -68,11 +82,19 @@ class Stream:
         """True with probability ppb / 10**9. Always takes the same number of draws."""
         return self.below(PPB) < ppb
 
-    def choose(self, size: int, legal: Callable[[int], bool]) -> int:
+    def choose(
+        self, size: int, legal: Callable[[int], bool], candidates: Candidates | None = None
+    ) -> int:
         """A uniform choice among the positions in [0, size) that are legal; there must be one."""
-        return self.sample(size, legal, 1)[0]
+        return self.sample(size, legal, 1, candidates)[0]
 
-    def sample(self, size: int, legal: Callable[[int], bool], count: int) -> list[int]:
+    def sample(
+        self,
+        size: int,
+        legal: Callable[[int], bool],
+        count: int,
+        candidates: Candidates | None = None,  # noqa: ARG002 - for compiler/recorder.py
+    ) -> list[int]:
         """`count` different legal positions in [0, size), uniformly, in the order drawn.
 
         There must be as many. Positions are drawn over all candidates and those that are illegal or

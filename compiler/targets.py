@@ -65,6 +65,19 @@ class Targets:
     def size(self) -> int:
         return len(self.nodes) + len(self.links)
 
+    @property
+    def word(self) -> str:
+        return self.verb.word
+
+    def name(self, position: int) -> str:
+        """What people call a candidate: 'server.3', 's1', 'a.0--s1', 'a.0->s1'."""
+        nodes = self.nodes
+        if position < len(nodes):
+            return self.world.names[nodes[position]]
+        link = self.links[position - len(nodes)]
+        name = self.world.link_names[link[0]]
+        return name if len(link) == 1 else name.replace("->", "--")
+
     def legal(self, position: int) -> bool:
         nodes = self.nodes
         if position < len(nodes):
@@ -93,11 +106,11 @@ class Targets:
 
     def choose(self, stream: Stream) -> int:
         """The position of one legal target; there must be one."""
-        return stream.choose(self.size, self.legal)
+        return stream.choose(self.size, self.legal, self)
 
     def pick(self, stream: Stream, count: int) -> list[int]:
         """Positions of `count` legal targets, ascending."""
-        return sorted(stream.sample(self.size, self.legal, count))
+        return sorted(stream.sample(self.size, self.legal, count, self))
 
     def all_legal(self) -> list[int]:
         return [position for position in range(self.size) if self.legal(position)]

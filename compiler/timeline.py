@@ -14,6 +14,7 @@ from compiler import acts_links, acts_members, acts_partition
 from compiler.model import Model
 from compiler.plan.format import MAX_INT
 from compiler.plan.types import Event
+from compiler.recorder import Recorder
 from compiler.selection import EMPTY
 from compiler.steps import WHOLE, Step
 from compiler.walk import Walk
@@ -46,9 +47,9 @@ class Timeline:
     replicas: tuple[int, ...]  # by service: how many were asked for in the end
 
 
-def expand(model: Model, sink: Sink) -> Timeline:
+def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeline:
     """Raises NeedReplicas when a join needs more instances than the model has."""
-    walk = Walk(model, sink)
+    walk = Walk(model, sink, recorder)
     _begin(walk)
     for step in model.steps:
         if step.chosen is not EMPTY or isinstance(step.statement.action, WHOLE):

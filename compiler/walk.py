@@ -14,6 +14,7 @@ from compiler import identity
 from compiler.draws import Stream
 from compiler.model import Model
 from compiler.plan.types import Topology
+from compiler.recorder import Recorder
 from compiler.say import moment
 from compiler.selection import Selection
 from compiler.steps import Step
@@ -27,7 +28,7 @@ Act = Callable[[], None]
 class Walk:
     """State of one walk. `run` executes everything that is on the agenda."""
 
-    def __init__(self, model: Model, sink: Sink) -> None:
+    def __init__(self, model: Model, sink: Sink, recorder: Recorder | None = None) -> None:
         self.model = model
         self.world = World(model)
         self.sink = sink
@@ -41,6 +42,9 @@ class Walk:
         self._doubts = list(reversed(model.doubts))
         self._doubtful_kinds: set[str] = set()
         self._doubtful_marks: set[tuple[str, int]] = set()
+        self._recorder = recorder
+        if recorder is not None:
+            recorder.begin(lambda: len(self.world.events), identity.identities(model.steps))
 
     @property
     def topology(self) -> Topology:
@@ -61,6 +65,8 @@ class Walk:
             self._begin_doubts(at_ns, order)
             world.now = at_ns
             world.line = step.line
+            if self._recorder is not None:
+                self._recorder.act(step)
             try:
                 act()
             except TooManyEvents:
@@ -106,7 +112,8 @@ class Walk:
         self._agenda.clear()
 
     def stream(self, step: Step, label: str) -> Stream:
-        return Stream(self._keys[step.order], label)
+        key = self._keys[step.order]
+        return Stream(key, label) if self._recorder is None else self._recorder.stream(key, label)
 
     # --- reports -------------------------------------------------------------------------------
 
