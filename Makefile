@@ -33,6 +33,11 @@ $(VENV)/.dev: pyproject.toml setup.py | $(PY)
 	@$(PIP) install --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
 
+$(VENV)/.bench: pyproject.toml setup.py | $(PY)
+	@echo "installing tstorm and what it is measured against into $(VENV)"
+	@$(PIP) install --editable '.[bench]'
+	@touch $@ $(VENV)/.installed
+
 programs:
 	@$(MAKE) --no-print-directory -C tcal_c
 
@@ -48,7 +53,7 @@ check: $(VENV)/.dev
 ctest:
 	@$(MAKE) --no-print-directory -C tcal_c test
 
-bench: all
+bench: $(VENV)/.bench programs
 	@$(PY) -m bench
 
 fuzz: $(VENV)/.dev programs

@@ -1,8 +1,9 @@
 """`python -m bench [--quick] [--only NAME…]`: measures, writes JSON, brings docs/performance.md up.
 
-Output: bench/results/root.json or user.json (quick.json for --quick, which no document uses), and
-the tables of docs/performance.md. Progress goes to stderr. Exit code 1 when a measurement failed;
-the others are still made and written.
+Output: bench/results/root.json or user.json, routing.json for `routing`, which is the same for both
+(quick.json for --quick, which no document uses), and the tables of docs/performance.md. Progress
+goes to stderr, the tables of `routing` also to stdout. Exit code 1 when a measurement failed (the
+others are still made and written) or when paths differ from those that networkx finds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import commit, compiling, delay, rate, scale, throughput
+from bench import commit, compiling, delay, rate, routing, routing_report, scale, throughput
 from bench.errors import BenchError
 from bench.machine import describe
 from bench.netns import isolate, privilege
@@ -30,7 +31,9 @@ MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "throughput": throughput.measure,
     "rate": rate.measure,
     "scale": scale.measure,
+    "routing": routing.measure,
 }
+ALIKE = ("routing",)  # whoever measures: needs no namespaces, and has a file of its own
 
 
 def main() -> int:
@@ -41,20 +44,46 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(MEASURES), action="append", help="may be repeated")
     parser.add_argument("--out", type=Path, help="where to write the JSON instead")
     options = parser.parse_args()
-    isolate()
+    names = options.only or list(MEASURES)
+    if set(names) - set(ALIKE):
+        isolate()
     document: dict[str, object] = {"format": FORMAT, "machine": describe(), "quick": options.quick}
-    results, failures = _measure(options.only or list(MEASURES), options.quick)
-    path = options.out or RESULTS / ("quick.json" if options.quick else f"{privilege()}.json")
-    if options.only and path.exists():
-        before = json.loads(path.read_text())
-        results = {**before.get("results", {}), **results}
-    document["results"] = results
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
-    print(path)
+    results, failures = _measure(names, options.quick)
+    for path, part in _files(results, options.out, options.quick).items():
+        _write(path, document, part, merge=bool(options.only))
+        print(path)
+    if "routing" in results:
+        print(routing_report.section({**document, "results": results}))
+        for text in routing.wrong(results["routing"]):
+            _say(f"missed: {text}")
+        failures += routing.differs(results["routing"])
     if not options.quick and options.out is None:
         update(RESULTS)
     return 1 if failures else 0
+
+
+def _files(
+    results: dict[str, list[Record]], out: Path | None, quick: bool
+) -> dict[Path, dict[str, list[Record]]]:
+    """Which results belong into which file."""
+    if out or quick:
+        return {out or RESULTS / "quick.json": results}
+    made: dict[Path, dict[str, list[Record]]] = {}
+    for name, rows in results.items():
+        path = RESULTS / f"{name if name in ALIKE else privilege()}.json"
+        made.setdefault(path, {})[name] = rows
+    return made
+
+
+def _write(
+    path: Path, document: dict[str, object], results: dict[str, list[Record]], *, merge: bool
+) -> None:
+    """With `merge` what was measured of other things before stays."""
+    if merge and path.exists():
+        results = {**json.loads(path.read_text()).get("results", {}), **results}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = {**document, "results": results}
+    path.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n")
 
 
 def _measure(names: list[str], quick: bool) -> tuple[dict[str, list[Record]], int]:

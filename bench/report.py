@@ -12,8 +12,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import routing_report
 from bench.errors import BenchError
 from bench.probing import Record
+from bench.tables import machine_line, table
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "performance.md"
@@ -39,6 +41,9 @@ def figures(results: Path) -> str:
         path = results / f"{kind}.json"
         if path.exists():
             parts.append(section(_TITLES[kind], json.loads(path.read_text())))
+    path = results / "routing.json"
+    if path.exists():
+        parts.append(routing_report.section(json.loads(path.read_text())))
     path = results / "sharing.json"
     if path.exists():
         parts.append(_sharing(json.loads(path.read_text())))
@@ -46,27 +51,16 @@ def figures(results: Path) -> str:
 
 
 def section(title: str, document: Record) -> str:
-    machine, results = document["machine"], document["results"]
-    text = [
-        f"### {title}\n",
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mib']} MiB, "
-        f"{machine['kernel']}, virtual machine: {machine['hypervisor']}, load average before: "
-        f"{machine['load_1min_before']}.\n",
-    ]
-    for name, table in _TABLES.items():
+    results = document["results"]
+    text = [f"### {title}\n", machine_line(document["machine"])]
+    for name, make in _TABLES.items():
         if results.get(name):
-            text.append(table(results[name]))
+            text.append(make(results[name]))
     return "\n".join(text)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
 def _throughput(rows: Sequence[Record]) -> str:
-    return _table(
+    return table(
         ("Throughput", "through", "one-way delay", "measured", "of plain veth", "lost"),
         [
             (
@@ -83,7 +77,7 @@ def _throughput(rows: Sequence[Record]) -> str:
 
 
 def _delay(rows: Sequence[Record]) -> str:
-    return _table(
+    return table(
         ("One-way delay", "through", "beside", "error: mean µs", "p50", "p99", "max", "lost"),
         [
             (
@@ -102,7 +96,7 @@ def _rate(rows: Sequence[Record]) -> str:
     shapers = ("pktd", "htb", "tbf")
     errors = {(row["rate_bps"], row["shaper"]): row["error_percent"] for row in rows}
     rates = sorted({int(row["rate_bps"]) for row in rows})
-    return _table(
+    return table(
         ("Rate", *(f"{shaper}: error" for shaper in shapers)),
         [
             (_rate_text(rate), *(_percent(errors.get((rate, shaper))) for shaper in shapers))
@@ -123,7 +117,7 @@ def _rate_text(rate_bps: int) -> str:
 
 
 def _scale(rows: Sequence[Record]) -> str:
-    return _table(
+    return table(
         ("Scale", "theory", "measured", "share", "slowest pair", "late p50 / p99 / max", "CPU"),
         [
             (
@@ -142,7 +136,7 @@ def _scale(rows: Sequence[Record]) -> str:
 
 
 def _commit(rows: Sequence[Record]) -> str:
-    return _table(
+    return table(
         ("Epoch", "staged: median / max", "in force late by", "probes beside: p50 / p99 / max"),
         [
             (
@@ -158,7 +152,7 @@ def _commit(rows: Sequence[Record]) -> str:
 
 
 def _compiling(rows: Sequence[Record]) -> str:
-    return _table(("Compiler", "time"), [(row["what"], f"{row['seconds']:.3f} s") for row in rows])
+    return table(("Compiler", "time"), [(row["what"], f"{row['seconds']:.3f} s") for row in rows])
 
 
 def _sharing(document: Record) -> str:
@@ -167,7 +161,7 @@ def _sharing(document: Record) -> str:
 
     head = ("Mb/s: measured (model)", *CLIENTS, *(f"{link} used" for link in SHARED))
     title = "### Sharing: examples/sixclients.tdl"
-    return f"{title}\n\n{_table(head, table_rows(document['results']['sharing']))}"
+    return f"{title}\n\n{table(head, table_rows(document['results']['sharing']))}"
 
 
 _TABLES = {

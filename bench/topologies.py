@@ -44,9 +44,10 @@ def instances(size: int) -> int:
     return INSTANCES.get(size, size * 2 // 3)
 
 
-def scale_free(size: int, events: int = EVENTS, seed: int = SEED) -> str:
+def scale_free(size: int, events: int = EVENTS, seed: int = SEED, step_us: int = 1) -> str:
     """A TDL text with `size` elements and `events` link events, one a second from 1 s on.
 
+    Latencies are 0.5 to 10 ms in steps of `step_us`: the larger, the more paths are equally long.
     Raises ValueError for a size with fewer than three bridges.
     """
     key = statement_key(seed, f"scale-free {size}", 0)
@@ -56,8 +57,8 @@ def scale_free(size: int, events: int = EVENTS, seed: int = SEED) -> str:
     lines += [f"service n{index} img=x" for index in range(instances(size))]
     lines += [f"bridge s{index}" for index in range(bridges)]
     properties = Stream(key, "link")
-    lines += [_declared(wire, properties) for wire in wires]
-    lines += _events(wires, events, Stream(key, "event"))
+    lines += [_declared(wire, properties, step_us) for wire in wires]
+    lines += _events(wires, events, Stream(key, "event"), step_us)
     lines.append(f"at {events + 1}s quit")
     return "\n".join(lines) + "\n"
 
@@ -86,17 +87,16 @@ def _wires(size: int, key: bytes) -> list[Wire]:
     return wires
 
 
-def _declared(wire: Wire, draws: Stream) -> str:
-    words = [f"link {wire.a}--{wire.b}", _latency(draws), _jitter(draws)]
+def _declared(wire: Wire, draws: Stream, step_us: int) -> str:
+    words = [f"link {wire.a}--{wire.b}", _latency(draws, step_us), _jitter(draws)]
     loss = _loss(draws)
     if draws.below(4) == 0:  # three links of four lose nothing
         words.append(loss)
     return " ".join([*words, f"up={_rate(draws)}", f"down={_rate(draws)}"])
 
 
-def _latency(draws: Stream) -> str:
-    """From 0.5 to 10 ms in steps of 1 us: few enough that two paths may be equally long."""
-    return f"latency={500 + draws.below(9501)}us"
+def _latency(draws: Stream, step_us: int) -> str:
+    return f"latency={500 + step_us * draws.below(9500 // step_us + 1)}us"
 
 
 def _jitter(draws: Stream) -> str:
@@ -111,7 +111,7 @@ def _rate(draws: Stream) -> str:
     return f"{_RATES_MB[draws.below(len(_RATES_MB))]}Mb"
 
 
-def _events(wires: list[Wire], count: int, draws: Stream) -> Iterator[str]:
+def _events(wires: list[Wire], count: int, draws: Stream, step_us: int) -> Iterator[str]:
     """Half of them on links between bridges; a switch ends half of the outages under way."""
     core = [wire for wire in wires if wire.core]
     access = [wire for wire in wires if not wire.core]
@@ -130,7 +130,7 @@ def _events(wires: list[Wire], count: int, draws: Stream) -> Iterator[str]:
             down.append(wire)
             yield f"at {at_s}s {wire.a}--{wire.b} leave"
         else:
-            yield f"at {at_s}s {_set(wire, kind, draws)}"
+            yield f"at {at_s}s {_set(wire, kind, draws, step_us)}"
 
 
 def _kind(draws: Stream) -> str:
@@ -142,13 +142,15 @@ def _kind(draws: Stream) -> str:
     raise AssertionError("below() draws below the sum of the weights")
 
 
-def _set(wire: Wire, kind: str, draws: Stream) -> str:
+def _set(wire: Wire, kind: str, draws: Stream, step_us: int) -> str:
     """One event of three concerns one direction only. New rates are fine-grained: 1 Mb to 1 Gb."""
     ends = ("--", "--", "->")[draws.below(3)]
-    if kind == "rate":
+    if kind == "latency":
+        value = _latency(draws, step_us)
+    elif kind == "rate":
         value = f"up={1000 + draws.below(999_001)}Kb"
     else:
-        value = {"latency": _latency, "loss": _loss, "jitter": _jitter}[kind](draws)
+        value = {"loss": _loss, "jitter": _jitter}[kind](draws)
     return f"{wire.a}{ends}{wire.b} set {value}"
 
 
