@@ -121,6 +121,74 @@ def test_a_wrong_name_is_answered_with_the_nearest(source: str) -> None:
     assert "Did you mean" in result.stderr
 
 
+def test_a_name_is_an_instance_only_as_it_is_written(source: str) -> None:
+    for name in ("c.00", "c.+1", "c.", ".0", "c.2", "s", "c.²"):
+        result = tstorm("paths", source, "--at", "0s", "--to", name)
+        assert result.exit_code == 2, name
+        assert f"no service or instance '{name}'" in result.stderr
+    assert {row["dst"] for row in rows("paths", source, "--at", "0s", "--to", "d.1")} == {"d.1"}
+
+
+@pytest.mark.parametrize("at", ["0s", "10s", "12s"])
+def test_many_pairs_print_as_few_do(source: str, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tstorm.commands import paths
+
+    for form in ("json", "table"):
+        few = tstorm("paths", source, "--at", at, "--format", form)
+        monkeypatch.setattr(paths, "FEW", 0)
+        many = tstorm("paths", source, "--at", at, "--format", form)
+        monkeypatch.undo()
+        assert few.exit_code == 0
+        assert many.stdout == few.stdout != ""
+
+
+def test_a_path_is_written_in_canonical_form() -> None:
+    from compiler.plan.paths import PathProperties
+    from tstorm.commands.paths import _json
+    from tstorm.output import to_json
+
+    nodes = {0: '"a"', 1: '"b"'}
+    links = {0: '"a->s"', 1: '"s->b"'}
+    nothing = PathProperties(0, 1, False, None, None, None, None, None, ())
+    one_way = PathProperties(0, 1, True, 0, 2**63, 7, 10**9, None, (0, 1))
+    there_and_back = PathProperties(0, 1, True, 10**9, 5, 0, 0, 10, (1,))
+    for path in (nothing, one_way, there_and_back):
+        names = [links[link].strip('"') for link in path.links]
+        record = {
+            name: getattr(path, name)
+            for name in ("reachable", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "rtt_ns")
+        }
+        wanted = to_json({**record, "src": "a", "dst": "b", "links": names})
+        assert _json(path, nodes, links) == wanted
+
+
+def test_a_long_table_stays_aligned(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tstorm import output
+
+    monkeypatch.setattr(output, "BLOCK", 3)
+    table = [("a", "1"), ("b", "2"), ("ccc", "3"), ("d", "4444"), ("e", "5"), ("f", "6")]
+    output.emit_table(("X", "NUMBER"), table, right=(1,))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["X  NUMBER", "a       1", "b       2"]
+    assert lines[3:] == ["ccc       3", "d      4444", "e         5", "f         6"]
+    output.emit_table(("X", "NUMBER"), [])
+    assert capsys.readouterr().out == "X  NUMBER\n"
+
+
+def test_a_damaged_route_on_the_way_is_named(plan: str) -> None:
+    """routes.bin is read in part and so not compared with its digest; what is read is checked."""
+    routes = Path(plan) / "routes.bin"
+    data = bytearray(routes.read_bytes())
+    data[24 + 8 : 24 + 16] = b"\xff" * 8
+    routes.write_bytes(data)
+    result = tstorm("paths", plan, "--at", "0s", "--from", "c.0", "--to", "d.1")
+    assert isinstance(result.exception, CommandError)
+    assert "routes.bin: epoch 0: its routes lie outside the file" in result.exception.message
+    assert result.stdout == ""
+
+
 def test_tables_are_for_people(source: str) -> None:
     lines = tstorm("events", source).stdout.splitlines()
     assert lines[0].split() == ["SEQ", "AT", "KIND", "TARGET", "ARGS", "LINE"]
