@@ -67,6 +67,14 @@ PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tsroutes_table_apply": (_i32, (Handle, _u32, U32, U64, U8)),
     "tsroutes_table_changed": (_u64, (Handle,)),
     "tsroutes_table_changes": (None, (Handle, U32, U16)),
+    "tsroutes_paths_new": (
+        Handle,
+        (_u32, _u32, _u32, _u32, U32, U32, U32, U32, U32, U32, U32, U32),
+    ),
+    "tsroutes_paths_free": (None, (Handle,)),
+    "tsroutes_paths_set": (_i32, (Handle, U8, U64, U64, U32, U64)),
+    "tsroutes_paths_compose": (_i32, (Handle, U16, _u32, U32, _u32, U32)),
+    "tsroutes_paths_row": (_i32, (Handle, _u32, _u32, U32, U64, U64, U64, U64, U32)),
 }
 
 

@@ -6,4 +6,4 @@ ROUTES_HDR := $(wildcard routes/*.h)
 ROUTES_FLAGS := -O3 -fPIC -shared -fvisibility=hidden
 
 $(BUILD)/libtsroutes.so: $(ROUTES_SRC) $(ROUTES_HDR) routes/rules.mk Makefile | $(BUILD)
-	$(CC) $(CFLAGS) $(WARN) $(ROUTES_FLAGS) -o $@ $(ROUTES_SRC)
+	$(CC) $(CFLAGS) $(WARN) $(ROUTES_FLAGS) -o $@ $(ROUTES_SRC) -lm

@@ -51,4 +51,50 @@ TSROUTES_API uint64_t tsroutes_table_changed(const struct tsroutes_table *table)
 TSROUTES_API void tsroutes_table_changes(const struct tsroutes_table *table, uint32_t *cells,
                                          uint16_t *values);
 
+/* --- paths ------------------------------------------------------------------------------------ */
+
+/* In hops[]: there is a way, but its figures have to be found with larger integers. */
+#define TSROUTES_UNSURE UINT32_MAX
+
+struct tsroutes_paths;
+
+/* For composing paths between instances; NULL with errno set if that cannot be. UINT32_MAX stands
+ * for no row and no link.
+ *
+ * roots             column -> row
+ * out_first, out    row r's links to core nodes are out[out_first[r]] up to out[out_first[r + 1]],
+ *                   in the order in which the table numbers them; rows + 1 entries in out_first
+ * heads             link -> the row that it leads to
+ * instance_rows, instance_columns   instance -> where it hangs on the core
+ * access_out, access_in             instance -> the link towards and from there */
+TSROUTES_API struct tsroutes_paths *
+tsroutes_paths_new(uint32_t rows, uint32_t columns, uint32_t links, uint32_t instances,
+                   const uint32_t *roots, const uint32_t *out_first, const uint32_t *out,
+                   const uint32_t *heads, const uint32_t *instance_rows,
+                   const uint32_t *instance_columns, const uint32_t *access_out,
+                   const uint32_t *access_in);
+
+TSROUTES_API void tsroutes_paths_free(struct tsroutes_paths *paths);
+
+/* The states of all links; rate 0 means unlimited. What was composed before is not changed by it.
+ */
+TSROUTES_API int32_t tsroutes_paths_set(struct tsroutes_paths *paths, const uint8_t *up,
+                                        const uint64_t *delays_ns, const uint64_t *jitters_ns,
+                                        const uint32_t *losses_ppb, const uint64_t *rates_bps);
+
+/* Adds up the ways from these rows to these columns, along a table of rows x columns cells. -EINVAL
+ * also when the table cannot be followed there: it leads in a circle or over a link that is down.
+ * Takes 64 bytes for each row and column; what was composed before is gone. */
+TSROUTES_API int32_t tsroutes_paths_compose(struct tsroutes_paths *paths, const uint16_t *table,
+                                            uint32_t row_count, const uint32_t *rows,
+                                            uint32_t column_count, const uint32_t *columns);
+
+/* The figures from one instance to others whose row and columns were composed. hops[i] is the
+ * number of links, 0 if there is no way (or dests[i] is the source), or TSROUTES_UNSURE; the
+ * figures are then 0. Returns how many are unsure. */
+TSROUTES_API int32_t tsroutes_paths_row(struct tsroutes_paths *paths, uint32_t source,
+                                        uint32_t count, const uint32_t *dests, uint64_t *delays_ns,
+                                        uint64_t *jitters_ns, uint64_t *losses_ppb,
+                                        uint64_t *rates_bps, uint32_t *hops);
+
 #endif
