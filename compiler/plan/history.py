@@ -108,7 +108,7 @@ class History:
     def _cell(self, cell: int) -> _Values[int]:
         if self._first is None:
             self._first = self.plan.routes.table(0)
-            self._deltas = [self.plan.routes.changes(e) for e in range(1, len(self.epochs))]
+            self._deltas = [self.plan.routes.peek(e) for e in range(1, len(self.epochs))]
         if cell not in self._cells:
             found = _Values(self._first[cell])
             for epoch, delta in enumerate(self._deltas, 1):
