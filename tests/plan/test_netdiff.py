@@ -12,20 +12,17 @@ from hypothesis import strategies as st
 
 from compiler.plan import contrast
 from compiler.plan.netdiff import Network, compare
-from compiler.plan.paths import Paths, PathProperties
+from compiler.plan.paths import PathProperties, Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.types import Event, LinkState, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import (
     MS,
     PLAIN,
-    SECOND,
     RandomTimeline,
     build,
     contents,
-    listing,
     random_topology,
-    timeline,
 )
 
 Span = tuple[int, int, str, str, int]  # from, to, source, destination, mask
