@@ -24,8 +24,9 @@ def problem(image: str) -> str:
     """What is wrong with `image` and what to do, or '' if nothing is."""
     found = _REFERENCE.fullmatch(image)
     if found is None:
-        if _REFERENCE.fullmatch(image.lower()):
-            return f"a repository's name has no capitals: {image.lower()!r:.80}?"
+        if lower := _REFERENCE.fullmatch(image.lower()):
+            meant = lower["repository"] + image[lower.end("repository") :]
+            return f"a repository's name has no capitals: {meant!r:.80}?"
         return "it must be such as 'nginx:1.27' or 'registry.example/team/app:2'"
     if len(found["repository"]) > MAX_REPOSITORY:
         return f"its name has more than {MAX_REPOSITORY} characters"
