@@ -53,6 +53,7 @@ class Collapse:
         self.core = core = Core(topology)
         self._library = native.library()
         self._state: NetworkState | None = None  # whose links C knows
+        self._request: object = None  # for whom C holds a block
         places = range(core.instances)
         first, out = array("I", [0]), array("I")
         for links in core.out:
@@ -90,11 +91,15 @@ class Collapse:
         columns = array("I", sorted({self._columns[dest] for dest in wanted}))
         paths = Paths(state)
         for block in self._blocks(sources, len(columns)):
-            if self._compose(state, block, columns):
-                for source in block:
+            request = object()
+            for source in block:
+                # Whoever takes rows of another state in between leaves another block behind.
+                if self._request is not request:
+                    known = self._compose(state, block, columns)
+                    self._request = request
+                if known:
                     yield self._row(paths, source, wanted)
-            else:
-                for source in block:
+                else:
                     yield _exact_row(paths, source, wanted)
 
     def _blocks(self, sources: Sequence[int], columns: int) -> Iterator[list[int]]:
@@ -141,6 +146,7 @@ class Collapse:
         unsure = self._library.tsroutes_paths_row(
             self._handle, source, count, dests, delay, jitter, loss, rate, hops
         )
+        assert unsure >= 0
         row = Row(source, dests, delay, jitter, loss, rate, hops)
         return _corrected(row, paths) if unsure else row
 
