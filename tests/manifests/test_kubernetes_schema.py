@@ -1,8 +1,8 @@
 """Every document has the form that each supported version of Kubernetes specifies.
 
 The schemas are those of the API's own OpenAPI documents, in the package kubernetes-validate;
-strict: an unknown field is an error. What schemas do not say (names, labels, what excludes what) is checked
-here as the API server does, and against a real one in tests/cluster.
+strict: an unknown field is an error. What schemas do not say (names, labels) is checked here as the
+API server does, and against a real one in tests/cluster.
 """
 
 from __future__ import annotations
