@@ -8,7 +8,6 @@ is read from the table, once per source and anchor.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 
 from compiler.plan.collapse import Collapse, Row
@@ -28,7 +27,7 @@ def between(
         block = sources[start : start + BLOCK]
         back = list(collapse.rows(state, dests, block))
         for place, row in enumerate(collapse.rows(state, block, dests)):
-            returning = array("Q", (one.delay_ns[place] for one in back))
+            returning = [one.delay_ns[place] for one in back]
             returns = [bool(one.hops[place]) for one in back]
             yield from _from_one(state, row, returning, returns)
 
