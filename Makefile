@@ -60,7 +60,7 @@ fuzz: $(VENV)/.dev programs
 	@$(PY) scripts/fuzz.py
 	@$(MAKE) --no-print-directory -C tcal_c fuzz
 
-golden: $(VENV)/.dev
+golden: $(VENV)/.dev programs
 	@$(PY) -m tests.golden.regenerate
 	@$(PY) -m tdl.codes > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
 	@$(PY) -m tdl.tables > tdl/_tables.py.new && mv tdl/_tables.py.new tdl/_tables.py

@@ -1,8 +1,9 @@
-"""Compiles the C programs into the wheel (runtime/bin). Everything else is in pyproject.toml.
+"""Compiles the C programs and the C library into the wheel. All else is in pyproject.toml.
 
-Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tstorm-ns,tprobe} in the wheel, which
-is tagged for this platform but for any Python 3. Only a C compiler is needed, not make. An editable
-install compiles nothing: there the programs come from `make` (tcal_c/build).
+Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tstorm-ns,tprobe} and
+compiler/plan/lib/libtsroutes.so in the wheel, which is tagged for this platform but for any
+Python 3. Only a C compiler is needed, not make. An editable install compiles nothing: there all of
+it comes from `make` (tcal_c/build).
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 PROGRAMS = {"pktd": "pktd", "tstorm-ns": "ns", "tprobe": "probe"}
+LIBRARIES = {"libtsroutes.so": "routes"}
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s"]
+LIBRARY_FLAGS = ["-O3", "-fPIC", "-shared", "-fvisibility=hidden"]  # as in tcal_c/routes/rules.mk
 
 
 def find_compiler() -> list[str]:
@@ -37,30 +40,35 @@ def find_compiler() -> list[str]:
 
 
 def program_sources(folder: str) -> list[str]:
-    """The sources of one program, from the root. A test holds them equal to the Makefile's."""
+    """The sources in one folder, from the root. A test holds them equal to the Makefile's."""
     found = (ROOT / "tcal_c" / folder).glob("*.c")
     return sorted(str(p.relative_to(ROOT)) for p in found if not p.name.startswith("test_"))
 
 
 def compile_program(name: str, folder: str, target: Path, version: str) -> None:
-    """Compiles every .c file of tcal_c/FOLDER but its tests into the program TARGET/NAME."""
+    """Compiles every .c file of tcal_c/FOLDER but its tests into TARGET/NAME."""
     sources = program_sources(folder)
     if not sources:
         sys.exit(f"error: no C sources in tcal_c/{folder}: this copy of the project is incomplete")
     target.mkdir(parents=True, exist_ok=True)
     extra = shlex.split(os.environ.get("CFLAGS", "")), shlex.split(os.environ.get("LDFLAGS", ""))
     output = ["-o", str(target / name)]
-    flags = [*FLAGS, f'-DPKTD_VERSION="{version}"', *extra[0]]
+    kind = LIBRARY_FLAGS if name in LIBRARIES else []
+    flags = [*FLAGS, *kind, f'-DPKTD_VERSION="{version}"', *extra[0]]
     command = [*find_compiler(), *flags, *output, *sources, *extra[1], "-pthread", "-lm"]
     print(shlex.join(command), flush=True)
     subprocess.run(command, cwd=ROOT, check=True)
 
 
 class BuildWithPrograms(build_py):
-    """build_py that also puts the compiled programs beside the runtime package."""
+    """build_py that also puts what is compiled beside the package that uses it."""
 
-    def _target(self) -> Path:
-        return Path(self.build_lib) / "runtime" / "bin"
+    def _targets(self) -> dict[str, tuple[str, Path]]:
+        """Name of each program and library -> its folder under tcal_c, and where it goes."""
+        root = Path(self.build_lib)
+        programs = {name: (part, root / "runtime" / "bin") for name, part in PROGRAMS.items()}
+        plan = root / "compiler" / "plan" / "lib"
+        return programs | {name: (part, plan) for name, part in LIBRARIES.items()}
 
     def run(self) -> None:
         if self.editable_mode:
@@ -71,14 +79,15 @@ class BuildWithPrograms(build_py):
         super().run()
         if not sys.platform.startswith("linux"):
             sys.exit("error: Thunderstorm runs on Linux only")
-        for name, folder in PROGRAMS.items():
-            compile_program(name, folder, self._target(), self.distribution.get_version())
+        for name, (folder, target) in self._targets().items():
+            compile_program(name, folder, target, self.distribution.get_version())
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         outputs = super().get_outputs(include_bytecode)
         if self.editable_mode:
             return outputs
-        return [*outputs, *(str(self._target() / name) for name in PROGRAMS)]
+        made = (str(target / name) for name, (_, target) in self._targets().items())
+        return [*outputs, *made]
 
 
 class PlatformWheel(bdist_wheel):

@@ -17,8 +17,9 @@ from compiler.plan.format import TOOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = {"pktd": "pktd", "tstorm-ns": "ns", "tprobe": "probe"}
+LIBRARY = "libtsroutes.so"
 NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin"
+    ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin", "lib"
 )
 
 
@@ -59,6 +60,7 @@ def test_the_wheel_fits_any_python_3_on_this_platform(wheel: Path) -> None:
     assert re.fullmatch(r"thunderstorm-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
     names = zipfile.ZipFile(wheel).namelist()
     assert {f"runtime/bin/{name}" for name in PROGRAMS} <= set(names)
+    assert f"compiler/plan/lib/{LIBRARY}" in names
     assert "tdl/grammar.lark" in names
     strays = [name for name in names if name.startswith(("tests/", "bench/", "examples/"))]
     assert strays == []
@@ -77,12 +79,14 @@ def test_the_sdist_has_what_tests_and_docs_need(wheel: Path) -> None:
         "CHANGELOG.md",
         "tcal_c/Makefile",
         "tcal_c/pktd/rules.mk",
+        "tcal_c/routes/tsroutes.h",
         "docs/plan.md",
         "examples/listing1.tdl",
         "tests/conftest.py",
         ".ci/run",
     } <= names
-    assert not [name for name in names if name.startswith(("tcal_c/build/", "runtime/bin/"))]
+    built = ("tcal_c/build/", "runtime/bin/", "compiler/plan/lib/")
+    assert not [name for name in names if name.startswith(built)]
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
@@ -90,6 +94,12 @@ def test_the_programs_come_from_the_installed_package(name: str, installed: Path
     code = f"from runtime.programs import find; print(find({name!r}))"
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
     assert Path(found.strip()) == installed / "runtime" / "bin" / name
+
+
+def test_the_library_comes_from_the_installed_package(installed: Path) -> None:
+    code = "from compiler.plan.native import library; print(library()._name)"
+    found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
+    assert Path(found.strip()) == installed / "compiler" / "plan" / "lib" / LIBRARY
 
 
 def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Path) -> None:
@@ -109,7 +119,7 @@ def test_one_version() -> None:
     assert f"PKTD_VERSION ?= {TOOL_VERSION}\n" in rules
 
 
-@pytest.mark.parametrize(("name", "folder"), sorted(PROGRAMS.items()))
+@pytest.mark.parametrize(("name", "folder"), [*sorted(PROGRAMS.items()), (LIBRARY, "routes")])
 def test_setup_compiles_what_make_compiles(name: str, folder: str, tmp_path: Path) -> None:
     """setup.py finds sources by itself, since pip must not need make: they must not drift apart."""
     told = run(
