@@ -128,16 +128,16 @@ def _check_replaceable(target: Path) -> None:
     if not target.is_dir():
         raise PlanError(str(target), "is a file, not a plan", hint)
     found = sorted(entry.name for entry in target.iterdir())
-    known = {form.HEADER, *form.FILES}
     if found and form.HEADER not in found:
         raise PlanError(str(target), "is a directory, but not a plan (no plan.json)", hint)
-    strange = [name for name in found if name not in known and not _manifests(target / name)]
+    strange = [name for name in map(_strange, (target / name for name in found)) if name]
     if strange:
         raise PlanError(str(target), f"holds {strange[0]!r}, which is no part of a plan", hint)
 
 
-def _manifests(path: Path) -> bool:
-    """Whether this is the folder of rendered files, with nothing of somebody else in it."""
-    if path.name != form.MANIFESTS or path.is_symlink() or not path.is_dir():
-        return False
-    return not outdir.stranger(path)
+def _strange(path: Path) -> str:
+    """What in a plan at this place is not from us: its name, or one in its folder, or nothing."""
+    if path.name == form.MANIFESTS and path.is_dir() and not path.is_symlink():
+        inner = outdir.stranger(path)
+        return inner and f"{path.name}/{inner}"
+    return "" if path.name in {form.HEADER, *form.FILES} else path.name

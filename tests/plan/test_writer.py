@@ -61,6 +61,7 @@ def test_through_a_symbolic_link(tmp_path: Path) -> None:
         (("notes.txt",), "not a plan"),
         (("plan.json", "notes.txt"), "holds 'notes.txt', which is no part of a plan"),
         (("plan.json", "source.tdl", "sub"), "holds 'sub'"),
+        (("plan.json", "manifests"), "holds 'manifests'"),
     ],
 )
 def test_refuses_to_replace_what_is_not_a_plan(
@@ -154,3 +155,26 @@ def test_another_writer_at_work_is_left_alone(tmp_path: Path) -> None:
 def test_the_tool_version_is_that_of_the_package() -> None:
     text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     assert f'\nversion = "{TOOL_VERSION}"\n' in text
+
+
+RENDERED = {"00-a.yaml": b"# Rendered by tstorm\na: 1\n"}
+
+
+def test_rendered_files_go_into_a_folder_and_with_the_plan(tmp_path: Path) -> None:
+    target = tmp_path / "x.plan"
+    digest = write_plan(target, files(1), RENDERED)
+    assert (target / "manifests" / "00-a.yaml").read_bytes() == RENDERED["00-a.yaml"]
+    assert write_plan(tmp_path / "y.plan", files(1)) == digest
+    write_plan(target, files(2), RENDERED)
+    write_plan(target, files(1))
+    assert content(target) == files(1)
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "plan-000", "plan"])
+def test_what_others_put_beside_rendered_files_stays(name: str, tmp_path: Path) -> None:
+    target = tmp_path / "x.plan"
+    write_plan(target, files(1), RENDERED)
+    (target / "manifests" / name).write_text("kind: ConfigMap\n")
+    with pytest.raises(PlanError, match=f"holds 'manifests/{name}', which is no part of a plan"):
+        write_plan(target, files(2), RENDERED)
+    assert (target / "manifests" / name).read_text() == "kind: ConfigMap\n"
