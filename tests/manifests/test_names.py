@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manifests import names
@@ -19,6 +19,7 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*", fullmatch=True
 NEAR = st.from_regex(r"[aA_][bB_]?(-[0-9a-f]{8}){0,2}", fullmatch=True)
 
 
+@settings(deadline=None)
 @given(NAMES | NEAR)
 @example("_")
 @example("_9")
@@ -54,6 +55,7 @@ def test_what_is_not_is_changed_and_told_apart(name: str, wanted: str) -> None:
     assert re.fullmatch(re.escape(wanted) + "[0-9a-f]{8}", label)
 
 
+@settings(deadline=None)
 @given(st.sets(NAMES | NEAR, max_size=30))
 @example({"a", "A", "_a", "a_", "A-a", "a-A"})
 def test_injective(wanted: set[str]) -> None:
@@ -75,6 +77,7 @@ def test_a_collision_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch
         names.labels(["a", "a", "b"])
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 @example("x" * 64)
 @example("a.b_c-D")
@@ -86,6 +89,7 @@ def test_tags(name: str) -> None:
     assert names.tag(found) == found or names.tag(found) != names.tag(name)
 
 
+@settings(deadline=None)
 @given(st.sets(st.text(max_size=80), max_size=20))
 def test_tags_are_injective(wanted: set[str]) -> None:
     assert len(set(names.tags(sorted(wanted)).values())) == len(wanted)

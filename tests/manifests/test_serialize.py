@@ -11,7 +11,7 @@ import jinja2
 import pytest
 import ruamel.yaml
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manifests.environment import TEMPLATES, environment
@@ -40,6 +40,7 @@ def newer(text: str) -> Any:
     return ruamel.yaml.YAML(typ="safe", pure=True).load(io.StringIO(text))
 
 
+@settings(deadline=None)
 @given(VALUES)
 @example("no")
 @example("1e3")
@@ -59,6 +60,7 @@ def test_round_trip(value: Any) -> None:
     assert older(in_place) == newer(in_place) == {"a": [value, {"b": value}]}
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_types_stay(value: Any) -> None:
     """1 and True are equal in Python, and so are 1 and 1.0."""
@@ -94,6 +96,7 @@ def test_kinds_of_strings_are_strings() -> None:
     assert serialize((1, True)) == "[1, true]"
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_every_expression_of_a_template_is_serialized(text: str) -> None:
     loop = "{% for y in [x] %}\nd: {{ y }}\n{% endfor %}\n"

@@ -67,7 +67,7 @@ def test_slim_leaves_out_what_can_be_computed(files: dict[str, bytes]) -> None:
     assert found == {name: data for name, data in files.items() if name not in REBUILT}
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.sampled_from(form.FILES), st.binary(max_size=2000)), st.booleans())
 def test_any_contents(parts: dict[str, bytes], slim: bool) -> None:
     files = plan_of(parts)
@@ -132,7 +132,8 @@ PROGRAM = """
 import hashlib
 from compiler.plan.bundle import pack
 files = {"plan.json": b"{}\\n", "routes.bin": bytes(range(256)) * 20_000,
-         "snapshots.jsonl": b"[]\\n" * 9, "source.tdl": b"seed 1\\n", "timeline.jsonl": b"", "topology.json": b"{}\\n"}
+         "snapshots.jsonl": b"[]\\n" * 9, "source.tdl": b"seed 1\\n",
+         "timeline.jsonl": b"", "topology.json": b"{}\\n"}
 print(hashlib.sha256(b"".join(pack(files).values())).hexdigest())
 """
 
