@@ -4,7 +4,7 @@
 #   make check    linters, types, import rules, formatting, C warnings as errors
 #   make bench    measurements into bench/results and docs/performance.md
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
-#   make golden   regenerate tests/golden, docs/errors.md and tdl/_tables.py after a change
+#   make golden   regenerate the golden files, docs/errors.md and tdl/_tables.py after a change
 #   make clean    remove what was built (not runs/)
 # Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS, TESTS.
 VENV ?= .venv
@@ -62,6 +62,7 @@ fuzz: $(VENV)/.dev programs
 
 golden: $(VENV)/.dev programs
 	@$(PY) -m tests.golden.regenerate
+	@$(PY) -m tests.manifests.recorded
 	@$(PY) -m tdl.codes > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
 	@$(PY) -m tdl.tables > tdl/_tables.py.new && mv tdl/_tables.py.new tdl/_tables.py
 
