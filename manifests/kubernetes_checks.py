@@ -18,6 +18,10 @@ _ENV_NAME = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*", re.ASCII)
 MAX_STRING = 131_071  # bytes of an argument or variable, `NAME=` included: MAX_ARG_STRLEN of Linux
 # kubectl apply keeps a copy of an object in an annotation, and annotations end at 262,144 bytes.
 MAX_OBJECT = 250_000
+# Measured with Kubernetes 1.33: `kubectl apply --server-side` and `-k` refuse an object with one of
+# these, and change U+0085. They write JSON, which leaves them bare, and read it as YAML,
+# whose printable characters (YAML 1.1, 5.1) they are not.
+_LOST = re.compile("[\x7f-\x9f\ufffe\uffff]")
 
 _RESERVED = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -92,6 +96,11 @@ def _suggestion(name: str) -> str:
 def _string(text: str, what: str) -> Iterator[ManifestError]:
     if "\0" in text:
         yield ManifestError(f"{what} has a NUL character, which no program can be given")
+    if lost := _LOST.search(text):
+        yield ManifestError(
+            f"{what} has the character U+{ord(lost[0]):04X}, which kubectl cannot carry",
+            "put it into the image, or into a file that the program reads",
+        )
     if len(text.encode("utf-8", "surrogatepass")) > MAX_STRING:
         yield ManifestError(
             f"{what} is longer than {MAX_STRING} bytes, the most that Linux takes",

@@ -114,7 +114,7 @@ def seen(container: Document, index: int) -> dict[str, str]:
             assert field == "metadata.labels['apps.kubernetes.io/pod-index']"
             variables[entry["name"]] = str(index)
         else:
-            variables[entry["name"]] = expanded(entry["value"], variables)
+            variables[entry["name"]] = expanded(entry.get("value", ""), variables)
     return variables
 
 

@@ -42,8 +42,8 @@ HOSTILE = [
     *("true", "False", "null", "Null", "~", "None", "0", "1", "-1", "+1", "007", "0o17", "0x10"),
     *("1e3", "1.", ".5", "1_000", ".inf", "-.INF", ".nan", "12:30:45", "2026-01-01", "190:20:30"),
     *("$", "$$", "$$$", "$(HOME)", "$$(HOME)", "$(TSTORM_SERVICE)", "$(", "$()", "$(A)$(B)", "a$"),
-    *("é", "日本語", "😀", "\U0010ffff", "\u2028", "\u2029", "\x85", "\xa0", "\ufeff", "\ufffe"),
-    *("\x01", "\x07", "\x08", "\x1b[31m", "\x7f", "\x80", "\x9f", "e\u0301", "\u202e", "\u200b"),
+    *("é", "日本語", "😀", "\U0010ffff", "\u2028", "\u2029", "\ue000", "\xa0", "\ufeff", "\ufffd"),
+    *("\x01", "\x07", "\x08", "\x1b[31m", "\x0b", "\x1f", "\ud7ff", "e\u0301", "\u202e", "\u200b"),
     *("x" * 10_000, "\n" * 1000, "😀" * 2000, '"' * 3000, "a b " * 2500),
     *("; rm -rf /", "`id`", "$(id)", "<script>", "&amp;", "\x00"[:0] + "end"),
 ]
@@ -115,7 +115,8 @@ def test_both_yamls_read_every_file_alike() -> None:
         assert modern(text) == documents({name.replace("kustomization", "k"): text}), name
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+LOST = "\0\x7f\ufffe\uffff" + "".join(map(chr, range(0x80, 0xA0)))  # refused
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=LOST), max_size=30)
 NASTY = TEXT | st.sampled_from([text for text in HOSTILE if len(text) < 100])
 WORDS = st.lists(NASTY, max_size=4).map(tuple)
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}(-[A-Za-z0-9_]{1,20}){0,2}", fullmatch=True)

@@ -84,6 +84,15 @@ def test_a_nul_character() -> None:
         assert "NUL" in error(odd).what
 
 
+@pytest.mark.parametrize("text", ["\x7f", "\x80", "a\x85b", "\x9f", "\ufffe", "\uffff"])
+def test_a_character_that_kubectl_loses(text: str) -> None:
+    for odd in (service("a", command=(text,)), service("a", env=(("A", text),))):
+        found = error(odd)
+        code = next(ord(character) for character in text if character > "~")
+        assert f"has the character U+{code:04X}, which kubectl cannot carry" in found.what
+    assert error(service("a", entrypoint=(text,))).hint
+
+
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public", "kube-anything"])
 def test_a_namespace_of_the_cluster(name: str) -> None:
     found = error(service(), namespace=name)
