@@ -13,16 +13,20 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bench.errors import BenchError
 from bench.probing import Record
 from bench.routing_check import check
-from bench.routing_graphs import access, bridges, whole
+from bench.routing_graphs import Graph, access, bridges, whole
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Epoch
+
+if TYPE_CHECKING:  # numpy would count in the memory of those who do without
+    from bench.routing_peers import Block, Figures
+    from compiler.plan.collapse import Row
 
 _Item = TypeVar("_Item")
 
@@ -91,7 +95,7 @@ def all_pairs(plan: Plan, tool: str, way: str, count: int) -> Record:
     return {**watch.record(), "sources": len(sums), "sums": sums}
 
 
-def _own_rows(plan: Plan, state: NetworkState) -> Iterator[object]:
+def _own_rows(plan: Plan, state: NetworkState) -> Iterator[Row]:
     """Routes from nothing, and the figures of all instances."""
     from compiler.plan.collapse import Collapse
     from compiler.plan.routing import Routes
@@ -110,7 +114,7 @@ def _own_rows(plan: Plan, state: NetworkState) -> Iterator[object]:
     yield from Collapse(plan.topology).rows(made, range(routes.core.instances))
 
 
-def _library_figures(state: NetworkState, tool: str, way: str, count: int) -> Iterator[object]:
+def _library_figures(state: NetworkState, tool: str, way: str, count: int) -> Iterator[Figures]:
     from bench import routing_peers as peers
 
     instances = state.core.instances
@@ -128,7 +132,7 @@ def _library_figures(state: NetworkState, tool: str, way: str, count: int) -> It
             yield peers.finish(block)
 
 
-def _blocks(graph: object, tool: str, sources: Sequence[int]) -> Iterator[object]:
+def _blocks(graph: Graph, tool: str, sources: Sequence[int]) -> Iterator[Block]:
     from bench import routing_peers as peers
 
     if tool == "networkx":

@@ -98,13 +98,17 @@ def _events(rows: Sequence[Record]) -> str:
         ("ratio", "every epoch"),
         ("ratio_if_needed", "only where a length changes"),
     ):
-        cells = _by_size(ratios, sizes, lambda row, name=name: f"{row[name]:.0f} ×")
+        cells = _by_size(ratios, sizes, _ratio_of(name))
         made.append(("best library / tstorm", what, *cells, "–"))
     return table(("Routes after one event", "", *(f"{size:,}" for size in sizes), "exponent"), made)
 
 
 def _in_seconds(name: str) -> Callable[[Record], str]:
     return lambda row: seconds(row[name] / 1e3)
+
+
+def _ratio_of(name: str) -> Callable[[Record], str]:
+    return lambda row: f"{row[name]:.0f} ×"
 
 
 def _commands(rows: Sequence[Record]) -> str:
