@@ -203,13 +203,12 @@ def plan_files(source: str, seed: int | None) -> Mapping[str, bytes]:
     directory = recorded_plan(source)
     if directory is None:
         return compile_file(source, seed, strict=False, form="text").files
-    from compiler.plan import format as form
     from compiler.plan.reader import read_plan
 
     with plan_errors_shown():
         plan = read_plan(directory, lazy=True)
         if seed is None or seed == plan.seed:
-            return {name: plan.raw(name) for name in (form.HEADER, *form.FILES)}
+            return {name: plan.raw(name) for name in plan.names}
         return compile_text(plan.source, str(directory / plan.source_name), seed).files
 
 

@@ -108,6 +108,7 @@ class Plan:
     """A plan. Parts are read, checked and kept when first asked for; any may raise PlanError."""
 
     source_name = form.SOURCE
+    names = (form.HEADER, *form.FILES)
 
     def __init__(self, files: _Files) -> None:
         self._files = files

@@ -73,11 +73,13 @@ def test_routes_of_the_example() -> None:
 
 
 def test_python_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = re.search(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL)
-    assert code
+    blocks = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 2
     write_plan(tmp_path / "quickstart.plan", example())
     monkeypatch.chdir(tmp_path)
     printed: list[tuple[object, ...]] = []
-    exec(code.group(1), {"print": lambda *words: printed.append(words)})
-    assert printed[0][:2] == (decode(example()).digest, 5)
-    assert printed[1:] == [(2, -1, ((1, 1),)), (3, -1, ((0, 0),))]
+    for block in blocks:
+        exec(block, {"print": lambda *words: printed.append(words)})
+    assert printed[0] == (1, b"seed 5\n")
+    assert printed[1][:2] == (decode(example()).digest, 5)
+    assert printed[2:] == [(2, -1, ((1, 1),)), (3, -1, ((0, 0),))]
