@@ -128,12 +128,13 @@ def test_jitter_beside_a_half_is_rounded_exactly(legs: list[int], beside: int) -
 
 
 def test_a_tie_that_fixed_point_cannot_tell_goes_up() -> None:
-    """2^29 * 2^15 m * 5^12 * 5^12 * 5^12 * 5^9 m' ppb kept: half a ppb exactly, in 54 decimals."""
-    kept = [2**29, 2**15 * 30_517, 5**12, 5**12, 5**12, 5**9 * 512]
+    """2^29 * 2^6 m * 5^12 * 5^12 * 5^12 ppb kept: half a ppb exactly, in 45 decimals."""
+    kept = [2**29, 2**6 * 15_600_001, 5**12, 5**12, 5**12]
     product, unit = 1, PPB ** (len(kept) - 1)
     for one in kept:
         product *= one
     assert 2 * product % unit == 0
+    assert product % unit
     state = chain(*(replace(PLAIN, loss_ppb=PPB - one) for one in kept))
     assert only(state).loss_ppb[0] == PPB - product // unit
 

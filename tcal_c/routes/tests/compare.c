@@ -1,0 +1,141 @@
+/* The library against brute force, over a network and batches of changes drawn from bytes. */
+#include "brute.h"
+#include "check.h"
+
+#include "tsroutes.h"
+
+#define MOST_CELLS (MOST_ROWS * MOST_ROWS)
+
+struct both {
+    struct brute net;
+    uint16_t table[MOST_CELLS];
+    struct tsroutes_table *routes;
+    struct tsroutes_paths *paths;
+};
+
+/* What changed is told exactly: ascending, with the new values. */
+static void check_changes(const struct both *both, const uint16_t *before) {
+    uint32_t cells[MOST_CELLS];
+    uint16_t values[MOST_CELLS];
+    uint64_t count = tsroutes_table_changed(both->routes);
+    uint64_t at = 0;
+    CHECK(count <= both->net.rows * both->net.columns);
+    tsroutes_table_changes(both->routes, cells, values);
+    for (uint32_t cell = 0; cell < both->net.rows * both->net.columns; cell++) {
+        if (before[cell] != both->table[cell]) {
+            CHECK(at < count);
+            CHECK_EQ(cells[at], cell);
+            CHECK_EQ(values[at++], both->table[cell]);
+        }
+    }
+    CHECK_EQ(at, count);
+}
+
+static void check_table(const struct both *both) {
+    uint16_t wanted[MOST_CELLS];
+    brute_table(&both->net, wanted);
+    for (uint32_t cell = 0; cell < both->net.rows * both->net.columns; cell++) {
+        CHECK_EQ(both->table[cell], wanted[cell]);
+    }
+}
+
+/* Changes some links at once, some of them twice. */
+static void change(struct both *both, struct bytes *bytes) {
+    uint32_t links[2 * MOST_LINKS];
+    uint64_t delays[2 * MOST_LINKS];
+    uint8_t up[2 * MOST_LINKS];
+    uint16_t before[MOST_CELLS];
+    uint32_t count = 0;
+    uint32_t wanted = take_byte(bytes) % 4 ? 1 + take_below(bytes, 4) : both->net.links;
+    memcpy(before, both->table, sizeof before);
+    for (uint32_t i = 0; i < wanted && both->net.links; i++) {
+        uint32_t link = take_below(bytes, both->net.links);
+        brute_change(&both->net, bytes, link);
+        if (link < both->net.core_links && count < both->net.core_links) {
+            links[count] = link;
+            delays[count] = both->net.delays_ns[link];
+            up[count++] = both->net.up[link];
+        } else if (link < both->net.core_links) {
+            both->net.up[link] = 0; /* too many for one call */
+            CHECK_EQ(tsroutes_table_apply(both->routes, count, links, delays, up), 0);
+            memcpy(before, both->table, sizeof before);
+            count = 0;
+            links[count] = link;
+            up[count++] = 0;
+        }
+    }
+    CHECK_EQ(tsroutes_table_apply(both->routes, count, links, delays, up), 0);
+    check_changes(both, before);
+    check_table(both);
+}
+
+struct row {
+    uint64_t delays[MOST_INSTANCES];
+    uint64_t jitters[MOST_INSTANCES];
+    uint64_t losses[MOST_INSTANCES];
+    uint64_t rates[MOST_INSTANCES];
+    uint32_t hops[MOST_INSTANCES];
+};
+
+/* Returns whether the library left this one to its caller. */
+static int check_path(const struct brute_path *path, const struct row *row, uint32_t dest) {
+    if (row->hops[dest] == TSROUTES_UNSURE) {
+        CHECK(path->hops && (path->large || path->lossy > 4));
+        CHECK_EQ(row->delays[dest] | row->jitters[dest] | row->losses[dest] | row->rates[dest], 0);
+        return 1;
+    }
+    CHECK_EQ(row->hops[dest], path->hops);
+    CHECK(!path->large);
+    CHECK_EQ(row->delays[dest], path->delay_ns);
+    CHECK_EQ(row->jitters[dest], brute_root(path->jitter_square));
+    CHECK_EQ(row->losses[dest], path->loss_ppb);
+    CHECK_EQ(row->rates[dest], path->rate_bps);
+    return 0;
+}
+
+static void check_paths(const struct both *both) {
+    const struct brute *net = &both->net;
+    uint32_t numbers[MOST_ROWS];
+    struct row row;
+    for (uint32_t i = 0; i < MOST_ROWS; i++) {
+        numbers[i] = i;
+    }
+    CHECK_EQ(tsroutes_paths_set(both->paths, net->up, net->delays_ns, net->jitters_ns,
+                                net->losses_ppb, net->rates_bps),
+             0);
+    CHECK_EQ(
+        tsroutes_paths_compose(both->paths, both->table, net->rows, numbers, net->columns, numbers),
+        0);
+    for (uint32_t source = 0; source < net->instances; source++) {
+        int unsure = 0;
+        int told = tsroutes_paths_row(both->paths, source, net->instances, numbers, row.delays,
+                                      row.jitters, row.losses, row.rates, row.hops);
+        for (uint32_t dest = 0; dest < net->instances; dest++) {
+            struct brute_path path;
+            brute_path(net, both->table, source, dest, &path);
+            unsure += check_path(&path, &row, dest);
+        }
+        CHECK_EQ(told, unsure);
+    }
+}
+
+void compare_with_brute_force(const uint8_t *data, size_t size) {
+    struct bytes bytes = {data, size};
+    static struct both both;
+    struct brute *net = &both.net;
+    memset(&both, 0, sizeof both);
+    brute_draw(net, &bytes);
+    both.routes =
+        tsroutes_table_new(net->rows, net->columns, net->core_links, net->forwards, net->roots,
+                           net->tails, net->heads, net->choices, net->by_hops, both.table);
+    both.paths = tsroutes_paths_new(net->rows, net->columns, net->links, net->instances, net->roots,
+                                    net->out_first, net->out, net->heads, net->instance_rows,
+                                    net->instance_columns, net->access_out, net->access_in);
+    CHECK(both.routes && both.paths);
+    do {
+        change(&both, &bytes);
+        check_paths(&both);
+    } while (bytes.size);
+    tsroutes_table_free(both.routes);
+    tsroutes_paths_free(both.paths);
+}
