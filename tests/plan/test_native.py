@@ -1,0 +1,120 @@
+"""The routing library as Python sees it: prototypes as in C, and plain errors without it."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from array import array
+from pathlib import Path
+
+import pytest
+
+from compiler.plan import native
+from compiler.plan.format import PlanError
+from compiler.plan.routing import Routes
+from compiler.plan.types import Topology
+from tests.plan.networks import listing
+
+HEADER = Path(__file__).resolve().parents[2] / "tcal_c" / "routes" / "tsroutes.h"
+C_TYPES = {
+    "void": None,
+    "uint32_t": ctypes.c_uint32,
+    "int32_t": ctypes.c_int32,
+    "uint64_t": ctypes.c_uint64,
+    "uint8_t *": native.U8,
+    "uint16_t *": native.U16,
+    "uint32_t *": native.U32,
+    "uint64_t *": native.U64,
+    "struct tsroutes_table *": native.Handle,
+    "struct tsroutes_paths *": native.Handle,
+}
+
+
+def c_type(text: str) -> object:
+    """Of a parameter (`const uint32_t *links`) or a result."""
+    words = re.fullmatch(r"(?:const )?((?:struct )?\w+(?: \*)?)\s*\w*", text.strip())
+    assert words, text
+    return C_TYPES[words[1]]
+
+
+def prototypes() -> dict[str, tuple[object, tuple[object, ...]]]:
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found: dict[str, tuple[object, tuple[object, ...]]] = {}
+    for declared in re.findall(r"^TSROUTES_API ([^;]*);", text, flags=re.MULTILINE):
+        parts = re.fullmatch(r"(.*?)(\w+)\((.*)\)", " ".join(declared.split()))
+        assert parts, declared
+        arguments = () if parts[3] == "void" else tuple(map(c_type, parts[3].split(",")))
+        found[parts[2]] = (C_TYPES[parts[1].strip()], arguments)
+    return found
+
+
+def test_ctypes_and_the_header_agree() -> None:
+    declared = prototypes()
+    assert len(declared) > 8
+    assert declared == native.PROTOTYPES
+
+
+def test_the_versions_agree() -> None:
+    [version] = re.findall(r"^#define TSROUTES_ABI (\d+)$", HEADER.read_text(), re.MULTILINE)
+    assert native.library().tsroutes_abi() == native.ABI == int(version)
+
+
+def test_nothing_else_is_visible() -> None:
+    if shutil.which("nm") is None:
+        pytest.skip("nm is not installed here")
+    command = ["nm", "-D", "--defined-only", native.library()._name]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[-1] for line in shown.splitlines()} == set(native.PROTOTYPES)
+
+
+def test_an_array_of_another_type_is_refused() -> None:
+    for wrong in (array("Q", [1]), [1], None, b"1234", array("i", [1])):
+        with pytest.raises(TypeError, match="an array of 'I' is expected"):
+            native.U32.from_param(wrong)
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The library is looked for again, and again afterwards."""
+    monkeypatch.setattr(native, "library", native.library.__wrapped__)
+    return monkeypatch
+
+
+def test_a_missing_library_says_how_to_make_it(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    places = (tmp_path / "a.so", tmp_path / "b.so")
+    fresh.setattr(native, "places", lambda: places)
+    with pytest.raises(PlanError) as caught:
+        native.library()
+    assert f"looked for {places[0]} and {places[1]}" in str(caught.value)
+    assert "make -C tcal_c" in caught.value.hint
+
+
+def test_the_package_comes_before_the_source_tree() -> None:
+    first, second = native.places()
+    assert first.parts[-4:] == ("compiler", "plan", "lib", native.NAME)
+    assert second.parts[-3:] == ("tcal_c", "build", native.NAME)
+
+
+def test_another_version_is_refused(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setattr(native, "ABI", native.ABI + 1)
+    with pytest.raises(PlanError, match=f"interface version {native.ABI - 1}, .* needs") as caught:
+        native.library()
+    assert "make -C tcal_c" in caught.value.hint
+
+
+def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "text.so"
+    text.write_text("not a library")
+    with pytest.raises(PlanError, match=r"text\.so: cannot be loaded"):
+        native.load(text)
+    with pytest.raises(PlanError, match="is another library"):
+        native.load(Path("libc.so.6"))
+
+
+def test_the_table_cannot_move_under_the_library() -> None:
+    topology: Topology = listing()
+    routes = Routes(topology)
+    with pytest.raises(BufferError):
+        routes.table.append(1)
