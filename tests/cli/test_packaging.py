@@ -62,6 +62,9 @@ def test_the_wheel_fits_any_python_3_on_this_platform(wheel: Path) -> None:
     assert {f"runtime/bin/{name}" for name in PROGRAMS} <= set(names)
     assert f"compiler/plan/lib/{LIBRARY}" in names
     assert "tdl/grammar.lark" in names
+    templates = {str(path.relative_to(ROOT)) for path in (ROOT / "manifests").rglob("*.j2")}
+    assert templates
+    assert templates <= set(names)
     strays = [name for name in names if name.startswith(("tests/", "bench/", "examples/"))]
     assert strays == []
 
@@ -110,6 +113,7 @@ def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Pa
     shutil.copy(ROOT / "examples" / "listing1.tdl", source)
     run([*command, "compile", "two.tdl"], tmp_path, PYTHONPATH=str(installed))
     assert (tmp_path / "two.plan" / "plan.json").is_file()
+    assert (tmp_path / "two.plan" / "manifests" / "40-agent.yaml").is_file()
 
 
 def test_one_version() -> None:

@@ -233,7 +233,12 @@ def test_the_same_bytes_on_every_python(version: str, tmp_path: Path) -> None:
         target = tmp_path / f"out-{number}"
         subprocess.run(
             [python, "-m", "tstorm", "render", LISTING1, "--format", form, "-o", str(target)],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": places, "PYTHONHASHSEED": "77"},
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": places,
+                "PYTHONHASHSEED": "77",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
             check=True,
             capture_output=True,
         )
