@@ -11,13 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.plan import format as form
-from compiler.plan.core import Core
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan
-from compiler.plan.records import epoch_to_json
-from compiler.plan.routetable import RouteWriter
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Topology
+from compiler.plan.writer import encode_snapshots
 
 REBUILT = (form.ROUTES, form.SNAPSHOTS)
 
@@ -32,12 +30,8 @@ class Rebuilt:
 
 def rebuild(topology: Topology, events: Iterable[Event]) -> Rebuilt:
     """Raises PlanError if an event is impossible in its state."""
-    table = RouteWriter(Core(topology))
-    lines: list[bytes] = []
-    for epoch, delta in snapshots(topology, events):
-        lines.append(form.canonical(epoch_to_json(epoch)))
-        table.add(delta)
-    return Rebuilt(b"".join(lines), table.encode())
+    epochs, routes, _ = encode_snapshots(topology, snapshots(topology, events))
+    return Rebuilt(epochs, routes)
 
 
 class _Partial:

@@ -40,7 +40,7 @@ def encode(contents: PlanContents) -> dict[str, bytes]:
     Raises PlanError for contents that the reader would refuse.
     """
     _check(contents)
-    epochs, routes, count = _encode_snapshots(contents)
+    epochs, routes, count = encode_snapshots(contents.topology, contents.snapshots)
     files = {
         form.SOURCE: contents.source,
         form.TOPOLOGY: form.canonical(topology_to_json(contents.topology)),
@@ -60,10 +60,13 @@ def _check(contents: PlanContents) -> None:
         last = event
 
 
-def _encode_snapshots(contents: PlanContents) -> tuple[bytes, bytes, int]:
-    table = RouteWriter(Core(contents.topology))
+def encode_snapshots(
+    topology: Topology, snapshots: Iterable[tuple[Epoch, RouteDelta]]
+) -> tuple[bytes, bytes, int]:
+    """snapshots.jsonl, routes.bin and the number of epochs."""
+    table = RouteWriter(Core(topology))
     lines: list[bytes] = []
-    for epoch, delta in contents.snapshots:
+    for epoch, delta in snapshots:
         lines.append(form.canonical(epoch_to_json(epoch)))
         table.add(delta)
     return b"".join(lines), table.encode(), len(lines)
