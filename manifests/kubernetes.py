@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from manifests import kubernetes_checks as checks
 from manifests.bundle import Bundle
 from manifests.environment import fill
-from manifests.kubernetes_labels import common, notes, selector
+from manifests.kubernetes_labels import STAYS, common, notes, selector
 from manifests.kubernetes_services import values as service_values
 from manifests.names import labels as object_names
 from manifests.options import Options
@@ -36,6 +36,7 @@ def render(bundle: Bundle, options: Options) -> dict[str, str]:
         "namespace": chosen.namespace,
         "digest": bundle.digest,
         "annotations": notes(bundle.digest),
+        "staying": {**notes(bundle.digest), **STAYS},
         "agent_image": chosen.agent_image,
         "agent_selector": selector(*_AGENT),
         "agent_udp": AGENT_UDP,

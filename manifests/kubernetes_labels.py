@@ -7,6 +7,12 @@ from compiler.plan.format import TOOL_VERSION
 LABELS = "thunderstorm.dev"
 TAGS = f"tag.{LABELS}"
 
+# For a pod whose eviction would end the experiment: autoscalers leave its node alone.
+STAYS = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+
 _PREFIX = "app.kubernetes.io"
 _DIGITS = 12  # of the digest: a label has room for 63 characters, a digest has 64
 

@@ -6,7 +6,7 @@ Nothing here is YAML: strings stay strings, and the template's serializer writes
 from __future__ import annotations
 
 from compiler.plan.types import Service
-from manifests.kubernetes_labels import LABELS, TAGS, common, notes, selector
+from manifests.kubernetes_labels import LABELS, STAYS, TAGS, common, notes, selector
 from manifests.names import doubled, tags
 
 HOLD = "/tstorm/tstorm-hold"  # put there by the init container tstorm-install
@@ -27,8 +27,7 @@ def values(service: Service, name: str, digest: str, seed: int) -> dict[str, obj
         "annotations": own,
         "pod_annotations": {
             **own,
-            # An autoscaler that empties a node would end the experiment.
-            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            **STAYS,
             "kubectl.kubernetes.io/default-container": "instance",
         },
         "replicas": service.replicas,

@@ -218,6 +218,14 @@ def test_agents_run_on_every_linux_node() -> None:
     assert pod["containers"][0]["securityContext"]["runAsUser"] == 0
 
 
+def test_autoscalers_leave_the_experiment_alone() -> None:
+    found = rendered(service("a"))
+    for kind, name in (("StatefulSet", "a"), ("Deployment", "tstorm-coordinator")):
+        notes = one(found, kind, name)["spec"]["template"]["metadata"]["annotations"]
+        assert notes["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+        assert notes["karpenter.sh/do-not-disrupt"] == "true"
+
+
 def test_there_is_never_a_second_coordinator() -> None:
     spec = one(rendered(service()), "Deployment", "tstorm-coordinator")["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
