@@ -123,13 +123,16 @@ def _command(*words: str) -> Record:
 
 
 def _compile(source: Path, plan: Path, size: int) -> Record:
+    bare = _command("compile", str(source), "-o", str(plan), "--no-manifests")
     done = _command("compile", str(source), "-o", str(plan))
     return {
         "part": "compile",
         "instances": INSTANCES.get(size, size * 2 // 3),
         "events": EVENTS,
         **_figures(done),
+        "without_manifests": _figures(bare),
         "plan_bytes": sum((plan / name).stat().st_size for name in PLAN_FILES),
+        "manifests_bytes": sum(file.stat().st_size for file in (plan / "manifests").iterdir()),
         "text_bytes": source.stat().st_size,
     }
 

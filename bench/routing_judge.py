@@ -92,6 +92,7 @@ def _values(row: Record) -> Iterable[tuple[str, float]]:
     part = row["part"]
     if part == "compile":
         yield "tstorm compile: time", row["wall_s"]
+        yield "tstorm compile --no-manifests: time", row["without_manifests"]["wall_s"]
         yield "tstorm compile: peak memory", row["peak_mib"]
         yield "plan: size", row["plan_bytes"]
     elif part == "query":

@@ -127,6 +127,11 @@ def _commands(rows: Sequence[Record]) -> str:
             lambda row: f"{row['plan_bytes'] / 1e6:.1f} MB",
             "plan: size",
         ),
+        (
+            *("compile --no-manifests: time", compiled),
+            lambda row: seconds(row["without_manifests"]["wall_s"]),
+            "tstorm compile --no-manifests: time",
+        ),
         ("states and routes of all epochs", repaired, lambda row: seconds(row["wall_s"]), ""),
         ("paths --at: time", asked, lambda row: seconds(row["wall_s"]), "tstorm paths: time"),
     ]

@@ -112,13 +112,18 @@ def _rate(draws: Stream) -> str:
 
 
 def _events(wires: list[Wire], count: int, draws: Stream, step_us: int) -> Iterator[str]:
-    """Half of them on links between bridges; a switch ends half of the outages under way."""
+    """Half of them on links between bridges. Half of the switches end an outage under way, and the
+    last events end those that are left: what is cut off for good would be warned about."""
     core = [wire for wire in wires if wire.core]
     access = [wire for wire in wires if not wire.core]
     down: list[Wire] = []
     for at_s in range(1, count + 1):
+        left = count - at_s  # events after this one: room for no more outages than these can end
         kind = _kind(draws)
-        if kind == "switch" and down and draws.below(2):
+        if kind == "switch" and not down and not left:
+            kind = "latency"
+        full = len(down) >= left
+        if len(down) > left or (kind == "switch" and down and (full or draws.below(2))):
             wire = down.pop(draws.below(len(down)))
             yield f"at {at_s}s {wire.a}--{wire.b} join"
             continue

@@ -36,7 +36,13 @@ def rows() -> list[Row]:
         mine = {"wall_s": 0.4 * square, "cpu_s": 0.4 * square, "peak_mib": 50.0}
         pairs = {"part": "all-pairs", "size": size, "sources": 10, "of": 10, **mine}
         made += [
-            {"part": "compile", "size": size, **mine, "plan_bytes": 5000 * size},
+            {
+                "part": "compile",
+                "size": size,
+                **mine,
+                "without_manifests": mine,
+                "plan_bytes": 5000 * size,
+            },
             {"part": "query", "size": size, "wall_s": 0.2, "cpu_s": 0.1, "peak_mib": 30.0},
             {**pairs, "tool": "tstorm", "over": "bridges", "all_wall_s": 0.4 * square},
             {
