@@ -1,0 +1,195 @@
+"""A running cluster as the tests see it: kubectl, the API, and what they wait for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests/cluster"
+NODES = 3
+DEADLINE_SECONDS = 300.0  # for all pods of all examples, on two busy processors
+COMPONENT = "app.kubernetes.io/component"
+
+Found = TypeVar("Found")
+
+
+def wait_until(
+    condition: Callable[[], Found], what: str | Callable[[], str], seconds: float = DEADLINE_SECONDS
+) -> Found:
+    """The condition's first true value; fails when the time is over."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what() if callable(what) else what}")
+        time.sleep(0.2)
+    return value
+
+
+def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """One command of the script `cluster`."""
+    return subprocess.run(
+        [HERE / "cluster", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod, as the API shows it."""
+
+    shown: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.shown["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.shown["metadata"]["uid"])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(self.shown["metadata"]["labels"])
+
+    @property
+    def component(self) -> str:
+        return self.labels.get(COMPONENT, "")
+
+    @property
+    def node(self) -> str:
+        return str(self.shown["spec"].get("nodeName", ""))
+
+    @property
+    def ready(self) -> bool:
+        conditions = self.shown["status"].get("conditions", [])
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+    @property
+    def leaving(self) -> bool:
+        return "deletionTimestamp" in self.shown["metadata"]
+
+    def restarts(self, container: str) -> int:
+        return int(self._status(container).get("restartCount", 0))
+
+    def state(self, container: str) -> dict[str, Any]:
+        return dict(self._status(container).get("state", {}))
+
+    def _status(self, container: str) -> dict[str, Any]:
+        status = self.shown["status"]
+        every = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+        return next((found for found in every if found["name"] == container), {})
+
+    def summary(self) -> str:
+        status = self.shown["status"]
+        every = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+        states = {found["name"]: found["state"] for found in every}
+        return f"{self.name} on {self.node or '?'}: {status.get('phase')} {json.dumps(states)}"
+
+
+class Cluster:
+    """The administrator's view."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self._environment = {
+            **os.environ,
+            "KUBECONFIG": str(kubeconfig),
+            "KUBECACHEDIR": str(kubeconfig.parents[1] / "kubectl-cache"),
+            "NO_PROXY": "*",
+            "no_proxy": "*",
+        }
+        self._kubectl = kubeconfig.parents[2] / "bin/kubectl"
+
+    def kubectl_raw(self, *arguments: str, check: bool = True, stdin: str = "") -> bytes:
+        done = subprocess.run(
+            [self._kubectl, *arguments],
+            input=stdin.encode(),
+            capture_output=True,
+            env=self._environment,
+            check=False,
+            timeout=DEADLINE_SECONDS,
+        )
+        assert not check or done.returncode == 0, (arguments, done.stdout, done.stderr.decode())
+        return done.stdout if done.returncode == 0 else done.stderr
+
+    def kubectl(self, *arguments: str, check: bool = True, stdin: str = "") -> str:
+        """What it prints; what it says on stderr if it may fail and does."""
+        return self.kubectl_raw(*arguments, check=check, stdin=stdin).decode()
+
+    def get(self, *arguments: str) -> Any:
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def pods(self, namespace: str) -> list[Pod]:
+        return [Pod(shown) for shown in self.get("pods", "-n", namespace)["items"]]
+
+    def pod(self, namespace: str, name: str) -> Pod:
+        return Pod(self.get("pod", name, "-n", namespace))
+
+    def wait_ready(self, namespaces: Iterable[str], count: int) -> list[Pod]:
+        """All `count` pods of the namespaces, once all of them are ready."""
+        wanted = set(namespaces)
+        seen: list[Pod] = []
+
+        def ready() -> bool:
+            every = self.get("pods", "-A")["items"]
+            seen[:] = [Pod(shown) for shown in every if shown["metadata"]["namespace"] in wanted]
+            return len(seen) == count and all(pod.ready and not pod.leaving for pod in seen)
+
+        def missing() -> str:
+            late = [pod.summary() for pod in seen if not pod.ready]
+            return f"{count} pods ready, {len(seen)} are there; not ready:\n" + "\n".join(late)
+
+        wait_until(ready, missing)
+        return seen
+
+    def logs(self, namespace: str, pod: str, container: str = "") -> str:
+        chosen = ["-c", container] if container else []
+        return self.kubectl("logs", "-n", namespace, pod, *chosen)
+
+    def said(self, namespace: str, pod: str, event: str) -> list[str]:
+        """What a stand-in of ours has reported of one kind."""
+        lines = self.logs(namespace, pod).splitlines()
+        found = [json.loads(line) for line in lines if line.startswith('{"standin":"tstorm-')]
+        return [line["value"] for line in found if line["event"] == event]
+
+    def exec(self, namespace: str, pod: str, *command: str) -> bytes:
+        return self.kubectl_raw("exec", "-n", namespace, pod, "--", *command)
+
+    def environment(self, namespace: str, pod: str) -> dict[str, str]:
+        """The variables of a pod's container, byte for byte."""
+        words = self.exec(namespace, pod, "cat", "/proc/self/environ").rstrip(b"\0").split(b"\0")
+        return dict(word.decode().split("=", 1) for word in words)
+
+    def arguments(self, namespace: str, pod: str) -> list[str]:
+        """What the stand-in for the workload was started with, without its own name."""
+        for line in self.logs(namespace, pod, "instance").splitlines():
+            if line.startswith('{"standin":"workload"'):
+                return [bytes.fromhex(word).decode() for word in json.loads(line)["argv"][1:]]
+        raise AssertionError(f"{pod} has not said its arguments")
+
+    def delete(self, *namespaces: str, wait: bool = False) -> None:
+        """Without `wait`, nothing else may use their names afterwards."""
+        self.kubectl("delete", "namespace", *namespaces, "--ignore-not-found", f"--wait={wait}")
+
+    @cached_property
+    def api(self) -> Any:
+        """The Python client."""
+        from kubernetes import client, config
+
+        os.environ["NO_PROXY"] = "*"
+        config.load_kube_config(config_file=str(self.kubeconfig))  # type: ignore[no-untyped-call]
+        return client.ApiClient()
+
+
+def run(argv: Sequence[str | Path], cwd: Path) -> str:
+    """A command that must succeed."""
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (argv, done.stdout, done.stderr)
+    return done.stdout

@@ -1,0 +1,157 @@
+"""The three service accounts may do what docs/kubernetes.md says, and nothing else, anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import Make
+from tests.cluster.experiments import Experiment, render
+from tests.cluster.support import Cluster
+
+pytestmark = pytest.mark.cluster
+
+VERBS = (
+    *("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"),
+    *("bind", "escalate", "impersonate", "use", "approve", "*"),
+)
+# What an intruder would ask for: every kind with a secret, a program or a right in it.
+RESOURCES = (
+    *(("", name) for name in ("pods", "pods/exec", "pods/attach", "pods/portforward", "pods/log")),
+    *(("", name) for name in ("pods/proxy", "pods/eviction", "pods/ephemeralcontainers")),
+    *(("", name) for name in ("secrets", "configmaps", "services", "endpoints", "events")),
+    *(("", name) for name in ("serviceaccounts", "serviceaccounts/token", "namespaces", "nodes")),
+    *(("", name) for name in ("nodes/proxy", "persistentvolumes", "persistentvolumeclaims", "*")),
+    *(("apps", name) for name in ("daemonsets", "deployments", "statefulsets", "replicasets")),
+    *(("rbac.authorization.k8s.io", name) for name in ("roles", "rolebindings", "clusterroles")),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("batch", "jobs"),
+    ("certificates.k8s.io", "certificatesigningrequests"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("*", "*"),
+)
+GRANTED = {("get", "", "pods"), ("list", "", "pods"), ("watch", "", "pods")}
+ACCOUNTS = {"tstorm-agent": GRANTED, "tstorm-coordinator": GRANTED, "tstorm-instance": set()}
+OTHER = "default"
+EVERYWHERE = ""
+
+Question = tuple[str, str, str]  # verb, group, resource
+
+
+@pytest.fixture(scope="module")
+def rights(
+    cluster: Cluster,
+    plans: dict[str, Path],
+    namespaces: Iterator[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Experiment]:
+    """An experiment that runs nothing: the objects of its access and no more."""
+    folder = tmp_path_factory.mktemp("rights") / "manifests"
+    made = render(plans["quickstart"], folder, "--namespace", next(namespaces))
+    made.prepare(cluster)
+    cluster.kubectl("apply", "-f", str(made.folder / "10-rbac.yaml"))
+    yield made
+    cluster.delete(made.namespace)
+
+
+def user(experiment: Experiment, account: str) -> str:
+    return f"system:serviceaccount:{experiment.namespace}:{account}"
+
+
+def asked(
+    cluster: Cluster, name: str, namespace: str, questions: Iterable[Question]
+) -> set[Question]:
+    """Those that a SubjectAccessReview allows to a user."""
+    from kubernetes import client
+
+    review = client.AuthorizationV1Api(cluster.api).create_subject_access_review
+    groups = ["system:serviceaccounts", "system:authenticated"]
+
+    def allowed(question: Question) -> bool:
+        verb, group, resource = question
+        kind, _, part = resource.partition("/")
+        attributes = client.V1ResourceAttributes(
+            verb=verb, group=group, resource=kind, subresource=part or None, namespace=namespace
+        )
+        spec = client.V1SubjectAccessReviewSpec(
+            user=name, groups=groups, resource_attributes=attributes
+        )
+        status = review(client.V1SubjectAccessReview(spec=spec)).status
+        return status is not None and bool(status.allowed)
+
+    every = list(questions)
+    with ThreadPoolExecutor(4) as pool:
+        return {q for q, yes in zip(every, pool.map(allowed, every), strict=True) if yes}
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_the_matrix_of_verbs_and_resources(
+    cluster: Cluster, rights: Experiment, account: str
+) -> None:
+    questions = [(verb, *resource) for verb, resource in product(VERBS, RESOURCES)]
+    name = user(rights, account)
+    assert asked(cluster, name, rights.namespace, questions) == ACCOUNTS[account]
+    assert asked(cluster, name, OTHER, questions) == set()
+    assert asked(cluster, name, EVERYWHERE, questions) == set()
+
+
+def rules(cluster: Cluster, name: str, namespace: str) -> set[tuple[Any, ...]]:
+    """All that the API server says a user may do in a namespace."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    groups = ("system:serviceaccounts", "system:authenticated")
+    as_account = [f"--as={name}", *(f"--as-group={group}" for group in groups)]
+    create = ["create", "--validate=false", "-f", "-", "-o", "json", *as_account]
+    answer = json.loads(cluster.kubectl(*create, stdin=json.dumps(review)))["status"]
+    assert not answer["incomplete"]
+    found: set[tuple[Any, ...]] = {
+        (verb, group, resource, tuple(rule.get("resourceNames", ())))
+        for rule in answer["resourceRules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    found |= {
+        (verb, url)
+        for rule in answer["nonResourceRules"]
+        for verb in rule["verbs"]
+        for url in rule["nonResourceURLs"]
+    }
+    return found
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_all_rules_of_an_account(cluster: Cluster, rights: Experiment, account: str) -> None:
+    """Nothing beyond what every service account of the cluster may do."""
+    everyone = rules(cluster, f"system:serviceaccount:{OTHER}:nobody", OTHER)
+    name = user(rights, account)
+    own = {(verb, group, resource, ()) for verb, group, resource in ACCOUNTS[account]}
+    assert rules(cluster, name, rights.namespace) - everyone == own
+    assert rules(cluster, name, OTHER) == everyone
+
+
+def test_an_agent_sees_pods_with_its_own_token(
+    cluster: Cluster, plans: dict[str, Path], experiment: Make
+) -> None:
+    """Not by review but in fact: the token in the pod lists pods and reads no secret."""
+    made = experiment(plans["quickstart"])
+    agent = next(pod for pod in made.ready(cluster) if pod.component == "agent")
+    script = """
+        account=/var/run/secrets/kubernetes.io/serviceaccount
+        for path in namespaces/$1/pods namespaces/$1/secrets namespaces/default/pods nodes; do
+            curl -sS -o /dev/null -w '%{http_code} ' --cacert $account/ca.crt \\
+                -H "Authorization: Bearer $(cat $account/token)" \\
+                "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/api/v1/$path"
+        done"""
+    answers = cluster.exec(made.namespace, agent.name, "sh", "-c", script, "sh", made.namespace)
+    assert answers.decode().split() == ["200", "403", "403", "403"]
