@@ -1,6 +1,7 @@
 # Builds, checks and tests everything. `make` alone gives .venv/bin/tstorm and the C programs.
 #   make demo     compile and run an example with real traffic, planned against measured
 #   make test     checks, C tests, Python tests; what needs root or a missing tool is skipped, named
+#   make test-cluster   the tests on a real Kubernetes cluster, which it builds first; root only
 #   make check    linters, types, import rules, formatting, C warnings as errors
 #   make bench    measurements into bench/results and docs/performance.md
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
@@ -47,6 +48,12 @@ demo: all
 test: $(VENV)/.dev programs
 	@$(PY) scripts/run_tests.py $(TESTS)
 
+test-cluster: $(VENV)/.dev programs
+	@tests/cluster/cluster check machine
+	@tests/cluster/cluster build
+	@tests/cluster/cluster images
+	@$(PY) scripts/run_tests.py --cluster $(TESTS)
+
 check: $(VENV)/.dev
 	@scripts/check $(VENV)/bin
 
@@ -72,4 +79,4 @@ clean:
 	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 	@$(MAKE) --no-print-directory -C tcal_c clean
 
-.PHONY: all programs demo test check ctest bench fuzz golden clean
+.PHONY: all programs demo test test-cluster check ctest bench fuzz golden clean

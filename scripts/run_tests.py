@@ -2,8 +2,10 @@
 
 Python tests marked `e2e` start namespaces and real programs: they run one after another, the
 others on two workers. Root runs the e2e tests a second time as an ordinary user, where the machine
-lets it, since a rootless run is a way of its own through the runtime. Arguments go to pytest
-(`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C tests and the second run.
+lets it, since a rootless run is a way of its own through the runtime. Tests marked `cluster` run
+where a Kubernetes cluster was built (tests/cluster/README.md). Arguments go to pytest
+(`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C tests, the second run and the
+cluster. `--cluster` first leaves out everything but the cluster, which then must be possible.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent  # not resolved: the environment's own
+CLUSTER = ROOT / "tests/cluster"
 ORDINARY_USER = "nobody"
 NO_TESTS = 5  # pytest's exit code when a selection is empty
 
@@ -110,10 +113,11 @@ def as_ordinary_user(home: str) -> tuple[tuple[str, ...], str]:
 def everything(totals: Totals) -> None:
     step(totals, "checks", ["scripts/check", str(BIN)])
     step(totals, "C tests", ["make", "--no-print-directory", "-C", "tcal_c", "test"])
-    suite(totals, "Python tests", ["-m", "not e2e", "-n", "2"])
+    suite(totals, "Python tests", ["-m", "not e2e and not cluster", "-n", "2"])
     suite(totals, "end-to-end tests", ["-m", "e2e"])
     if os.geteuid() == 0:
         rootless(totals)
+    cluster(totals, [], why_no_cluster())
 
 
 def rootless(totals: Totals) -> None:
@@ -127,10 +131,30 @@ def rootless(totals: Totals) -> None:
             totals.skipped += 1
 
 
+def why_no_cluster() -> str:
+    """What is missing for the cluster tests here, '' if nothing is."""
+    done = subprocess.run(
+        [CLUSTER / "cluster", "check"], check=False, capture_output=True, text=True
+    )
+    return "" if done.returncode == 0 else (done.stdout + done.stderr).strip() or "check failed"
+
+
+def cluster(totals: Totals, arguments: list[str], why_not: str = "") -> None:
+    """Once a cluster is possible here, one that does not come up is a failure."""
+    if why_not:
+        say(f"cluster tests: skipped: {why_not} (make test-cluster)")
+        totals.skipped += 1
+        return
+    prefix = (sys.executable, str(CLUSTER / "with_cluster.py"))
+    suite(totals, "cluster tests", ["-m", "cluster", *arguments], prefix)
+
+
 def main() -> int:
     start = time.monotonic()
     totals = Totals()
-    if sys.argv[1:]:
+    if sys.argv[1:2] == ["--cluster"]:
+        cluster(totals, sys.argv[2:])
+    elif sys.argv[1:]:
         suite(totals, "Python tests", sys.argv[1:])
     else:
         everything(totals)
