@@ -1,0 +1,103 @@
+"""What docs/kubernetes.md states is what is rendered."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from manifests import kubernetes
+from manifests.options import Options
+from tests.manifests.kube import ROOT, bundle_of, one, rendered, service, workload
+from tests.manifests.test_kubernetes_schema import VERSIONS
+from tstorm.cli import cli
+
+TEXT = (ROOT / "docs/kubernetes.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    return TEXT.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of its tables, without their heads."""
+    found = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in found if set("".join(row)) - set("- ")]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def test_the_versions() -> None:
+    [(oldest, newest)] = re.findall(r"(1\.\d+) to (1\.\d+) by their schemas", TEXT)
+    assert (oldest, newest) == (VERSIONS[0], VERSIONS[-1])
+
+
+def test_the_files() -> None:
+    named = [words(row[0])[0] for row in rows(section("What is rendered"))[1:]]
+    files = list(kubernetes.render(bundle_of(service("web")), Options()))
+    patterns = [name.replace("NNN", r"\d{3}").replace("NAME", "web") for name in named]
+    assert len(patterns) == len(files)
+    for pattern, file in zip(patterns, files, strict=True):
+        assert re.fullmatch(rf"{pattern}\.yaml", file)
+
+
+def test_the_privileges() -> None:
+    named = [words(row[0])[0] for row in rows(section("Why agents are privileged as they are"))[1:]]
+    pod = one(rendered(service()), "DaemonSet", "tstorm-agent")["spec"]["template"]["spec"]
+    security = pod["containers"][0]["securityContext"]
+    assert set(named) == {
+        "hostPID",
+        "allowPrivilegeEscalation",
+        *security["capabilities"]["add"],
+    }
+    assert pod["hostPID"] is security["allowPrivilegeEscalation"] is True
+
+
+def test_the_variables() -> None:
+    paragraph = TEXT.partition("**Variables** ")[2].partition("\n\n")[0]
+    named = [word for word in words(paragraph) if word.startswith("TSTORM_")]
+    _, container = workload(rendered(service("server")), "server")
+    assert sorted(named) == sorted(entry["name"] for entry in container["env"])
+
+
+def test_components_and_names() -> None:
+    components = {
+        document["metadata"]["labels"]["app.kubernetes.io/component"]
+        for document in rendered(service())
+    }
+    [named] = [w for w in words(section("What is rendered")) if "coordinator plan" in w]
+    assert set(named.split()) == components
+    names = [document["metadata"]["name"] for document in rendered(service("My_Server"))]
+    assert re.fullmatch(r"my-server-[0-9a-f]{8}", names[-1])
+
+
+def test_a_character_that_it_says_is_refused() -> None:
+    """Each end of the ranges, and not what is beside them."""
+    from manifests.errors import ManifestError
+
+    assert "U+007F to U+009F, U+FFFE and U+FFFF" in TEXT
+    for code in (0x7F, 0x9F, 0xFFFE, 0xFFFF):
+        with pytest.raises(ManifestError):
+            rendered(service(command=(chr(code),)))
+    for code in (0x7E, 0xA0, 0xFFFD, 0x10000):
+        assert rendered(service(command=(chr(code),)))
+
+
+def test_its_commands_of_tstorm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the page, in one directory."""
+    monkeypatch.chdir(tmp_path)
+    text = "service a img=x\nbridge s\nlink a--s\n"
+    (tmp_path / "exp.tdl").write_text(text, encoding="utf-8")
+    plain = re.sub(r"\s+", " ", section("Apply, look, remove"))
+    found = re.findall(r"tstorm ((?:compile|render)[a-z. -]+?)(?: # |`)", plain)
+    assert [command.split()[0] for command in found] == ["compile", "render", "render"]
+    for command in found:
+        result = CliRunner().invoke(cli, command.split(), catch_exceptions=False)
+        assert result.exit_code == 0, (command, result.stderr)
+    assert (tmp_path / "exp.plan/manifests/00-namespace.yaml").exists()
+    assert 'name: "again"' in (tmp_path / "again/00-namespace.yaml").read_text(encoding="ascii")
+    assert (tmp_path / "exp.kustomize/kustomization.yaml").exists()
