@@ -62,7 +62,7 @@ class Routes:
         if failed:
             raise MemoryError("no memory for a change of routes")
         count = self._library.tsroutes_table_changed(self._handle)
-        cells, values = array("I", bytes(4 * count)), array("H", bytes(2 * count))
+        cells, values = array("I", [0]) * count, array("H", [0]) * count
         if count:
             self._library.tsroutes_table_changes(self._handle, cells, values)
         return RouteDelta(cells, values)

@@ -26,6 +26,7 @@ struct tsroutes_table {
     struct cells cells;
     uint32_t columns;
     bool fresh;     /* no link was ever up */
+    bool whole;     /* the last apply began with that: every cell that is not 0 has changed */
     bool only_less; /* no length grew in this apply: nothing can be cut off */
     uint32_t *root; /* column -> row */
     distance *far;  /* column * rows + row */
@@ -189,18 +190,20 @@ static void repair(struct tsroutes_table *t, const struct column *column) {
     }
 }
 
-/* Writes the new choices into the table and notes the cells. */
+/* Writes the new choices into the table and notes the cells, unless all of them are meant. */
 static int choose_again(struct tsroutes_table *t, uint32_t number, const struct column *column) {
     for (uint32_t i = 0; i < t->chooser.count; i++) {
         uint32_t row = t->chooser.row[i];
         size_t cell = (size_t)row * t->columns + number;
         uint16_t choice = choose(&t->net, column, row);
-        if (t->cell[cell] != choice) {
-            t->cell[cell] = choice;
-            int error = cells_add(&t->cells, (uint32_t)cell);
-            if (error) {
-                return error;
-            }
+        if (t->cell[cell] == choice) {
+            continue;
+        }
+        t->cell[cell] = choice;
+        if (t->whole) {
+            t->cells.count++;
+        } else if (cells_add(&t->cells, (uint32_t)cell)) {
+            return -ENOMEM;
         }
     }
     return 0;
@@ -234,6 +237,7 @@ int32_t tsroutes_table_apply(struct tsroutes_table *t, uint32_t count, const uin
         }
     }
     t->cells.count = 0;
+    t->whole = t->fresh;
     take(t, count, links, delays_ns, up);
     if (!t->change_count) {
         return 0;
@@ -252,8 +256,21 @@ uint64_t tsroutes_table_changed(const struct tsroutes_table *t) {
     return t->cells.count;
 }
 
+static void cells_in_use(const struct tsroutes_table *t, uint32_t *cells) {
+    size_t all = (size_t)t->net.rows * t->columns;
+    for (size_t cell = 0; cell < all; cell++) {
+        if (t->cell[cell]) {
+            *cells++ = (uint32_t)cell;
+        }
+    }
+}
+
 void tsroutes_table_changes(const struct tsroutes_table *t, uint32_t *cells, uint16_t *values) {
-    cells_sorted(&t->cells, t->net.rows, t->columns, t->first, cells);
+    if (t->whole) {
+        cells_in_use(t, cells);
+    } else {
+        cells_sorted(&t->cells, t->net.rows, t->columns, t->first, cells);
+    }
     for (size_t i = 0; i < t->cells.count; i++) {
         values[i] = t->cell[cells[i]];
     }
