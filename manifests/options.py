@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from compiler.plan.format import TOOL_VERSION
 from manifests import names
 from manifests.bundle import Bundle
-from manifests.errors import ManifestError
 
 DEFAULT_AGENT_IMAGE = f"docker.io/thunderstorm/tstorm:{TOOL_VERSION}"
 NAMESPACE_DIGITS = 12  # of the digest
@@ -23,9 +21,7 @@ class Options:
     kustomize: bool = False  # Kubernetes only: add kustomization.yaml
 
     def resolve(self, bundle: Bundle) -> Options:
-        """The same without defaults, checked. Raises ManifestError."""
+        """The same without defaults. Raises ManifestError for what cannot name a namespace."""
         namespace = self.namespace or f"tstorm-{bundle.digest[:NAMESPACE_DIGITS]}"
         image = self.agent_image or bundle.plan.topology.bootstrapper or DEFAULT_AGENT_IMAGE
-        if not re.fullmatch(r"[!-~]+", image):
-            raise ManifestError(f"{image!r:.80} is not an image reference", "give --agent-image")
         return Options(names.namespace(namespace), image, self.kustomize)

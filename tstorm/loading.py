@@ -6,6 +6,7 @@ the file; nothing else in `tstorm` reads input files.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from compiler.compile import Compilation
+    from compiler.feasibility import Machines
     from compiler.plan.reader import Plan
     from tdl.diagnostics import Diagnostic
 
@@ -100,15 +102,24 @@ def _judged(found: Sequence[Diagnostic], strict: bool) -> Sequence[Diagnostic]:
 
 
 def compile_text(
-    raw: bytes, file: str, seed: int | None, *, strict: bool = False, form: str = "text"
+    raw: bytes,
+    file: str,
+    seed: int | None,
+    *,
+    strict: bool = False,
+    form: str = "text",
+    machines: Machines | None = None,
 ) -> Compilation:
     """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it."""
     from compiler.compile import compile_source
+    from compiler.feasibility import ANY
     from tdl.diagnostics import TdlError
 
     try:
         with plan_errors_shown(), collector_paused():
-            compilation = compile_source(raw, filename=source_name(file), seed=seed)
+            compilation = compile_source(
+                raw, filename=source_name(file), seed=seed, machines=machines or ANY
+            )
     except TdlError as error:
         show(_judged(error.diagnostics, strict), file, raw, form)
         raise CommandError from None
@@ -120,9 +131,12 @@ def compile_text(
     return compilation
 
 
-def compile_file(file: str, seed: int | None, *, strict: bool, form: str) -> Compilation:
+def compile_file(
+    file: str, seed: int | None, *, strict: bool, form: str, machines: Machines | None = None
+) -> Compilation:
     """compile_text for a file or standard input."""
-    return compile_text(read_source(file), file, seed, strict=strict, form=form)
+    raw = read_source(file)
+    return compile_text(raw, file, seed, strict=strict, form=form, machines=machines)
 
 
 def format_source(file: str, raw: bytes) -> str:
@@ -214,17 +228,23 @@ def plan_files(source: str, seed: int | None) -> Mapping[str, bytes]:
 
 def experiment_name(source: str) -> str:
     """What results of `source` are named after: a file or plan without its ending, or a run."""
-    return Path(source_name(source)).absolute().resolve().stem
+    return Path(os.path.abspath(source_name(source))).stem  # noqa: PTH100 (folds `..`)
 
 
 @contextmanager
-def plan_on_disk(source: str, seed: int | None) -> Iterator[PlanOnDisk]:
+def plan_on_disk(
+    source: str, seed: int | None, *, budget_bps: int | None = None, pace: int | None = None
+) -> Iterator[PlanOnDisk]:
     """A plan directory for `source`: its own, or one compiled into a temporary directory.
 
-    With a seed, what was recorded is compiled again from its source.
+    With a seed, what was recorded is compiled again from its source. `budget_bps` and `pace` are
+    for the warnings of compiling; a plan that is not compiled has none to give.
     """
     recorded = recorded_plan(source)
     if recorded is not None and seed is None:
+        if budget_bps is not None:
+            message = f"{source} is compiled already; 'tstorm check --budget' its source"
+            raise click.BadParameter(message, param_hint="'--budget'")
         yield PlanOnDisk(recorded)
         return
     if recorded is None:
@@ -235,9 +255,11 @@ def plan_on_disk(source: str, seed: int | None) -> Iterator[PlanOnDisk]:
         with plan_errors_shown():
             plan = read_plan(recorded)
             name, raw = str(recorded / plan.source_name), plan.source
+    from compiler.feasibility import Machines
     from runtime import scratch
 
-    compilation = compile_text(raw, name, seed)
+    machines = Machines(budget_bps=budget_bps, pace=pace or 1)
+    compilation = compile_text(raw, name, seed, machines=machines)
     with scratch.folder() as folder:
         path = folder / f"{Path(source_name(source)).stem}.plan"
         write_plan(compilation, path)
