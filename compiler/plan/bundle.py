@@ -20,12 +20,11 @@ from itertools import islice
 from typing import NoReturn
 
 from compiler.plan import format as form
-from compiler.plan.format import Place, PlanError
+from compiler.plan.format import REBUILT, Place, PlanError
 
 SHARD_BYTES = 180_000
 MAX_SHARDS = 1000
 PIECE_BYTES = 900_000  # one block of bzip2 at its highest level
-REBUILT = (form.ROUTES, form.SNAPSHOTS)  # not in a slim bundle
 _ALL = tuple(sorted((form.HEADER, *form.FILES)))  # plan.json is the first
 _SLIM = tuple(name for name in _ALL if name not in REBUILT)
 _NAME = "plan-{:03}"

@@ -22,6 +22,7 @@ SNAPSHOTS = "snapshots.jsonl"
 ROUTES = "routes.bin"
 MANIFESTS = "manifests"  # folder of rendered files, no part of the plan
 FILES = (ROUTES, SNAPSHOTS, SOURCE, TIMELINE, TOPOLOGY)  # all but the header, sorted
+REBUILT = (ROUTES, SNAPSHOTS)  # follow from the others: compiler/plan/rebuild.py makes them again
 
 MAX_HEADER_BYTES = 1 << 20
 MAX_FILE_BYTES = 1 << 30

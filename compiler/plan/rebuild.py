@@ -11,13 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.plan import format as form
-from compiler.plan.format import PlanError
+from compiler.plan.format import REBUILT, PlanError
 from compiler.plan.reader import Plan
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode_snapshots
-
-REBUILT = (form.ROUTES, form.SNAPSHOTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from compiler.plan import bundle
 from compiler.plan import format as form
-from compiler.plan.bundle import PIECE_BYTES, REBUILT, SHARD_BYTES, pack, unpack
-from compiler.plan.format import PlanError
+from compiler.plan.bundle import PIECE_BYTES, SHARD_BYTES, pack, unpack
+from compiler.plan.format import REBUILT, PlanError
 from compiler.plan.reader import decode
 from tests.plan.test_identity import ROOT, interpreter
 
@@ -273,3 +273,12 @@ def test_a_real_plan_is_readable_afterwards() -> None:
     plan = decode(unpack(pack(files), digest(files)), lazy=False)
     assert plan.digest == digest(files)
     assert {name: plan.raw(name) for name in files} == files
+
+
+@pytest.mark.parametrize("name", ["churn", "listing1", "partition"])
+def test_a_slim_bundle_is_made_whole_again(name: str) -> None:
+    from compiler.compile import compile_source
+    from compiler.plan.rebuild import complete
+
+    files = dict(compile_source((ROOT / "examples" / f"{name}.tdl").read_bytes()).files)
+    assert complete(unpack(pack(files, slim=True), digest(files))) == files
