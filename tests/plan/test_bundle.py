@@ -205,6 +205,23 @@ def test_damage_is_named(name: str) -> None:
     assert "render and apply the manifests again" in str(caught.value)
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_no_change_passes_as_the_plan(data: st.DataObject) -> None:
+    """Either it is noticed or it changes nothing (bzip2 ends with bits without meaning)."""
+    (shard,) = pack(SMALL).values()
+    at = data.draw(st.integers(0, len(shard) - 1))
+    cut = data.draw(st.integers(0, 8))
+    instead = data.draw(st.binary(max_size=8))
+    changed = {"plan-000": shard[:at] + instead + shard[at + cut :]}
+    try:
+        found = unpack(changed, digest(SMALL))
+    except PlanError as error:
+        assert error.what
+    else:
+        assert found == SMALL
+
+
 def recompressed(archive: bytes, cut: int = PIECE_BYTES) -> Shards:
     data = b"".join(bz2.compress(archive[i : i + cut]) for i in range(0, len(archive), cut))
     return {f"plan-{i:03}": data[i * SHARD_BYTES : (i + 1) * SHARD_BYTES] for i in range(1)}
