@@ -68,7 +68,7 @@ def _print(files: Mapping[str, str | bytes]) -> None:
     type=click.Choice(list(FOLDERS)),
     default="yaml",
     show_default=True,
-    help="Kubernetes objects, the same with a kustomization.yaml, or a file for Compose and Swarm.",
+    help="Kubernetes objects, the same with a kustomization.yaml, or a file for Compose.",
 )
 @click.option(
     "--namespace",
@@ -98,15 +98,16 @@ def command(
 ) -> None:
     """Render a plan as files for a cluster. Nothing is applied; no cluster is looked at.
 
-    The files depend on the plan and the options alone. The directory is written whole or not at
-    all; one with earlier files of this command is replaced, anything else is left alone.
+    What is in them and how to go on is in docs/kubernetes.md and docs/compose.md. They depend on
+    the plan and the options alone. The directory is written whole or not at all; one with earlier
+    files of this command is replaced, anything else is left alone.
 
     \b
     Examples:
       tstorm render quickstart.plan                    # writes quickstart.kubernetes
       kubectl apply -f quickstart.kubernetes
       tstorm render quickstart.tdl --seed 7 --namespace trial-7 -o - | kubectl apply -f -
-      tstorm render quickstart.plan --format compose -o swarm
+      tstorm render quickstart.plan --format compose -o compose
     """
     _check(target, namespace, form)
     from manifests import bundle
