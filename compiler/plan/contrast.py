@@ -4,17 +4,19 @@ Input: two sides (compiler/plan/sides.py) and what changes in them. Output: for 
 first one's routing table, which pairs differ there and in what. Algorithm: a *root* is a row whose
 next link is another on the other side, or has another state. The way from a row differs only if it
 leads through a root, so the rows upstream of roots are all that have to be composed and compared;
-and beside these the pairs of instances whose access links differ. Roots are kept up to date cell by
-cell. An instance that hangs off its network in another way on the other side is *irregular*: its
-pairs are walked link by link.
+and beside these the pairs of instances whose access links differ (they are *odd*). Roots are kept
+up to date cell by cell, and what is known about the way from a row until a link on it or a cell on
+it changes. The pairs of irregular instances (compiler/plan/matching.py) are walked link by link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from compiler.plan.core import NO_LINK
-from compiler.plan.figures import Stretch, joined, of_link
+from compiler.plan.figures import Stretch
+from compiler.plan.matching import Matching
 from compiler.plan.routetable import RouteDelta
 from compiler.plan.sides import Parts, Side
 from compiler.plan.types import LinkState
@@ -43,9 +45,19 @@ def differences(a: Stretch | None, b: Stretch | None, *, route: bool) -> int:
     return found
 
 
-def composed(state: LinkState) -> tuple[bool, int, int, int, int]:
+def _composed(state: LinkState) -> tuple[bool, int, int, int, int]:
     """What of a link's state is seen in a path: not its queue and the form of its jitter."""
     return state.up, state.rate_bps, state.delay_ns, state.jitter_ns, state.loss_ppb
+
+
+@dataclass(slots=True)
+class _Column:
+    """What is known about one column."""
+
+    parts_a: Parts = field(default_factory=dict)
+    parts_b: Parts = field(default_factory=dict)  # by rows of b
+    # Rows that were compared: whether the ways from there could differ, and what does.
+    masks: dict[int, tuple[bool, Masks]] = field(default_factory=dict)
 
 
 class Contrast:
@@ -54,57 +66,22 @@ class Contrast:
     def __init__(self, a: Side, b: Side) -> None:
         self.a = a
         self.b = b
-        names_b = {link.name: i for i, link in enumerate(b.topology.links)}
-        self._link_b = [names_b.get(link.name, -2) for link in a.topology.links]
-        self._link_a = _inverse(self._link_b, len(b.topology.links))
-        nodes_b = {node.name: i for i, node in enumerate(b.topology.nodes)}
-        self._node_b = [nodes_b.get(node.name, -1) for node in a.topology.nodes]
-        self._node_a = _inverse(self._node_b, len(b.topology.nodes))
-        self._row_b = [b.core.row_of[n] if n >= 0 else -1 for n in self._of(a.core.rows)]
-        self._row_a = _inverse(self._row_b, len(b.core.rows))
-        columns = [b.core.column_of[n] if n >= 0 else -1 for n in self._of(a.core.columns)]
-        self._column_b = columns
-        self._column_a = _inverse(columns, len(b.core.columns))
-        self.same_table = self._row_b == list(range(len(b.core.rows))) and columns == list(
-            range(len(b.core.columns))
-        )
-        self.same_table &= [*map(len, a.core.out)] == [*map(len, b.core.out)]
-        self.sources: list[list[int]] = [[] for _ in a.core.rows]  # regular instances, by row
-        self.dests: list[list[int]] = [[] for _ in columns]  # by column
-        self.irregular: list[int] = []
-        self.common: list[int] = []
-        for i in range(a.core.instances):
-            self._sort_in(i)
+        self.match = Matching(a, b)
         self.roots: dict[int, set[int]] = {}  # column -> rows
-        self._ways: dict[int, set[int]] = {}  # column -> rows upstream of roots, when last asked
+        self._known: dict[int, _Column] = {}
         self._odd_links: set[int] = set()  # core links (of a) whose state differs
         self._odd_out: set[int] = set()  # instances whose access link differs, from them
         self._odd_in: set[int] = set()  # the same, to them
-
-    def _of(self, nodes: Iterable[int]) -> Iterator[int]:
-        return (self._node_b[node] for node in nodes)
-
-    def _sort_in(self, i: int) -> None:
-        a, b, j = self.a.core, self.b.core, self._node_b[i]
-        if j < 0 or j >= b.instances:
-            return
-        self.common.append(i)
-        alike = self._node_b[a.anchor[i]] == b.anchor[j]
-        if alike and (a.access_out[i] == NO_LINK) == (b.access_out[j] == NO_LINK):
-            self.sources[self.a.source_row[i]].append(i)
-            self.dests[self.a.column[i]].append(i)
-        else:
-            self.irregular.append(i)
 
     # --- keeping up to date --------------------------------------------------------------------
 
     def start(self) -> set[int]:
         """Compares everything; the columns in which something may differ."""
-        for link in range(len(self._link_b)):
+        for link in range(len(self.match.link_b)):
             self._link_changed(link, set())
         width = self.a.width
         cells: Iterable[int] = range(len(self.a.core.rows) * width)
-        if self.same_table:
+        if self.match.same_table:
             both = zip(self.a.table, self.b.table, strict=True)
             cells = [cell for cell, (one, two) in enumerate(both) if one != two]
         for cell in {*cells, *self._cells_of(self._odd_links)}:
@@ -113,79 +90,74 @@ class Contrast:
 
     def update(self, a: Happening, b: Happening) -> set[int]:
         """Takes the changes of an instant; the columns that may differ otherwise than before."""
-        before = set(self.roots) | self._odd_columns()
-        one_way = bool(self._odd_out)
-        touched = self._touched(a, b)
+        touched = self._forget(self.a, a) | self._forget(self.b, b)
         self.a.take(*a)
         self.b.take(*b)
         recheck = self._recheck(a[1], b[1])
         flipped: set[int] = set()
-        for link in [link for link, _ in a[0]] + [self._link_a[link] for link, _ in b[0]]:
+        for link in [link for link, _ in a[0]] + [self.match.link_a[link] for link, _ in b[0]]:
             if link >= 0:
-                self._link_changed(link, flipped)
-        touched |= self._touched(a, b)
+                touched |= self._link_changed(link, flipped)
         for cell in recheck | self._cells_of(flipped):
             if self._check_cell(cell):
                 touched.add(cell % self.a.width)
-        if one_way or self._odd_out:
-            return touched
-        return touched & (before | set(self.roots) | self._odd_columns())
+        return touched
 
-    def _cells_of(self, links: Iterable[int]) -> set[int]:
-        """All cells of the rows where these core links begin."""
-        width, place = self.a.width, self.a.place
-        return {
-            cell
-            for row in {place[link][0] for link in links}
-            for cell in range(row * width, row * width + width)
-        }
+    def _forget(self, side: Side, happening: Happening) -> set[int]:
+        """Forgets about ways that lead over what is going to change; the columns of these.
 
-    def _odd_columns(self) -> set[int]:
-        return {self.a.column[i] for i in self._odd_in}
-
-    def _touched(self, a: Happening, b: Happening) -> set[int]:
-        """The columns in which these links are used or these cells lie."""
-        if not (self.roots or self._odd_out or self._odd_in):
+        What was not known before leads there only where it becomes a root's upstream, or odd.
+        """
+        if not (self._known or self.roots):
             return set()
+        links, routes = happening
         found: set[int] = set()
-        for side, (links, routes) in ((self.a, a), (self.b, b)):
-            columns: set[int] = set()
-            if routes is not None:
-                columns.update(cell % side.width for cell in routes.cells)
-            for link, _ in links:
-                if link in side.place:
-                    columns.update(side.columns_using(link))
-                else:
-                    found |= self._by_access(side, link)
-            if side is self.b:
-                columns = {self._column_a[column] for column in columns} - {-1}
-            found |= columns
+        for cell in routes.cells if routes is not None else ():
+            row, column = divmod(cell, side.width)
+            found |= self._forget_row(side, row, column)
+        for link, _ in links:
+            if link in side.place:
+                for column in side.columns_using(link):
+                    found |= self._forget_row(side, side.place[link][0], column)
+            else:
+                found |= self._forget_access(side, link)
         return found
 
-    def _by_access(self, side: Side, link: int) -> set[int]:
+    def _forget_row(self, side: Side, row: int, column: int) -> set[int]:
+        """Of the column (as `side` counts it): this row and what is upstream of it."""
+        mine = side is self.a
+        column_a = column if mine else self.match.column_a[column]
+        known = self._known.get(column_a)
+        if known is None:
+            return {column_a} if column_a in self.roots else set()
+        parts = known.parts_a if mine else known.parts_b
+        for lost in side.upstream(column, (row,), parts) if row in parts else ():
+            del parts[lost]
+            known.masks.pop(lost if mine else self.match.row_a[lost], None)
+        return {column_a}
+
+    def _forget_access(self, side: Side, link: int) -> set[int]:
         """The columns of pairs with the instance that has this access link."""
-        ends, core = side.topology.links[link], side.core
-        leaves = ends.src < core.instances and core.access_out[ends.src] == link
-        instance = ends.src if leaves else ends.dst
+        instance, leaves = side.access(link)
         if side is self.b:
-            instance = self._node_a[instance]
+            instance = self.match.node_a[instance]
         if instance < 0:
             return set()
         if not leaves:
-            return {self.a.column[instance]}
-        if instance in self._odd_out:
-            return set(range(self.a.width))
+            column = self.a.column[instance]
+            if column in self._known:
+                self._known[column].masks.clear()
+            return {column}
         row = self.a.source_row[instance]
-        ways = {column for column, rows in self._ways.items() if row in rows}
-        return ways | self._odd_columns()
+        return {column for column, known in self._known.items() if known.masks.pop(row, None)}
 
     def _recheck(self, routes_a: RouteDelta | None, routes_b: RouteDelta | None) -> set[int]:
         """The cells (of a) whose being a root may have changed."""
         cells_a = set(routes_a.cells) if routes_a else set()
-        cells_b = self._cells_to_a(routes_b) if routes_b else set()
-        if not self.same_table:
-            return cells_a | cells_b
-        found = set[int]()
+        if not self.match.same_table:
+            cells_b = map(self.match.cell_a, routes_b.cells) if routes_b else ()
+            return (cells_a | set(cells_b)) - {-1}
+        found: set[int] = set()
         if routes_a != routes_b:
             one = set(zip(routes_a.cells, routes_a.values, strict=True)) if routes_a else set()
             two = set(zip(routes_b.cells, routes_b.values, strict=True)) if routes_b else set()
@@ -194,37 +166,35 @@ class Contrast:
             return found
         # Beside these only cells that were roots, or choose a link whose state differs now.
         odd_rows, width = {self.a.place[link][0] for link in self._odd_links}, self.a.width
-        for cell in cells_a & cells_b:
+        for cell in cells_a:
             row, column = divmod(cell, width)
             if row in odd_rows or row in self.roots.get(column, ()):
                 found.add(cell)
         return found
 
-    def _cells_to_a(self, routes: RouteDelta) -> set[int]:
-        if self.same_table:
-            return set(routes.cells)
-        width_a, width_b = self.a.width, self.b.width
-        found = set()
-        for cell in routes.cells:
-            row, column = self._row_a[cell // width_b], self._column_a[cell % width_b]
-            if row >= 0 and column >= 0:
-                found.add(row * width_a + column)
-        return found
+    def _cells_of(self, links: Iterable[int]) -> set[int]:
+        """All cells of the rows where these core links begin."""
+        width, place = self.a.width, self.a.place
+        rows = {place[link][0] for link in links}
+        return {cell for row in rows for cell in range(row * width, row * width + width)}
 
-    def _link_changed(self, link: int, flipped: set[int]) -> None:
-        """Whether the state of a link (of a) differs; adds core links for which this is new."""
-        other = self._link_b[link]
-        odd = other >= 0 and composed(self.a.links[link]) != composed(self.b.links[other])
+    def _link_changed(self, link: int, flipped: set[int]) -> set[int]:
+        """Whether the state of a link (of a) differs; adds core links for which this is new.
+
+        Returns the columns that this concerns where it is an access link.
+        """
+        other = self.match.link_b[link]
+        odd = other >= 0 and _composed(self.a.links[link]) != _composed(self.b.links[other])
         if link in self.a.place:
-            if odd != (link in self._odd_links):
+            if _put(self._odd_links, link, odd):
                 flipped.add(link)
-            _put(self._odd_links, link, odd)
-            return
-        ends, core = self.a.topology.links[link], self.a.core
-        if ends.src < core.instances and core.access_out[ends.src] == link:
-            _put(self._odd_out, ends.src, odd)
-        else:
-            _put(self._odd_in, ends.dst, odd)
+            return set()
+        instance, leaves = self.a.access(link)
+        if leaves:
+            changed = _put(self._odd_out, instance, odd)
+            return set(range(self.a.width)) if changed else set()
+        changed = _put(self._odd_in, instance, odd)
+        return {self.a.column[instance]} if changed else set()
 
     def _check_cell(self, cell: int) -> bool:
         """Whether the cell's row is a root in its column, or was."""
@@ -241,91 +211,96 @@ class Contrast:
         return root or was
 
     def _is_root(self, row: int, column: int) -> bool:
-        if not self.dests[column]:
+        if not self.match.dests[column]:
             return False  # nobody to compare
         there = self.a.next(row, column)
-        row_b, column_b = self._row_b[row], self._column_b[column]
-        other = self.b.next(row_b, column_b) if row_b >= 0 and column_b >= 0 else NO_LINK
+        other = self._next_b(row, column)
         if there == NO_LINK:
             return other != NO_LINK
-        return self._link_b[there] != other or there in self._odd_links
+        return self.match.link_b[there] != other or there in self._odd_links
+
+    def _next_b(self, row: int, column: int) -> int:
+        row_b, column_b = self.match.row_b[row], self.match.column_b[column]
+        return self.b.next(row_b, column_b) if row_b >= 0 and column_b >= 0 else NO_LINK
+
+    def _odd_columns(self) -> set[int]:
+        return {self.a.column[i] for i in self._odd_in}
 
     # --- what differs --------------------------------------------------------------------------
 
     def pairs(self, row: int, column: int) -> Iterator[tuple[int, int]]:
         """The pairs of a row and a column, in the order of their masks."""
-        for src in self.sources[row]:
-            for dst in self.dests[column]:
+        for src in self.match.sources[row]:
+            for dst in self.match.dests[column]:
                 yield src, dst
 
     def column(self, column: int) -> dict[int, Masks]:
         """The rows with pairs to this column's instances that differ, and in what they do."""
-        self._ways.pop(column, None)
-        if not self.dests[column]:
-            return {}
-        ways = self.a.upstream(column, self.roots.get(column, ()))
-        if ways:
-            self._ways[column] = ways
+        dests = self.match.dests[column]
+        known = self._known.pop(column, None) or _Column()
+        ways = self.a.upstream(column, self.roots.get(column, ())) if dests else set()
         rows: Iterable[int] = ways | {self.a.source_row[i] for i in self._odd_out}
-        if not self._odd_in.isdisjoint(self.dests[column]):
-            rows = range(len(self.sources))
-        known_a: Parts = {}
-        known_b: Parts = {}
-        found: dict[int, Masks] = {}
-        for row in sorted(rows):
-            if not self.sources[row]:
-                continue
-            part_a = self.a.part(row, column, known_a)
-            part_b = part_a
-            if row in ways:
-                part_b = self.b.part(self._row_b[row], self._column_b[column], known_b)
-            route = row in ways and self._other_route(row, column)
-            masks = self._masks(row, column, part_a, part_b, route)
-            if any(masks):
-                found[row] = masks
-        return found
+        if not self._odd_in.isdisjoint(dests):
+            rows = range(len(self.match.sources))
+        masks = known.masks
+        known.masks = {}
+        for row in rows if dests else ():
+            if self.match.sources[row]:
+                differs, before = row in ways, masks.get(row)
+                if before is None or before[0] != differs:
+                    before = differs, self._masks(row, column, known, differs)
+                known.masks[row] = before
+        if known.masks:
+            self._known[column] = known
+        return {row: found for row, (_, found) in known.masks.items() if any(found)}
+
+    def _masks(self, row: int, column: int, known: _Column, differs: bool) -> Masks:
+        """Of all pairs of a row and a column; `differs`: the way between their anchors may."""
+        match = self.match
+        part_a = part_b = self.a.part(row, column, known.parts_a)
+        route = False
+        if differs:
+            part_b = self.b.part(match.row_b[row], match.column_b[column], known.parts_b)
+            route = self._other_route(row, column)
+        usual = _usual(part_a, part_b, route=route)
+        found: list[int] = []
+        cache: dict[tuple[int, ...], int] = {}
+        for src, dst in self.pairs(row, column):
+            ends_a = self.a.ends(src, dst)
+            odd = src in self._odd_out or dst in self._odd_in
+            if src == dst:
+                found.append(0)
+            elif usual is not None and not odd:
+                found.append(usual if self.a.are_up(ends_a) else 0)
+            else:
+                ends_b = self.b.ends(match.node_b[src], match.node_b[dst])
+                one = self.a.with_ends(part_a, ends_a)
+                two = self.b.with_ends(part_b, ends_b)
+                key = (id(one), id(two)) if one is None or two is None else (*one, *two)
+                if key not in cache:
+                    cache[key] = differences(one, two, route=route)
+                found.append(cache[key])
+        return tuple(found)
 
     def _other_route(self, row: int, column: int) -> bool:
         """Whether the links from a row to the anchor are others (and not only in another state)."""
-        a, b, column_b = self.a, self.b, self._column_b[column]
-        end = a.anchor_row[column]
+        end = self.a.anchor_row[column]
         while row != end:
-            there = a.next(row, column)
-            if there == NO_LINK or self._link_b[there] != b.next(self._row_b[row], column_b):
+            there = self.a.next(row, column)
+            if there == NO_LINK or self.match.link_b[there] != self._next_b(row, column):
                 return True
-            row = a.row_at[there]
+            row = self.a.row_at[there]
         return False
-
-    def _masks(
-        self, row: int, column: int, part_a: Stretch | None, part_b: Stretch | None, route: bool
-    ) -> Masks:
-        """Of all pairs of a row and a column, from the parts between their anchors."""
-        a, b = self.a, self.b
-        found: list[int] = []
-        known: dict[tuple[int, ...], int] = {}
-        for src, dst in self.pairs(row, column):
-            if src == dst:
-                found.append(0)
-                continue
-            ends_a = a.links_at(src, dst)
-            ends_b = b.links_at(self._node_b[src], self._node_b[dst])
-            key = (*map(id, ends_a), *map(id, ends_b))
-            if key not in known:
-                one = _with_ends(part_a, ends_a)
-                two = _with_ends(part_b, ends_b)
-                known[key] = differences(one, two, route=route)
-            found.append(known[key])
-        return tuple(found)
 
     def irregular_pairs(self) -> dict[tuple[int, int], int]:
         """What differs for the pairs with an irregular instance; those that differ only."""
         found: dict[tuple[int, int], int] = {}
-        odd = set(self.irregular)
-        for src in self.common if odd else ():
-            for dst in self.common if src in odd else self.irregular:
+        match, odd = self.match, set(self.match.irregular)
+        for src in match.common if odd else ():
+            for dst in match.common if src in odd else match.irregular:
                 if src != dst:
                     one = self.a.whole(src, dst)
-                    two = self.b.whole(self._node_b[src], self._node_b[dst])
+                    two = self.b.whole(match.node_b[src], match.node_b[dst])
                     route = one is not None and two is not None and one[1] != two[1]
                     mask = differences(one and one[0], two and two[0], route=route)
                     if mask:
@@ -333,28 +308,19 @@ class Contrast:
         return found
 
 
-def _with_ends(
-    part: Stretch | None, ends: tuple[LinkState | None, LinkState | None]
-) -> Stretch | None:
-    """With the access links at both ends, where there are any."""
-    first, last = ends
-    if part is None or (first and not first.up) or (last and not last.up):
-        return None
-    if first:
-        part = joined(of_link(first), part)
-    return joined(part, of_link(last)) if last else part
+def _usual(part_a: Stretch | None, part_b: Stretch | None, *, route: bool) -> int | None:
+    """What differs whatever equal access links (that are up) lie at the ends; None: it depends."""
+    if part_a is None or part_b is None or part_a[1:] == part_b[1:]:
+        return differences(part_a, part_b, route=route)
+    return None
 
 
-def _inverse(positions: list[int], size: int) -> list[int]:
-    found = [-1] * size
-    for position, target in enumerate(positions):
-        if target >= 0:
-            found[target] = position
-    return found
-
-
-def _put(members: set[int], member: int, there: bool) -> None:
+def _put(members: set[int], member: int, there: bool) -> bool:
+    """Whether this was new."""
+    if there == (member in members):
+        return False
     if there:
         members.add(member)
     else:
         members.discard(member)
+    return True

@@ -76,7 +76,7 @@ class _Comparison:
     def compare(self, columns: set[int], at_ns: int) -> None:
         for column in sorted(columns):
             self._column(column, self.contrast.column(column), at_ns)
-        if self.contrast.irregular:
+        if self.contrast.match.irregular:
             self._irregular(self.contrast.irregular_pairs(), at_ns)
 
     def end(self, at_ns: int) -> None:
@@ -162,7 +162,7 @@ def compare(a: Plan, b: Plan) -> Network:
         comparison.compare(columns, at_ns)
     comparison.end(end_ns)
     return Network(
-        len(contrast.common), contrast.a.core.instances, end_ns, comparison.open.groups()
+        len(contrast.match.common), contrast.a.core.instances, end_ns, comparison.open.groups()
     )
 
 

@@ -7,7 +7,7 @@ column of the table, which rows lead through given rows, and what the way from a
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from compiler.plan.core import NO_LINK, Core
@@ -28,6 +28,7 @@ class Side:
         self.width = len(core.columns)
         self.table = table
         self.links = [replace(link.state, up=False) for link in topology.links]
+        self._stretches: dict[int, Stretch] = {}
         row_of = core.row_of
         self.row_at = [row_of[link.dst] for link in topology.links]  # where a link leads
         self.place = {  # link -> its row and choice
@@ -44,6 +45,7 @@ class Side:
         """The changes of one epoch (or the state of another moment)."""
         for link, state in links:
             self.links[link] = state
+            self._stretches.pop(link, None)
         if delta is not None:
             table = self.table
             for cell, value in zip(delta.cells, delta.values, strict=True):
@@ -65,14 +67,23 @@ class Side:
         cells = self.table[start : start + self.width]
         return [column for column, choice in enumerate(cells) if choice == k]
 
-    def upstream(self, column: int, roots: Iterable[int]) -> set[int]:
-        """The rows whose way to the column's anchor leads through one of these, and these."""
+    def upstream(
+        self, column: int, roots: Iterable[int], among: Container[int] | None = None
+    ) -> set[int]:
+        """The rows whose way to the column's anchor leads through one of these, and these.
+
+        With `among`, those of them that can be reached (against the way) within it.
+        """
         table, width, into = self.table, self.width, self._into
         found = set(roots)
         todo = list(found)
         while todo:
             for row, k in into[todo.pop()]:
-                if row not in found and table[row * width + column] == k:
+                if (
+                    row not in found
+                    and table[row * width + column] == k
+                    and (among is None or row in among)
+                ):
                     found.add(row)
                     todo.append(row)
         return found
@@ -95,17 +106,37 @@ class Side:
             row = self.row_at[link]
         total = known[row]
         for before, link in reversed(way):
-            total = None if total is None else joined(of_link(self.links[link]), total)
+            total = None if total is None else joined(self._stretch(link), total)
             known[before] = total
         return total
 
-    def links_at(self, src: int, dst: int) -> tuple[LinkState | None, LinkState | None]:
-        """The states of the access links at both ends; None where an end has none."""
-        first, last = self.core.access_out[src], self.core.access_in[dst]
-        return (
-            None if first == NO_LINK else self.links[first],
-            None if last == NO_LINK else self.links[last],
-        )
+    def access(self, link: int) -> tuple[int, bool]:
+        """The instance whose access link this is, and whether it leads away from it."""
+        ends = self.topology.links[link]
+        if ends.src < self.core.instances and self.core.access_out[ends.src] == link:
+            return ends.src, True
+        return ends.dst, False
+
+    def ends(self, src: int, dst: int) -> tuple[int, int]:
+        """The access links at both ends; -1 where an end has none."""
+        return self.core.access_out[src], self.core.access_in[dst]
+
+    def are_up(self, links: Iterable[int]) -> bool:
+        return all(link == NO_LINK or self.links[link].up for link in links)
+
+    def with_ends(self, part: Stretch | None, ends: tuple[int, int]) -> Stretch | None:
+        """With the access links at both ends, where there are any."""
+        if part is None or not self.are_up(ends):
+            return None
+        first, last = ends
+        if first != NO_LINK:
+            part = joined(self._stretch(first), part)
+        return part if last == NO_LINK else joined(part, self._stretch(last))
+
+    def _stretch(self, link: int) -> Stretch:
+        if link not in self._stretches:
+            self._stretches[link] = of_link(self.links[link])
+        return self._stretches[link]
 
     def whole(self, src: int, dst: int) -> tuple[Stretch, tuple[str, ...]] | None:
         """The path between two instances, with the names of its links; None if unreachable."""
