@@ -31,6 +31,9 @@ from compiler.plan.reader import decode
 from compiler.plan.sparse import SparseState
 from compiler.plan.state import NetworkState
 from compiler.plan.writer import encode
+from manifests import bundle, compose, kubernetes
+from manifests.errors import ManifestError
+from manifests.options import Options
 from tests.plan.networks import RandomTimeline, contents, random_topology
 
 STRANGE: tuple[Any, ...] = (
@@ -141,6 +144,7 @@ def mutant(rnd: random.Random) -> dict[str, bytes]:
 
 def use(files: dict[str, bytes]) -> None:
     """Everything that the commands and the runtime do with a plan."""
+    use_manifests(files)
     plan = decode(files, lazy=True)
     for at_ns in (0, 10**9, plan.end_ns):
         with contextlib.suppress(PlanError):  # may stand where the strict reader looks first
@@ -155,6 +159,17 @@ def use(files: dict[str, bytes]) -> None:
         use_paths(plan.sparse_at(plan.end_ns))
     except PlanError as error:
         raise AssertionError("only the sparse reader refuses it") from error
+
+
+def use_manifests(files: dict[str, bytes]) -> None:
+    """Rendering and carrying it: what comes out of the shards is what went in."""
+    for slim in (False, True):
+        carried = bundle.make(files, slim=slim)
+        found = bundle.unpack(carried.shards, carried.digest)
+        assert found.items() <= files.items()
+    for render in (kubernetes.render, compose.render):
+        with contextlib.suppress(ManifestError):  # a plan may say what a cluster refuses
+            render(carried, Options())
 
 
 def use_paths(state: NetworkState | SparseState) -> None:
@@ -182,14 +197,14 @@ def attempt(seed: int) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=None, help="try this one mutant only")
+    parser.add_argument("--seconds", type=float, default=None, help="10 unless there is a seed")
+    parser.add_argument("--seed", type=int, default=None, help="the first; without time, the only")
     options = parser.parse_args()
-    if options.seed is not None:
+    if options.seed is not None and options.seconds is None:
         print("valid" if attempt(options.seed) else "refused")
         return 0
-    first = random.SystemRandom().randrange(2**48)
-    deadline = time.monotonic() + options.seconds
+    first = random.SystemRandom().randrange(2**48) if options.seed is None else options.seed
+    deadline = time.monotonic() + (10 if options.seconds is None else options.seconds)
     count = valid = 0
     while time.monotonic() < deadline:
         try:
