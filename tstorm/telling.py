@@ -61,14 +61,19 @@ class Statements:
         """`quickstart.tdl:8`."""
         return f"{self.name}:{line}"
 
-    def text(self, line: int) -> str:
-        """A line of the source, fit for a terminal; '' if there is none such."""
+    def line(self, line: int) -> str:
+        """A line of the source as it is; '' if there is none such."""
         from tdl.lexer import source_lines
-        from tdl.render import visible
 
         if self._lines is None:
             self._lines = source_lines(self._plan.source)
-        return visible(self._lines[line - 1]).strip() if 0 < line <= len(self._lines) else ""
+        return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+
+    def text(self, line: int) -> str:
+        """A line of the source, fit for a terminal."""
+        from tdl.render import visible
+
+        return visible(self.line(line)).strip()
 
     def said(self, line: int) -> str:
         """The place and text of a statement, or that nobody wrote it."""

@@ -141,8 +141,9 @@ def _happenings(plan: Plan) -> Iterator[tuple[int, Happening]]:
 
 
 def side_at(plan: Plan, epoch: int) -> Side:
-    """The network of a plan in one epoch."""
-    side = Side(plan.topology, plan.core, plan.routes.table(epoch))
+    """The network of a plan in one epoch; before the first (-1) nothing is up."""
+    table = plan.routes.table(epoch) if epoch >= 0 else array("H", bytes(2 * plan.core.cells))
+    side = Side(plan.topology, plan.core, table)
     for earlier in plan.epochs[: epoch + 1]:
         side.take(earlier.links, None)
     return side

@@ -1,4 +1,4 @@
-"""`tstorm explain PLAN|EXP.tdl`: why a path is as it is, or what an event is and where it is from."""
+"""`tstorm explain PLAN|EXP.tdl`: why a path is as it is, or where an event comes from."""
 
 from __future__ import annotations
 
@@ -110,4 +110,16 @@ def _path(plan: Plan, source: str, ends: tuple[str, str], at_ns: int | None, for
 
 
 def _event(plan: Plan, source: str, seq: int, form: str) -> None:
-    raise NotImplementedError
+    from compiler.explain import explain_event
+    from tstorm import eventtext
+    from tstorm.telling import Statements
+
+    if seq >= len(plan.events):
+        message = f"the last event is {len(plan.events) - 1} (see `tstorm events`)."
+        raise click.BadParameter(message, param_hint="'--event'")
+    told = explain_event(plan, seq)
+    statements = Statements(plan, source)
+    if form == "json":
+        output.emit_json(eventtext.record(told, statements))
+    else:
+        eventtext.show(told, statements, plan.end_ns)
