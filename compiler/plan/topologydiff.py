@@ -1,0 +1,103 @@
+"""Two plans compared as to what they begin with: settings, services, nodes, links.
+
+Input: two plans. Output: differences in a fixed order. Elements are the same when they have the
+same name; each field of which the two have different values is one difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from compiler.plan.types import Link, LinkState, Node, Service
+
+if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
+
+KINDS = ("experiment", "service", "instance", "bridge", "link")
+
+Value = int | str | list[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`field` of an element, '' for the element as a whole; None where it does not exist."""
+
+    kind: str  # of KINDS
+    name: str  # '' for the experiment
+    field: str
+    a: Value
+    b: Value
+
+
+def compare_topologies(a: Plan, b: Plan) -> tuple[Difference, ...]:
+    """By kind; elements in the order of the first plan, then those that only the second has."""
+    return (
+        *_settings(a, b),
+        *_elements("service", _services(a), _services(b)),
+        *_elements("instance", _nodes(a, bridges=False), _nodes(b, bridges=False)),
+        *_elements("bridge", _nodes(a, bridges=True), _nodes(b, bridges=True)),
+        *_elements("link", _links(a), _links(b)),
+    )
+
+
+def _settings(a: Plan, b: Plan) -> Iterator[Difference]:
+    for name, one, two in (
+        ("seed", a.seed, b.seed),
+        ("end_ns", a.end_ns, b.end_ns),
+        ("routing", a.topology.routing, b.topology.routing),
+        ("bootstrapper", a.topology.bootstrapper, b.topology.bootstrapper),
+    ):
+        if one != two:
+            yield Difference("experiment", "", name, one, two)
+
+
+Fields = dict[str, Value]
+
+
+def _services(plan: Plan) -> dict[str, Fields]:
+    return {service.name: _fields(service) for service in plan.topology.services}
+
+
+def _nodes(plan: Plan, *, bridges: bool) -> dict[str, Fields]:
+    """Tags of instances are those of their service."""
+    left_out = ("service",) if bridges else ("service", "tags")
+    nodes = (node for node in plan.topology.nodes if (node.service < 0) == bridges)
+    return {node.name: _fields(node, left_out) for node in nodes}
+
+
+def _links(plan: Plan) -> dict[str, Fields]:
+    links = plan.topology.links
+    return {
+        link.name: _fields(link, ("src", "dst", "state")) | _fields(link.state, ("up",))
+        for link in links
+    }
+
+
+def _fields(record: Service | Node | Link | LinkState, left_out: Sequence[str] = ()) -> Fields:
+    names = (field.name for field in fields(record))
+    return {
+        name: _plain(getattr(record, name)) for name in names if name not in (*left_out, "name")
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, as JSON has them."""
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _elements(kind: str, a: dict[str, Fields], b: dict[str, Fields]) -> Iterable[Difference]:
+    for name, one in a.items():
+        two = b.get(name)
+        if two is None:
+            yield Difference(kind, name, "", name, None)
+            continue
+        for field, value in one.items():
+            if value != two[field]:
+                yield Difference(kind, name, field, value, two[field])
+    for name in b:
+        if name not in a:
+            yield Difference(kind, name, "", None, name)
+    if a.keys() == b.keys() and list(a) != list(b):
+        yield Difference(kind, "", "order", list(a), list(b))
