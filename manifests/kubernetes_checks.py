@@ -23,8 +23,6 @@ MAX_OBJECT = 250_000
 # whose printable characters (YAML 1.1, 5.1) they are not.
 _LOST = re.compile("[\x7f-\x9f\ufffe\uffff]")
 
-_RESERVED = ("default", "kube-node-lease", "kube-public", "kube-system")
-
 
 def topology(found: Topology) -> None:
     """Raises ManifestError, for everything that is wrong at once."""
@@ -33,7 +31,7 @@ def topology(found: Topology) -> None:
 
 def namespace(name: str) -> None:
     """Raises ManifestError for a namespace that is not an experiment's to own."""
-    if name in _RESERVED or name.startswith("kube-"):
+    if name == "default" or name.startswith("kube-"):
         raise ManifestError(
             f"the namespace {name!r} belongs to the cluster",
             "choose another --namespace, or leave it to tstorm",
@@ -52,7 +50,7 @@ def size(service: str, text: str) -> None:
     found = len(text) + 5 * sum(text.count(character) for character in "<>&")
     if found > MAX_OBJECT:
         raise ManifestError(
-            f"service {service!r}: its arguments and variables are too long for a Kubernetes "
+            f"service {service!r}: its arguments, variables and tags are too long for a Kubernetes "
             f"object ({found} bytes of at most {MAX_OBJECT})",
             "put them into the image, or into a file that the program reads",
         )
