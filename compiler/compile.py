@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from compiler import feasibility
+from compiler.feasibility import ANY, Machines
 from compiler.model import Model, build
 from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
@@ -53,10 +55,12 @@ def compile_source(
     *,
     filename: str = "experiment.tdl",  # noqa: ARG001
     seed: int | None = None,
+    machines: Machines = ANY,
 ) -> Compilation:
     """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0.
 
-    `filename` is what the caller calls the text; the plan does not depend on it.
+    `filename` is what the caller calls the text, `machines` what the plan is to run on: the plan
+    does not depend on them.
     """
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
     partial = parse_partial(text)
@@ -65,9 +69,9 @@ def compile_source(
     sink = Sink()
     sink.found += partial.diagnostics
     model, timeline = elaborate(partial.file, sink, seed)
-    diagnostics = sort(sink.found)
     if sink.failed:
-        raise TdlError(diagnostics)
+        raise TdlError(sink.found)
+    feasibility.warn(model, timeline, machines, sink)
     contents = PlanContents(
         source=raw,
         seed=model.seed,
@@ -76,7 +80,9 @@ def compile_source(
         end_ns=timeline.end_ns,
         snapshots=snapshots(model.topology, timeline.events),
     )
-    return Compilation(model, timeline, encode(contents), diagnostics)
+    files = encode(contents)
+    feasibility.warn_of_plan(model, files, machines, sink)
+    return Compilation(model, timeline, files, sort(sink.found))
 
 
 def elaborate(

@@ -177,14 +177,21 @@ class Look:
     """Everybody of `members` who is up, by their reach."""
 
     groups: dict[Reach, list[int]]
-    ahead: list[int]  # of each component, as bits; empty if everybody is simple
+    components: Components
+    _ahead: list[int] | None = None  # of each component, as bits; found when it is needed
 
     def sends(self, a: Reach, b: Reach) -> bool:
         """Whether there is a path from one with reach `a` to another one with reach `b`."""
         if b.alone != NOWHERE and b.alone in a.partners:
             return True
+        if not a.into or not b.out_of:
+            return False
+        if not set(a.into).isdisjoint(b.out_of):
+            return True
+        if self._ahead is None:
+            self._ahead = self.components.reachable()
         heard = sum(1 << number for number in b.out_of)
-        return any(self.ahead[number] & heard for number in a.into)
+        return any(self._ahead[number] & heard for number in a.into)
 
     def joined(self, a: Reach, b: Reach) -> bool:
         if a.simple and b.simple:
@@ -212,5 +219,4 @@ def look(network: Network, components: Components, members: Iterable[int]) -> Lo
             if key is not None:
                 alike[key] = group
         group.append(instance)
-    plain = all(reach.simple for reach in groups)
-    return Look(groups, [] if plain else components.reachable())
+    return Look(groups, components)

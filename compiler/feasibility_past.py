@@ -19,7 +19,8 @@ from itertools import combinations, groupby
 from compiler.feasibility_network import NOWHERE, Components, Look, Network, Toggle, look
 from compiler.plan.types import Event, Topology
 
-WORK = 400_000  # nodes and links looked at, about 0.2 s
+WORK = 300_000  # nodes and links looked at, about 0.2 s
+FEW = 64  # others to whom a single member is compared without a look at everything
 
 Side = tuple[int, ...]  # instances, ascending
 
@@ -211,23 +212,22 @@ class _Past:
 
     def _back(self, toggles: Sequence[Toggle]) -> bool:
         """Takes one instant back; whether somebody may have a path then who has none after it."""
-        gain = False
+        net, gain = self._net, False
+        came: set[int] = set()  # members who, or whose own links, came up
         for toggle in reversed(toggles):
-            self._net.undo(toggle)
+            net.undo(toggle)
         for toggle in toggles:
-            if toggle.link:
-                gain = self._link_is_back(toggle) or gain
-            elif toggle.index < self._net.instances:
-                gain = gain or bool(toggle.before and toggle.index in self._waiting)
+            ends = net.ends[toggle.index] if toggle.link else (toggle.index,)
+            if min(ends) < net.instances:
+                came.update(end for end in ends if toggle.before and end < net.instances)
+            elif toggle.link:
+                gain = self._core_link_is_back(toggle, *ends) or gain
             else:
                 gain = gain or bool(toggle.before)
                 self._fresh = False
-        return gain
+        return gain or self._meets(came & self._waiting)
 
-    def _link_is_back(self, toggle: Toggle) -> bool:
-        src, dst = self._net.ends[toggle.index]
-        if min(src, dst) < self._net.instances:
-            return bool(toggle.before and (src in self._waiting or dst in self._waiting))
+    def _core_link_is_back(self, toggle: Toggle, src: int, dst: int) -> bool:
         of = self._components.of
         same = self._fresh and of[src] == of[dst] != NOWHERE
         if toggle.before:
@@ -235,6 +235,26 @@ class _Past:
         # Without a link inside it a component stays one if there is another way.
         if same and not leads_to(self._net, src, dst):
             self._fresh = False
+        return False
+
+    def _meets(self, came: set[int]) -> bool:
+        """Whether any of them may be joined now with a member it is not merged with."""
+        if not came or not self._fresh or self._between:
+            return bool(came)
+        net, components = self._net, self._components
+        for member in came:
+            root = self._merged.root(self._side_of[member])
+            others = [
+                other
+                for side, members in enumerate(self._sides)
+                if self._merged.root(side) != root
+                for other in members
+            ]
+            if len(others) > FEW:
+                return True
+            found = look(net, components, [member, *others])
+            if any(member in group and len(group) > 1 for group in _joined(found)):
+                return True
         return False
 
     # --- looks ---------------------------------------------------------------------------------

@@ -212,10 +212,54 @@ WARNINGS = (
         "link a--b up=5Mb tags=x symetric",
     ),
     Code(
-        "TS0912",
-        "not reconnected at the end",
-        "An interval of disconnect brings the same instances back at its end. This one has left, "
-        "joined anew or been reconnected in the meantime.",
-        "service a\nbridge s1\nlink a--s1\nfrom 1s to 9s a disconnect\nat 5s a crash",
+        "TS0914",
+        "no path for good",
+        "Instances that are joined and connected at the end have no path to each other then, and "
+        "none since the time that the message says, or ever. Usually a `heal` or a `join` is "
+        "missing.",
+        "service a\nservice b\nbridge s1\nlink a--s1\nlink b--s1\nat 5s partition a;b\nat 9s quit",
+    ),
+    Code(
+        "TS0915",
+        "changes faster than can be applied",
+        "The same link, bridge or instance changes again before a run can have made the last "
+        "change (docs/limits.md says how fast that is), so what happens will not be what is "
+        "written.",
+        "service a\nbridge s1\nlink a--s1\nfrom 1s to 2s a--s1 flap 100us",
+    ),
+    Code(
+        "TS0916",
+        "rate above the budget",
+        "The link has a rate above what `--budget` says that one machine can carry, so it cannot "
+        "be reached. With `--budget 1Gb`:",
+        "service a\nservice b\nlink a--b up=2Gb symmetric",
+    ),
+    Code(
+        "TS0917",
+        "all together above the budget",
+        "If all instances send at once, at the full rate of their links, they ask for more than "
+        "`--budget` says that one machine can carry. That is a limit from above: the experiment "
+        "may well ask for less. With `--budget 1Gb`:",
+        "service a replicas=3\nbridge s1\nlink a--s1 up=500Mb symmetric",
+    ),
+    Code(
+        "TS0918",
+        "never joins",
+        "No instance of the service ever joins, or the join of some of them comes after the end.",
+        "service a replicas=2\nbridge s1\nlink a--s1\nat 5s quit\nat 6s a join",
+    ),
+    Code(
+        "TS0919",
+        "tag that nothing selects",
+        "The file has events, and none of them selects this tag.",
+        "service a tags=x\nbridge s1\nlink a--s1\nat 5s a leave",
+    ),
+    Code(
+        "TS0920",
+        "round trip below the underlay's",
+        "The network between the machines of a cluster takes longer (`--underlay`) than the "
+        "planned round trip between these instances, which will be right on one machine only. With "
+        "`--underlay 500us`:",
+        "service a replicas=2\nbridge s1\nlink a--s1 latency=0.1",
     ),
 )

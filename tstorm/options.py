@@ -14,10 +14,16 @@ from click.shell_completion import CompletionItem
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class DurationType(click.ParamType[int]):
-    """A TDL duration (`90s`, `1h30m`, `0.93s`), as integer nanoseconds."""
+class MeasureType(click.ParamType[int]):
+    """A number with a unit as TDL writes it, as an integer in the unit of tdl.values.
 
-    name = "duration"
+    `reads` is the name of the function there that reads it.
+    """
+
+    def __init__(self, name: str, reads: str, missing: str) -> None:
+        self.name = name
+        self._reads = reads
+        self._missing = missing
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
@@ -25,15 +31,20 @@ class DurationType(click.ParamType[int]):
         from tdl import values
 
         if not value:
-            self.fail("a duration is missing, such as 90s, 1h30m or 250ms", param, ctx)
+            self.fail(self._missing, param, ctx)
         try:
-            return values.time(value)
+            found: int = getattr(values, self._reads)(value)
         except values.ValueProblem as problem:
             hint = f" ({problem.hint})" if problem.hint else ""
             self.fail(f"{problem.message}{hint}", param, ctx)
+        if found == 0 and self._reads != "time":
+            self.fail(f"a {self.name} of zero compares with nothing", param, ctx)
+        return found
 
 
-DURATION = DurationType()
+DURATION = MeasureType("duration", "time", "a duration is missing, such as 90s, 1h30m or 250ms")
+_RATE = MeasureType("rate", "rate", "a rate is missing, such as 10Gb or 800Mb")
+_ROUND_TRIP = MeasureType("round trip", "latency", "a time is missing, such as 0.5ms or 200us")
 
 
 # Whether it can be read is found out by reading it, with the kernel's own words.
@@ -97,6 +108,28 @@ def diagnostics(function: F) -> F:
     )
     strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
     return strict(form(function))
+
+
+def budget(function: F) -> F:
+    """--budget RATE."""
+    return click.option(
+        "--budget",
+        "budget_bps",
+        metavar="RATE",
+        type=_RATE,
+        help="Warn of rates above what one machine can carry, such as 10Gb.",
+    )(function)
+
+
+def underlay(function: F) -> F:
+    """--underlay RTT."""
+    return click.option(
+        "--underlay",
+        "underlay_ns",
+        metavar="RTT",
+        type=_ROUND_TRIP,
+        help="Warn of round trips below that between two machines of the cluster, such as 200us.",
+    )(function)
 
 
 def source(function: F) -> F:

@@ -167,5 +167,5 @@ def test_partition_of_absent_instances_cuts_their_links_too() -> None:
     compilation = compile_source(text)
     cut = [e.target for e in compilation.events if e.kind == "link_down"]
     assert cut == ["c.0->hub", "hub->c.0"]
-    assert [d.code for d in compilation.diagnostics] == ["TS0911"]
+    assert [d.code for d in compilation.diagnostics] == ["TS0911", "TS0914"]
     assert all(d.severity is Severity.WARNING for d in compilation.diagnostics)

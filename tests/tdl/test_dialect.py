@@ -107,7 +107,8 @@ def test_statement_words_may_be_names() -> None:
 
 def compiled(events: str) -> list[tuple[int, str, str]]:
     compilation = compile_source(TAGGED + events)
-    assert {d.code for d in compilation.diagnostics} == {"TS0902"}
+    feasibility = {"TS0914", "TS0919"}  # of a file cut down to what is tested
+    assert {d.code for d in compilation.diagnostics} - feasibility == {"TS0902"}
     return [(e.at_ns, e.kind, e.target) for e in compilation.events if e.line]
 
 

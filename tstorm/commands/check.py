@@ -10,8 +10,17 @@ from tstorm import options
 @click.command()
 @click.argument("file", metavar="EXP.tdl", type=options.INPUT)
 @options.seed
+@options.budget
+@options.underlay
 @options.diagnostics
-def command(file: str, seed: int | None, strict: bool, form: str) -> None:
+def command(
+    file: str,
+    seed: int | None,
+    budget_bps: int | None,
+    underlay_ns: int | None,
+    strict: bool,
+    form: str,
+) -> None:
     """Report everything that is wrong with EXP.tdl ('-' reads standard input).
 
     The file is compiled in full, so what only shows over time (too few instances to crash) is found
@@ -21,7 +30,10 @@ def command(file: str, seed: int | None, strict: bool, form: str) -> None:
     Examples:
       tstorm check quickstart.tdl
       tstorm check --strict --format sarif quickstart.tdl > quickstart.sarif
+      tstorm check --budget 10Gb --underlay 200us quickstart.tdl
     """
+    from compiler.feasibility import Machines
     from tstorm.loading import compile_file
 
-    compile_file(file, seed, strict=strict, form=form)
+    machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)
+    compile_file(file, seed, strict=strict, form=form, machines=machines)

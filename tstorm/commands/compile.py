@@ -44,9 +44,18 @@ def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
     "--no-manifests", is_flag=True, help="Leave out manifests/: see 'tstorm render' for what it is."
 )
 @options.seed
+@options.budget
+@options.underlay
 @options.diagnostics
 def command(
-    file: str, output: str | None, no_manifests: bool, seed: int | None, strict: bool, form: str
+    file: str,
+    output: str | None,
+    no_manifests: bool,
+    seed: int | None,
+    budget_bps: int | None,
+    underlay_ns: int | None,
+    strict: bool,
+    form: str,
 ) -> None:
     """Compile EXP.tdl ('-' reads standard input) into a plan directory.
 
@@ -66,9 +75,11 @@ def command(
             "for its content see 'tstorm events' and 'tstorm paths'",
             param_hint="'-o'",
         )
+    from compiler.feasibility import Machines
     from tstorm.loading import compile_file, source_name, write_plan
 
-    compilation = compile_file(file, seed, strict=strict, form=form)
+    machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)
+    compilation = compile_file(file, seed, strict=strict, form=form, machines=machines)
     directory = Path(output) if output else Path(Path(source_name(file)).stem + ".plan")
     beside = None if no_manifests else _manifests(compilation)
     digest = write_plan(compilation, directory, beside)

@@ -11,8 +11,16 @@ from tstorm.exits import OK, CommandError
 @click.command()
 @options.source
 @options.seed
+@options.budget
 @options.running
-def command(source: str, seed: int | None, asked: options.Running, quiet: bool, form: str) -> None:
+def command(
+    source: str,
+    seed: int | None,
+    budget_bps: int | None,
+    asked: options.Running,
+    quiet: bool,
+    form: str,
+) -> None:
     """Run an experiment on this machine, as root or as an ordinary user.
 
     Progress goes to standard error, the run directory to standard output. Ctrl-C ends the run
@@ -29,7 +37,8 @@ def command(source: str, seed: int | None, asked: options.Running, quiet: bool, 
     from tstorm.loading import plan_on_disk
     from tstorm.running import carry_out, errors_shown, options_of, report
 
-    with errors_shown(), plan_on_disk(source, seed) as plan:
+    compiled = plan_on_disk(source, seed, budget_bps=budget_bps, pace=asked.pace)
+    with errors_shown(), compiled as plan:
         result = carry_out(plan, options_of(asked, seed=seed), quiet=quiet)
     report(result, form)
     if result.exit_code != OK:

@@ -1,0 +1,188 @@
+"""TS0914: instances that are there at the end and have no path to each other then, or never had.
+
+Input: a model without errors and its timeline. Who and since when comes from feasibility_past.py;
+here is why: of all ways between two of them, the one with the fewest links and bridges that are
+down, and the statements that took those down (Dijkstra).
+
+A link that a flap has down when the experiment quits counts as up: it would come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from compiler.feasibility_names import Names, lines
+from compiler.feasibility_network import Network
+from compiler.feasibility_past import Parting, Side, partings
+from compiler.feasibility_places import Places
+from compiler.model import Model
+from compiler.say import moment
+from compiler.timeline import Timeline
+from tdl import ast
+from tdl.diagnostics import Sink
+from tdl.formatter import format_selector
+
+MOST = 10  # warnings; the others are counted
+_MOST_SIDES = 4  # that are named in a warning
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """A link direction or a bridge that is down at the end."""
+
+    name: str
+    line: int  # of the statement that took it down; 0: it was absent from the start
+    at_ns: int  # of that event
+    seq: int
+
+
+def warn(model: Model, timeline: Timeline, places: Places, sink: Sink) -> None:
+    down = _down(timeline)
+    flapping = [name for name, element in down.items() if places.is_flap(element.line)]
+    network = Network(model.topology)
+    found = partings(model.topology, timeline.events, [network.link_of[n] for n in flapping])
+    if not found:
+        return
+    for event in timeline.events:
+        network.apply(event)
+    for name in flapping:
+        network.links[network.link_of[name]] = 1
+    report = _Report(model, network, down, places, sink)
+    for parting in found[:MOST]:
+        report.say(parting)
+    if len(found) > MOST:
+        report.rest(found[MOST:])
+
+
+def _down(timeline: Timeline) -> dict[str, _Element]:
+    """The links and bridges that are down at the end by their own events, by name."""
+    found: dict[str, _Element] = {}
+    for event in timeline.events:
+        if event.kind in ("link_down", "bridge_down"):
+            found[event.target] = _Element(event.target, event.line, event.at_ns, event.seq)
+        elif event.kind in ("link_up", "bridge_up"):
+            found.pop(event.target, None)
+    return found
+
+
+class _Report:
+    def __init__(
+        self,
+        model: Model,
+        network: Network,
+        down: dict[str, _Element],
+        places: Places,
+        sink: Sink,
+    ) -> None:
+        self._net, self._down, self._places, self._sink = network, down, places, sink
+        self._topology = model.topology
+        present = [i for i in range(network.instances) if network.nodes[i]]
+        self._names = Names(model.topology, present)
+
+    def say(self, parting: Parting) -> None:
+        sides = sorted(parting.sides, key=lambda side: (len(side), side))
+        a, b = sides[0][0], sides[-1][0]
+        there, back = self._way(a, b), self._way(b, a)
+        one_way = there == [] or back == []
+        obstacles = max((way for way in (there, back) if way is not None), key=len, default=None)
+        span, hint = self._reason(a, obstacles, parting.since_ns)
+        self._sink.warning("TS0914", span, self._what(parting, sides, one_way), hint)
+
+    def rest(self, others: Sequence[Parting]) -> None:
+        """One warning for all that are too many to name."""
+        first = others[0]
+        sides = sorted(first.sides, key=lambda side: (len(side), side))
+        a, b = sides[0][0], sides[-1][0]
+        span, _ = self._reason(a, self._way(a, b) or self._way(b, a), first.since_ns)
+        members = {member for parting in others for member in min(parting.sides, key=len)}
+        message = f"{len(members)} more instances have no path to others at the end"
+        hint = f"mend the {MOST} reported ones, and these are named"
+        self._sink.warning("TS0914", span, message, hint)
+
+    # --- words ---------------------------------------------------------------------------------
+
+    def _what(self, parting: Parting, sides: Sequence[Side], one_way: bool) -> str:
+        each_way = " both ways" if one_way else ""
+        if len(sides) == 2:
+            one, other = (self._names.of(side) for side in sides)
+            has = "has" if len(sides[0]) == 1 else "have"
+            return f"{one} {_time(parting, has, f'to {other}{each_way}')}"
+        return f"{self._many(sides)} {_time(parting, 'have', f'to one another{each_way}')}"
+
+    def _many(self, sides: Sequence[Side]) -> str:
+        single = sorted(member for side in sides if len(side) == 1 for member in side)
+        words = [self._names.of(side) for side in sides if len(side) > 1]
+        if single:
+            each = " (each by itself)" if words and len(single) > 1 else ""
+            words.insert(0, self._names.of(single) + each)
+        if len(words) > _MOST_SIDES:
+            words = [*words[: _MOST_SIDES - 1], f"{len(words) - _MOST_SIDES + 1} more groups"]
+        return "; ".join(words)
+
+    # --- reasons -------------------------------------------------------------------------------
+
+    def _way(self, a: int, b: int) -> list[_Element] | None:
+        """What is down on the way from `a` to `b` on which the least is down; None: no links."""
+        net = self._net
+        came: dict[int, int] = {a: -1}
+        cost = {a: 0}
+        queue = [(0, a)]
+        while queue:
+            so_far, node = heappop(queue)
+            if node == b:
+                return self._on_the_way(came, b)
+            if so_far > cost[node] or (node < net.instances and node != a):
+                continue
+            for link in net.out[node]:
+                far = net.ends[link][1]
+                price = so_far + (not net.links[link]) + (not net.nodes[far])
+                if far not in cost or price < cost[far]:
+                    cost[far], came[far] = price, link
+                    heappush(queue, (price, far))
+        return None
+
+    def _on_the_way(self, came: dict[int, int], node: int) -> list[_Element]:
+        found = []
+        while came[node] >= 0:
+            link = came[node]
+            for name in (self._topology.links[link].name, self._topology.nodes[node].name):
+                if name in self._down and not self._is_up(name):
+                    found.append(self._down[name])
+            node = self._net.ends[link][0]
+        return found
+
+    def _is_up(self, name: str) -> bool:
+        """A link in a flap counts as up."""
+        net = self._net
+        return bool(net.links[net.link_of[name]] if name in net.link_of else False)
+
+    def _reason(
+        self, a: int, obstacles: list[_Element] | None, since_ns: int
+    ) -> tuple[ast.Span, str]:
+        """To blame is what went down at `since_ns`, else what went down last."""
+        if not obstacles:
+            span = self._places.service(self._topology.nodes[a].service)
+            return span, "no links lead from one to the other: link them if they are to talk"
+        last = max(obstacles, key=lambda element: (element.at_ns == since_ns, element.seq))
+        also = sorted({element.line for element in obstacles} - {last.line, 0})
+        more = f"; {lines(also)} too" if also else ""
+        statement = self._places.taking(last.line)
+        if statement is None:
+            span = self._places.element(last.name)
+            return span, f"{last.name!r} is absent until it joins, and it does not join{more}"
+        if isinstance(statement.action, ast.Partition):
+            hint = f"the partition of line {last.line} is never healed: add `at T heal`{more}"
+            return statement.span, hint
+        selector = format_selector(statement.selector)
+        again = f"at T {selector} join".replace("  ", " ")
+        hint = f"line {last.line} takes {last.name!r} away for good: add `{again}`{more}"
+        return statement.span, hint
+
+
+def _time(parting: Parting, has: str, to_whom: str) -> str:
+    if parting.never:
+        return f"never {has} a path {to_whom}"
+    or_before = ", or before," if parting.bound else ""
+    return f"{has} no path {to_whom} from {moment(parting.since_ns)}{or_before} to the end"
