@@ -17,6 +17,7 @@ COMMANDS = {
     "events": "List what happens, when and to which instance.",
     "paths": "List the network's end-to-end properties at a time.",
     "explain": "Say why a path is as it is, or where an event comes from.",
+    "diff": "Compare two experiments, as timelines and as networks.",
     "render": "Render a plan as files for Kubernetes or Compose.",
     "run": "Run an experiment on this machine.",
     "replay": "Run a recorded experiment again.",

@@ -25,8 +25,9 @@ class PlanDiff:
 
     @property
     def equal(self) -> bool:
-        """Nothing differs. (Networks can only differ where topologies or timelines do.)"""
-        return not (self.topology or self.timeline)
+        """Nothing differs, as far as it was asked for."""
+        groups = () if self.network is None else self.network.groups
+        return not (self.topology or self.timeline or groups)
 
 
 def compare_plans(a: Plan, b: Plan, *, network: bool = True) -> PlanDiff:

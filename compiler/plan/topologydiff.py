@@ -22,7 +22,10 @@ Value = int | str | list[Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`field` of an element, '' for the element as a whole; None where it does not exist."""
+    """`field` of an element, '' for the element as a whole; None where it does not exist.
+
+    `order` of a kind: the same elements in another order, with the first that are not the same.
+    """
 
     kind: str  # of KINDS
     name: str  # '' for the experiment
@@ -99,5 +102,8 @@ def _elements(kind: str, a: dict[str, Fields], b: dict[str, Fields]) -> Iterable
     for name in b:
         if name not in a:
             yield Difference(kind, name, "", None, name)
-    if a.keys() == b.keys() and list(a) != list(b):
-        yield Difference(kind, "", "order", list(a), list(b))
+    if a.keys() == b.keys():
+        for one_name, other_name in zip(a, b, strict=True):
+            if one_name != other_name:
+                yield Difference(kind, "", "order", one_name, other_name)
+                return

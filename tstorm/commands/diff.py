@@ -1,0 +1,69 @@
+"""`tstorm diff A B`: two experiments compared, as timelines and as networks."""
+
+from __future__ import annotations
+
+import click
+
+from tstorm import options, output
+from tstorm.exits import FAILED, CommandError
+
+
+@click.command()
+@click.argument("a", metavar="A", type=options.INPUT)
+@click.argument("b", metavar="B", type=options.INPUT)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=options.WholeNumber(min=0),
+    default=10,
+    show_default=True,
+    help="How many entries of a list are printed; how many are left out is always said.",
+)
+@click.option(
+    "--no-network",
+    is_flag=True,
+    help="Compare topologies and timelines only; paths take longest.",
+)
+@options.seed
+@options.table_or_json
+def command(a: str, b: str, limit: int, no_network: bool, seed: int | None, form: str) -> None:
+    """Compare two experiments, each a plan, a run or a TDL file.
+
+    Topology: what they begin with. Timeline: events that only one has (- A, + B), at another time
+    (>), with other arguments (~), in another order (=). Network: the pairs of instances whose paths
+    differ, in what and from when to when, grouped and counted.
+
+    Ends with 0 when nothing differs (but for text that changes nothing, such as comments), and with
+    1 when something does. JSON is one object; docs/explain.md describes both forms.
+
+    \b
+    Examples:
+      tstorm diff before.tdl after.tdl
+      tstorm diff quickstart.plan runs/quickstart-20260301T120000Z
+      tstorm diff a.plan b.plan --format json | jq .timeline.counts
+    """
+    from compiler.plan.plandiff import compare_plans
+    from tstorm import difftext
+    from tstorm.loading import collector_paused, load_plan, plan_errors_shown
+    from tstorm.telling import Statements
+
+    if a == b == "-":
+        raise click.UsageError("only one of the two can be standard input")
+    with plan_errors_shown(), collector_paused():
+        first, second = load_plan(a, seed), load_plan(b, seed)
+        diff = compare_plans(first, second, network=not no_network)
+        compared = difftext.Compared(
+            (a, b),
+            (first, second),
+            (Statements(first, a), Statements(second, b)),
+            diff,
+            limit,
+        )
+        if form == "json":
+            output.emit_json(difftext.record(compared))
+        else:
+            difftext.show(compared)
+    if not diff.equal:
+        raise CommandError(code=FAILED)
+    if form == "table" and first.digest != second.digest:
+        output.note("note: the same experiment; the sources differ in text only")

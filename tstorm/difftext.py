@@ -1,0 +1,296 @@
+"""`tstorm diff`: what differs between two plans, as text and as JSON.
+
+Every list is cut at `limit` entries, and says so.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from compiler.plan import contrast, figures
+from compiler.plan.history import History
+from compiler.plan.timelinediff import WHAT
+from tstorm import output, units
+from tstorm.telling import action, argument, arguments
+
+if TYPE_CHECKING:
+    from compiler.plan.netdiff import Group, Network
+    from compiler.plan.plandiff import PlanDiff
+    from compiler.plan.reader import Plan
+    from compiler.plan.timelinediff import Entry
+    from compiler.plan.topologydiff import Difference
+    from tstorm.telling import Statements
+
+Figures = dict[str, Any]  # of a path; {} = unreachable
+
+_MARKS = {"added": "+", "removed": "-", "moved": ">", "changed": "~", "reordered": "="}
+_PROPERTIES = (
+    (contrast.ROUTE, "route"),
+    (contrast.RATE, "rate"),
+    (contrast.DELAY, "delay"),
+    (contrast.JITTER, "jitter"),
+    (contrast.LOSS, "loss"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two plans, what the user called them, and what differs."""
+
+    names: tuple[str, str]
+    plans: tuple[Plan, Plan]
+    statements: tuple[Statements, Statements]
+    diff: PlanDiff
+    limit: int
+
+
+def _more(left: int, word: str) -> str:
+    return f"… and {left:,} more {word}{'' if left == 1 else 's'} (--limit)"
+
+
+def differs_in(mask: int) -> list[str]:
+    """`['delay', 'loss']`, or `['only in a']`."""
+    if mask & (contrast.ONLY_A | contrast.ONLY_B):
+        return ["only_a" if mask & contrast.ONLY_A else "only_b"]
+    return [word for bit, word in _PROPERTIES if mask & bit]
+
+
+class _Samples:
+    """The figures of single pairs in both plans."""
+
+    def __init__(self, plans: tuple[Plan, Plan]) -> None:
+        self._histories = tuple(History(plan) for plan in plans)
+        self._nodes = [
+            {node.name: i for i, node in enumerate(plan.topology.nodes)} for plan in plans
+        ]
+
+    def both(self, src: str, dst: str, at_ns: int) -> tuple[Figures, Figures]:
+        one, two = (self._one(side, src, dst, at_ns) for side in (0, 1))
+        return one, two
+
+    def _one(self, side: int, src: str, dst: str, at_ns: int) -> Figures:
+        history, nodes = self._histories[side], self._nodes[side]
+        epoch = history.epoch_at(at_ns)
+        walk = history.walk(nodes[src], nodes[dst], epoch)
+        if not walk.arrives:
+            return {}
+        total = figures.of_links(history.link(link, epoch) for link in walk.links)
+        return {
+            "route": [history.topology.links[link].name for link in walk.links],
+            "rate_bps": total.rate_bps,
+            "delay_ns": total.delay_ns,
+            "jitter_ns": total.jitter_ns,
+            "loss_ppb": total.loss_ppb,
+        }
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def show(compared: Compared) -> None:
+    """Prints it; nothing where nothing differs."""
+    if compared.diff.equal:
+        return
+    for mark, name, plan in zip("-+", compared.names, compared.plans, strict=True):
+        output.line(f"{mark * 3} {name} (sha256 {plan.digest})")
+    for part in (_topology, _timeline, _network):
+        for text in part(compared):
+            output.line(text)
+
+
+def _topology(compared: Compared) -> Iterator[str]:
+    found, limit = compared.diff.topology, compared.limit
+    if not found:
+        return
+    yield ""
+    yield f"topology: {_counted(len(found), 'difference')}"
+    for one in found[:limit]:
+        yield f"  {_difference(one)}"
+    if len(found) > limit:
+        yield f"  {_more(len(found) - limit, 'difference')}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _difference(one: Difference) -> str:
+    if not one.field:
+        return f"{'+' if one.a is None else '-'} {one.kind} {one.name}"
+    old, new = (_value(one.field, value) for value in (one.a, one.b))
+    name = " ".join(word for word in (one.kind, one.name, one.field) if word)
+    return f"~ {name}: {old} -> {new}"
+
+
+def _value(field: str, value: Any) -> str:
+    if isinstance(value, int):
+        if field == "end_ns":
+            return units.duration(value)
+        return argument(field, value).partition("=")[2]
+    return output.to_json(value)
+
+
+def _timeline(compared: Compared) -> Iterator[str]:
+    found, limit = compared.diff.timeline, compared.limit
+    if not found:
+        return
+    counts = Counter(entry.what for entry in found)
+    yield ""
+    yield "timeline: " + ", ".join(f"{counts[what]:,} {what}" for what in WHAT if counts[what])
+    for entry in found[:limit]:
+        yield from _entry(entry, compared.statements)
+    if len(found) > limit:
+        yield f"  {_more(len(found) - limit, 'event')}"
+
+
+def _entry(entry: Entry, statements: tuple[Statements, Statements]) -> Iterator[str]:
+    a, b, mark = entry.a, entry.b, _MARKS[entry.what]
+    event = a or b
+    assert event is not None
+    at = units.duration(event.at_ns)
+    if a is None or b is None:
+        yield f"  {mark} {at} {action(event)}"
+    elif entry.what == "moved":
+        yield f"  {mark} {at} -> {units.duration(b.at_ns)} {action(a)}"
+    elif entry.what == "changed":
+        yield f"  {mark} {at} {action(a)} -> {arguments(b)}"
+    else:
+        yield f"  {mark} {at} the same events in another order, from {action(a)} on"
+    shown = [side.said(one.line) for side, one in zip(statements, (a, b), strict=True) if one]
+    for text in dict.fromkeys(shown):
+        yield f"      {text}"
+
+
+def _network(compared: Compared) -> Iterator[str]:
+    network, limit = compared.diff.network, compared.limit
+    if network is None:
+        return
+    until = units.duration(network.end_ns)
+    yield ""
+    count = network.compared * (network.compared - 1)
+    yield (
+        f"network: {_differing(network):,} of {count:,} pairs differ at some time before {until}"
+    )
+    if not limit and network.groups:
+        yield f"  {_more(len(network.groups), 'group')}"
+        return
+    samples = _Samples(compared.plans)
+    for group in network.groups[:limit]:
+        yield from _group(group, network, compared, samples)
+    if len(network.groups) > limit:
+        left = network.groups[limit:]
+        pairs = sum(len(group.pairs) for group in left)
+        yield f"  {_more(len(left), 'group')[:-10]} with {pairs:,} pairs (--limit)"
+
+
+def _differing(network: Network) -> int:
+    """How many pairs differ at any time."""
+    if len(network.groups) == 1:
+        return len(network.groups[0].pairs)
+    found: set[int] = set()
+    for group in network.groups:
+        found.update(group.pairs)
+    return len(found)
+
+
+def _group(group: Group, network: Network, compared: Compared, samples: _Samples) -> Iterator[str]:
+    what = ", ".join(differs_in(group.mask)).replace("_", " ")
+    span = f"{units.duration(group.from_ns)} to {units.duration(group.to_ns)}"
+    yield f"  {span}: {_counted(len(group.pairs), 'pair')}, {what}"
+    for src, dst in _named(group.pairs[: compared.limit], network, compared.plans[0]):
+        one, two = samples.both(src, dst, group.from_ns)
+        yield f"    {src} -> {dst}" + _figures(group.mask, one, two)
+    if len(group.pairs) > compared.limit:
+        yield f"    {_more(len(group.pairs) - compared.limit, 'pair')}"
+
+
+def _named(pairs: array[int], network: Network, plan: Plan) -> Iterator[tuple[str, str]]:
+    nodes = plan.topology.nodes
+    for pair in pairs:
+        src, dst = network.names(pair)
+        yield nodes[src].name, nodes[dst].name
+
+
+def _figures(mask: int, one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
+    """`: delay 10ms -> 20ms, loss 0% -> 1%`; '' where one has no path."""
+    parts = []
+    if one and two:
+        for name in ("rate_bps", "delay_ns", "jitter_ns", "loss_ppb"):
+            if one[name] != two[name]:
+                old, new = argument(name, one[name]), argument(name, two[name])
+                parts.append(f"{old.replace('=', ' ')} -> {new.partition('=')[2]}")
+        if mask & contrast.ROUTE:
+            parts.append(f"{' '.join(one['route'])} -> {' '.join(two['route'])}")
+    return f": {', '.join(parts)}" if parts else ""
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def record(compared: Compared) -> dict[str, Any]:
+    """All that text says, as one object."""
+    a, b = (
+        {"name": name, "sha256": plan.digest, "seed": plan.seed, "end_ns": plan.end_ns}
+        for name, plan in zip(compared.names, compared.plans, strict=True)
+    )
+    diff, limit = compared.diff, compared.limit
+    counts = Counter(entry.what for entry in diff.timeline)
+    return {
+        "equal": diff.equal,
+        "a": a,
+        "b": b,
+        "topology": {
+            "count": len(diff.topology),
+            "differences": [
+                {"kind": one.kind, "name": one.name, "field": one.field, "a": one.a, "b": one.b}
+                for one in diff.topology[:limit]
+            ],
+        },
+        "timeline": {
+            "count": len(diff.timeline),
+            "counts": {what: counts[what] for what in WHAT},
+            "entries": [_entry_record(one, compared) for one in diff.timeline[:limit]],
+        },
+        "network": None if diff.network is None else _network_record(diff.network, compared),
+    }
+
+
+def _entry_record(entry: Entry, compared: Compared) -> dict[str, Any]:
+    first, second = compared.statements
+    return {
+        "what": entry.what,
+        "a": None if entry.a is None else first.record(entry.a),
+        "b": None if entry.b is None else second.record(entry.b),
+    }
+
+
+def _network_record(network: Network, compared: Compared) -> dict[str, Any]:
+    limit = compared.limit
+    samples = _Samples(compared.plans) if limit and network.groups else None
+    groups = []
+    for group in network.groups[:limit]:
+        assert samples is not None
+        pairs = []
+        for src, dst in _named(group.pairs[:limit], network, compared.plans[0]):
+            one, two = samples.both(src, dst, group.from_ns)
+            pairs.append({"src": src, "dst": dst, "a": one or None, "b": two or None})
+        groups.append(
+            {
+                "from_ns": group.from_ns,
+                "to_ns": group.to_ns,
+                "differs": differs_in(group.mask),
+                "count": len(group.pairs),
+                "pairs": pairs,
+            }
+        )
+    return {
+        "instances": network.compared,
+        "until_ns": network.end_ns,
+        "pairs_differing": _differing(network),
+        "count": len(network.groups),
+        "groups": groups,
+    }
