@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parent
 PROGRAMS = {"pktd": "pktd", "tstorm-ns": "ns", "tprobe": "probe"}
 LIBRARIES = {"libtsroutes.so": "routes"}
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s"]
-LIBRARY_FLAGS = ["-O3", "-fPIC", "-shared", "-fvisibility=hidden"]  # as in tcal_c/routes/rules.mk
+# As in tcal_c/routes/rules.mk.
+LIBRARY_FLAGS = ["-O3", "-fno-math-errno", "-fPIC", "-shared", "-fvisibility=hidden"]
 
 
 def find_compiler() -> list[str]:

@@ -30,11 +30,17 @@ static inline void heap_push(struct heap *heap, distance have, uint32_t row) {
     heap->key[at] = key;
 }
 
+/* Of four children by three comparisons that decide no branch: which is less cannot be foreseen. */
 static inline size_t heap_least_child(const struct heap *heap, size_t first) {
-    size_t end = first + 4 < heap->count ? first + 4 : heap->count;
+    const u128 *key = heap->key;
+    if (first + 4 <= heap->count) {
+        size_t left = first + (key[first + 1] < key[first]);
+        size_t right = first + 2 + (key[first + 3] < key[first + 2]);
+        return left + (right - left) * (key[right] < key[left]);
+    }
     size_t least = first;
-    for (size_t i = first + 1; i < end; i++) {
-        if (heap->key[i] < heap->key[least]) {
+    for (size_t i = first + 1; i < heap->count; i++) {
+        if (key[i] < key[least]) {
             least = i;
         }
     }

@@ -39,13 +39,14 @@ static bool make_room(struct tsroutes_paths *p) {
     size_t columns = (size_t)p->columns + 1;
     p->place = calloc((size_t)p->instances + 1, sizeof *p->place);
     p->link = calloc((size_t)p->links + 1, sizeof *p->link);
+    p->link_brief = calloc((size_t)p->links + 1, sizeof *p->link_brief);
     p->visit = calloc(rows, sizeof *p->visit);
     p->walk = malloc(rows * sizeof *p->walk);
     p->block_row = malloc(rows * sizeof *p->block_row);
     p->block_column = malloc(columns * sizeof *p->block_column);
     p->begun = malloc(columns * sizeof *p->begun);
-    return p->place && p->link && p->visit && p->walk && p->block_row && p->block_column &&
-           p->begun;
+    return p->place && p->link && p->link_brief && p->visit && p->walk && p->block_row &&
+           p->block_column && p->begun;
 }
 
 static int start(struct tsroutes_paths *p, const uint32_t *roots, const uint32_t *out_first,
@@ -118,6 +119,7 @@ void tsroutes_paths_free(struct tsroutes_paths *p) {
     free(p->head);
     free(p->place);
     free(p->link);
+    free(p->link_brief);
     free(p->visit);
     free(p->walk);
     free(p->block_row);
@@ -140,6 +142,7 @@ int32_t tsroutes_paths_set(struct tsroutes_paths *p, const uint8_t *up, const ui
         if (!up[i]) {
             p->link[i].kind = STRETCH_NONE;
         }
+        p->link_brief[i] = brief_of(&p->link[i]);
     }
     return 0;
 }

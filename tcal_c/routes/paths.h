@@ -8,6 +8,16 @@
 
 #define NOWHERE UINT32_MAX
 
+/* What of a stretch is needed where nothing is large and no rounding is near a half. */
+struct brief {
+    uint64_t kept; /* the upper half of a stretch's */
+    uint64_t jitter_square;
+    uint64_t delay_ns;
+    uint64_t rate_bps;
+    uint32_t hops;
+    bool enough; /* false: there is no way, or the whole stretch has to be looked at */
+};
+
 /* A walk's view of a row, in the column at hand. */
 struct visit {
     struct stretch rest; /* from here to the destination, once `known` is the mark */
@@ -34,6 +44,7 @@ struct tsroutes_paths {
     uint32_t *head;      /* link -> row; NOWHERE if it does not lead to the core */
     struct place *place; /* instance -> */
     struct stretch *link;
+    struct brief *link_brief;
     struct visit *visit; /* row -> */
     uint32_t *walk;      /* rows on the walk at hand */
     uint32_t mark;
@@ -42,7 +53,9 @@ struct tsroutes_paths {
     uint32_t width;         /* of a line */
     struct stretch *block;
     size_t block_room;
-    struct stretch *begun; /* a line of the block, with the source's access link in front */
+    struct brief *begun; /* a line of the block, with the source's access link in front */
 };
+
+struct brief brief_of(const struct stretch *stretch);
 
 #endif

@@ -1,11 +1,17 @@
-/* One source and many destinations: access links added to the block's stretches, and rounded. */
+/* One source and many destinations: access links added to the block's stretches, and rounded.
+ *
+ * Nearly every pair is told from briefs, in 64 bits; the others are added up from the stretches.
+ */
 #include "paths.h"
 #include "rounding.h"
 
 #include <errno.h>
 #include <math.h>
 
-#define SMALL ((u128)1 << 62) /* below, a double's root is at most 1 away */
+#define HALF ((uint64_t)1 << 63)
+#define SMALL                                                                                      \
+    ((uint64_t)1 << 60) /* three of these still fit, and a double's root is right to 1             \
+                         */
 
 struct figures {
     uint64_t *delays_ns;
@@ -15,29 +21,30 @@ struct figures {
     uint32_t *hops;
 };
 
-static inline bool root_of(u128 square, uint64_t *root) {
-    if (square >= SMALL) {
-        return round_root(square, root);
-    }
-    uint64_t exact = (uint64_t)square;
-    uint64_t r = (uint64_t)sqrt((double)(int64_t)exact);
-    r -= r * r > exact;
-    r += exact - r * r > 2 * r;
-    *root = r + (exact - r * r > r);
-    return true;
+struct brief brief_of(const struct stretch *s) {
+    return (struct brief){.kept = (uint64_t)(s->kept >> 64),
+                          .jitter_square = (uint64_t)s->jitter_square,
+                          .delay_ns = s->delay_ns,
+                          .rate_bps = s->rate_bps,
+                          .hops = s->hops,
+                          .enough = s->kind == STRETCH_EXACT && s->jitter_square < SMALL &&
+                                    s->delay_ns < SMALL};
 }
 
-/* The upper halves decide, unless one half is within their error: they are at most 2 too small in
- * `kept`, so that what is lost is at most 2 * PPB < 2^31 off. */
-static inline bool loss_of(const struct stretch *s, uint64_t *loss_ppb) {
-    u128 lost = (u128)(uint64_t)(~s->kept >> 64) * PPB;
-    uint64_t fraction = (uint64_t)lost;
-    uint64_t half = (uint64_t)1 << 63;
-    if (fraction + (1ull << 32) - half < 1ull << 33) {
-        return round_loss(s, loss_ppb);
-    }
-    *loss_ppb = (uint64_t)(lost >> 64) + (fraction >> 63);
-    return true;
+static inline struct brief brief_join(const struct brief *a, const struct brief *b) {
+    return (struct brief){.kept = (uint64_t)((u128)a->kept * b->kept >> 64),
+                          .jitter_square = a->jitter_square + b->jitter_square,
+                          .delay_ns = a->delay_ns + b->delay_ns,
+                          .rate_bps = a->rate_bps < b->rate_bps ? a->rate_bps : b->rate_bps,
+                          .hops = a->hops + b->hops,
+                          .enough = a->enough & b->enough};
+}
+
+static inline uint64_t small_root(uint64_t square) {
+    uint64_t r = (uint64_t)sqrt((double)(int64_t)square);
+    r -= r * r > square;
+    r += square - r * r > 2 * r;
+    return r + (square - r * r > r);
 }
 
 static inline void set(const struct figures *to, uint32_t at, uint64_t delay_ns, uint64_t rate_bps,
@@ -47,10 +54,25 @@ static inline void set(const struct figures *to, uint32_t at, uint64_t delay_ns,
     to->hops[at] = hops;
 }
 
+/* False if the stretches have to be looked at. Each factor's upper half is less than 1.01 too small
+ * and each product rounded down, so that the product of three is less than 6 too small, and what is
+ * lost less than 6 * PPB < 2^33 too large: a half that is further away is told from it. */
+static inline bool tell_briefly(const struct brief *s, const struct figures *to, uint32_t at) {
+    u128 lost = (u128)~s->kept * PPB;
+    uint64_t fraction = (uint64_t)lost;
+    if (!s->enough || fraction - (HALF - (1ull << 33)) < 1ull << 34) {
+        return false;
+    }
+    to->losses_ppb[at] = (uint64_t)(lost >> 64) + (fraction >= HALF);
+    to->jitters_ns[at] = small_root(s->jitter_square);
+    set(to, at, s->delay_ns, s->rate_bps, s->hops);
+    return true;
+}
+
 /* False if the figures have to be found with larger integers. */
-static inline bool tell(const struct stretch *s, const struct figures *to, uint32_t at) {
-    if (s->kind == STRETCH_EXACT && root_of(s->jitter_square, &to->jitters_ns[at]) &&
-        loss_of(s, &to->losses_ppb[at])) {
+static bool tell(const struct stretch *s, const struct figures *to, uint32_t at) {
+    if (s->kind == STRETCH_EXACT && round_root(s->jitter_square, &to->jitters_ns[at]) &&
+        round_loss(s, &to->losses_ppb[at])) {
         set(to, at, s->delay_ns, s->rate_bps, s->hops);
         return true;
     }
@@ -60,16 +82,38 @@ static inline bool tell(const struct stretch *s, const struct figures *to, uint3
     return s->kind == STRETCH_NONE;
 }
 
-/* The source's line of the block behind its access link. */
-static const struct stretch *begin(struct tsroutes_paths *p, const struct place *from) {
+static bool tell_wholly(const struct tsroutes_paths *p, const struct place *from,
+                        const struct place *onto, const struct figures *to, uint32_t at) {
     const struct stretch *line = p->block + (size_t)p->block_row[from->row] * p->width;
-    if (from->access_out == NOWHERE) {
-        return line;
+    struct stretch whole = line[p->block_column[onto->column]];
+    if (from->access_out != NOWHERE) {
+        whole = stretch_join(&p->link[from->access_out], &whole);
     }
+    if (onto->access_in != NOWHERE) {
+        whole = stretch_join(&whole, &p->link[onto->access_in]);
+    }
+    return tell(&whole, to, at);
+}
+
+/* The source's line of the block behind its access link. */
+static void begin(struct tsroutes_paths *p, const struct place *from) {
+    const struct stretch *line = p->block + (size_t)p->block_row[from->row] * p->width;
     for (uint32_t i = 0; i < p->width; i++) {
-        p->begun[i] = stretch_join(&p->link[from->access_out], &line[i]);
+        p->begun[i] = brief_of(&line[i]);
+        if (from->access_out != NOWHERE) {
+            p->begun[i] = brief_join(&p->link_brief[from->access_out], &p->begun[i]);
+        }
     }
-    return p->begun;
+}
+
+/* 1 if this pair is unsure, else 0. */
+static inline int one_pair(const struct tsroutes_paths *p, const struct place *from,
+                           const struct place *onto, const struct figures *to, uint32_t at) {
+    struct brief whole = p->begun[p->block_column[onto->column]];
+    if (onto->access_in != NOWHERE) {
+        whole = brief_join(&whole, &p->link_brief[onto->access_in]);
+    }
+    return !tell_briefly(&whole, to, at) && !tell_wholly(p, from, onto, to, at);
 }
 
 int32_t tsroutes_paths_row(struct tsroutes_paths *p, uint32_t source, uint32_t count,
@@ -81,18 +125,18 @@ int32_t tsroutes_paths_row(struct tsroutes_paths *p, uint32_t source, uint32_t c
     if (source >= p->instances || p->block_row[p->place[source].row] == NOWHERE) {
         return -EINVAL;
     }
-    const struct stretch *line = begin(p, &p->place[source]);
+    const struct place *from = &p->place[source];
+    begin(p, from);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t dest = dests[i];
         if (dest >= p->instances || p->block_column[p->place[dest].column] == NOWHERE) {
             return -EINVAL;
         }
-        const struct stretch *way = &line[p->block_column[p->place[dest].column]];
-        struct stretch whole = *way;
-        if (p->place[dest].access_in != NOWHERE) {
-            whole = stretch_join(way, &p->link[p->place[dest].access_in]);
+        if (dest == source) {
+            tell(&itself, &to, i);
+        } else {
+            unsure += one_pair(p, from, &p->place[dest], &to, i);
         }
-        unsure += !tell(dest == source ? &itself : &whole, &to, i);
     }
     return unsure;
 }

@@ -3,7 +3,7 @@ PROGRAMS += libtsroutes.so
 ROUTES_SRC := $(wildcard routes/*.c)
 ROUTES_HDR := $(wildcard routes/*.h routes/tests/*.h) tests/check.h
 # Only what tsroutes.h names is visible outside.
-ROUTES_FLAGS := -O3 -fPIC -shared -fvisibility=hidden
+ROUTES_FLAGS := -O3 -fno-math-errno -fPIC -shared -fvisibility=hidden
 
 $(BUILD)/libtsroutes.so: $(ROUTES_SRC) $(ROUTES_HDR) routes/rules.mk Makefile | $(BUILD)
 	$(CC) $(CFLAGS) $(WARN) $(ROUTES_FLAGS) -o $@ $(ROUTES_SRC) -lm
