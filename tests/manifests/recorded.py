@@ -17,6 +17,7 @@ from manifests.options import NAMESPACE_DIGITS, Options
 from tests.manifests.kube import EXAMPLES, example
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
+SOURCES = [*EXAMPLES, Path(__file__).resolve().parent / "stated.tdl"]
 WHOLE = "quickstart"
 FORMS = ("kubernetes", "compose")
 
@@ -56,7 +57,7 @@ def parts(path: Path, form: str) -> tuple[str, str]:
 def documents() -> dict[str, str]:
     """The golden files by name."""
     found = {}
-    for path in EXAMPLES:
+    for path in SOURCES:
         for form in FORMS:
             whole = path.stem == WHOLE
             text = everything(path, form) if whole else parts(path, form)[1]

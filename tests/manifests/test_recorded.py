@@ -12,8 +12,8 @@ import ruamel.yaml
 import yaml
 
 from manifests.options import Options
-from tests.manifests.kube import EXAMPLES, example
-from tests.manifests.recorded import FORMS, GOLDEN, WHOLE, documents, everything, parts
+from tests.manifests.kube import example
+from tests.manifests.recorded import FORMS, GOLDEN, SOURCES, WHOLE, documents, everything, parts
 
 
 def test_examples_are_as_recorded() -> None:
@@ -25,7 +25,7 @@ def test_examples_are_as_recorded() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_only_services_differ_between_examples(path: Path, form: str) -> None:
     """So it is enough to record the rest once."""
 
@@ -34,12 +34,12 @@ def test_only_services_differ_between_examples(path: Path, form: str) -> None:
         text = parts(which, form)[0].replace(f'"{image}"', '"IMAGE"')
         return re.sub(r'  - "60-service-.*\n', "", text)
 
-    (whole,) = (one for one in EXAMPLES if one.stem == WHOLE)
+    (whole,) = (one for one in SOURCES if one.stem == WHOLE)
     assert rest(path) == rest(whole)
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_old_and_new_yaml_read_the_same(path: Path, form: str) -> None:
     """As octal numbers, for one, would not be: 0444 is 292 in YAML 1.1 and 444 in YAML 1.2."""
     text = everything(path, form)
