@@ -21,7 +21,7 @@ from tests.cluster.support import HERE, ROOT, run
 BY_HAND = "tsc.local/by-hand:1"  # an agent that releases instances only when told
 WORKLOAD = "/usr/bin/workload"
 HOLD = ROOT / "tcal_c/build/tstorm-hold"
-FOLDERS = ("bin", "dev", "etc", "proc", "run", "sys", "tmp", "usr/bin", "usr/lib")
+FOLDERS = ("bin", "dev", "etc", "proc", "run", "sys", "tmp", "usr/bin", "usr/lib", "var/run")
 
 
 def resolved(reference: str) -> str:

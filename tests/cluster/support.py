@@ -51,6 +51,10 @@ class Pod:
         return str(self.shown["metadata"]["name"])
 
     @property
+    def namespace(self) -> str:
+        return str(self.shown["metadata"]["namespace"])
+
+    @property
     def uid(self) -> str:
         return str(self.shown["metadata"]["uid"])
 
@@ -77,6 +81,9 @@ class Pod:
 
     def restarts(self, container: str) -> int:
         return int(self._status(container).get("restartCount", 0))
+
+    def running(self, container: str) -> bool:
+        return "running" in self.state(container)
 
     def state(self, container: str) -> dict[str, Any]:
         return dict(self._status(container).get("state", {}))
@@ -126,11 +133,26 @@ class Cluster:
     def get(self, *arguments: str) -> Any:
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
-    def pods(self, namespace: str) -> list[Pod]:
-        return [Pod(shown) for shown in self.get("pods", "-n", namespace)["items"]]
+    # By the Python client, which takes a tenth of a kubectl's processor time. Its own types are
+    # passed over: what the API server says is what is tested.
+
+    def pods(self, namespace: str = "") -> list[Pod]:
+        """All of the cluster without a namespace."""
+        if namespace:
+            answer = self.core.list_namespaced_pod(namespace, _preload_content=False)
+        else:
+            answer = self.core.list_pod_for_all_namespaces(_preload_content=False)
+        return [Pod(shown) for shown in json.loads(answer.data)["items"]]
 
     def pod(self, namespace: str, name: str) -> Pod:
-        return Pod(self.get("pod", name, "-n", namespace))
+        answer = self.core.read_namespaced_pod(name, namespace, _preload_content=False)
+        return Pod(json.loads(answer.data))
+
+    def logs(self, namespace: str, pod: str, **container: str) -> str:
+        answer = self.core.read_namespaced_pod_log(
+            pod, namespace, **container, _preload_content=False
+        )
+        return str(answer.data.decode())
 
     def wait_ready(self, namespaces: Iterable[str], count: int) -> list[Pod]:
         """All `count` pods of the namespaces, once all of them are ready."""
@@ -138,8 +160,7 @@ class Cluster:
         seen: list[Pod] = []
 
         def ready() -> bool:
-            every = self.get("pods", "-A")["items"]
-            seen[:] = [Pod(shown) for shown in every if shown["metadata"]["namespace"] in wanted]
+            seen[:] = [pod for pod in self.pods() if pod.namespace in wanted]
             return len(seen) == count and all(pod.ready and not pod.leaving for pod in seen)
 
         def missing() -> str:
@@ -148,10 +169,6 @@ class Cluster:
 
         wait_until(ready, missing)
         return seen
-
-    def logs(self, namespace: str, pod: str, container: str = "") -> str:
-        chosen = ["-c", container] if container else []
-        return self.kubectl("logs", "-n", namespace, pod, *chosen)
 
     def said(self, namespace: str, pod: str, event: str) -> list[str]:
         """What a stand-in of ours has reported of one kind."""
@@ -169,7 +186,7 @@ class Cluster:
 
     def arguments(self, namespace: str, pod: str) -> list[str]:
         """What the stand-in for the workload was started with, without its own name."""
-        for line in self.logs(namespace, pod, "instance").splitlines():
+        for line in self.logs(namespace, pod, container="instance").splitlines():
             if line.startswith('{"standin":"workload"'):
                 return [bytes.fromhex(word).decode() for word in json.loads(line)["argv"][1:]]
         raise AssertionError(f"{pod} has not said its arguments")
@@ -186,6 +203,12 @@ class Cluster:
         os.environ["NO_PROXY"] = "*"
         config.load_kube_config(config_file=str(self.kubeconfig))  # type: ignore[no-untyped-call]
         return client.ApiClient()
+
+    @cached_property
+    def core(self) -> Any:
+        from kubernetes import client
+
+        return client.CoreV1Api(self.api)
 
 
 def run(argv: Sequence[str | Path], cwd: Path) -> str:

@@ -52,10 +52,10 @@ class Instance:
 
     def starts(self) -> list[int]:
         """When the program has started, as far as the present container's log goes."""
-        done = self.cluster.kubectl(
-            "logs", "-n", self.namespace, self.name, "-c", "instance", check=False
-        )
-        lines = [line for line in done.splitlines() if line.startswith('{"standin":"workload"')]
+        if not self.shown().state("instance").keys() - {"waiting"}:
+            return []  # there is no log yet
+        log = self.cluster.logs(self.namespace, self.name, container="instance")
+        lines = [line for line in log.splitlines() if line.startswith('{"standin":"workload"')]
         return [json.loads(line)["unix_ns"] for line in lines]
 
     def started(self, after: int) -> int:
@@ -63,10 +63,20 @@ class Instance:
             lambda: next((at for at in self.starts() if at > after), 0), f"{self.name} starts"
         )
 
-    def gate_is_closed(self, restarts: int) -> bool:
-        pod = self.shown()
-        closed = "running" in pod.state("tstorm-gate") and "running" not in pod.state("instance")
-        return closed and pod.restarts("tstorm-gate") >= restarts
+    def wait_for_crashes(self, count: int) -> None:
+        def crashed() -> bool:
+            log = self.cluster.logs(self.namespace, self.name, container="instance")
+            return log.count('{"tstorm_hold":"crashed"') == count
+
+        wait_until(crashed, f"crash {count} of {self.name}")
+
+    def wait_for_gate(self, restarts: int) -> None:
+        def closed() -> bool:
+            pod = self.shown()
+            waits = pod.running("tstorm-gate") and not pod.running("instance")
+            return waits and pod.restarts("tstorm-gate") >= restarts
+
+        wait_until(closed, f"gate {restarts} of {self.name}")
 
 
 @pytest.fixture
@@ -105,10 +115,7 @@ def test_a_known_program_is_held_in_its_container(
         late.append(instance.started(ordered) - ordered)
         assert len(instance.starts()) == count
         instance.order("crash")
-        wait_until(
-            lambda: cluster.logs(made.namespace, "held-0", "instance").count('"crashed"') == count,  # noqa: B023
-            "the crash",
-        )
+        instance.wait_for_crashes(count)
     note("held", late)
     last = instance.shown()
     assert (last.uid, last.restarts("instance"), last.ready) == (first.uid, 0, True)
@@ -121,7 +128,7 @@ def test_an_unknown_program_waits_behind_a_gate(
     uid = instance.shown().uid
     late = []
     for count in range(ROUNDS + 1):
-        wait_until(lambda: instance.gate_is_closed(count), "the gate")  # noqa: B023
+        instance.wait_for_gate(count)
         assert instance.shown().uid == uid
         ordered = instance.order("join")
         late.append(instance.started(ordered) - ordered)
