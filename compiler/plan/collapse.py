@@ -77,7 +77,7 @@ class Collapse:
             array("I", (_or_nowhere(core.access_in[i]) for i in places)),
         )
         if not self._handle:
-            raise MemoryError("no memory for composing paths")
+            raise native.no_memory("for composing paths")
         weakref.finalize(self, self._library.tsroutes_paths_free, self._handle)
 
     def rows(
@@ -117,7 +117,7 @@ class Collapse:
             yield block
 
     def _compose(self, state: NetworkState, sources: list[int], columns: array[int]) -> bool:
-        """False if the table cannot be followed."""
+        """False if the table cannot be followed, or only with more memory."""
         self._set(state)
         rows = array("I", sorted({self._rows[source] for source in sources}))
         failed: int = self._library.tsroutes_paths_compose(
@@ -129,7 +129,7 @@ class Collapse:
         if self._state is state:
             return
         links = state.links
-        self._library.tsroutes_paths_set(
+        failed = self._library.tsroutes_paths_set(
             self._handle,
             array("B", [link.up for link in links]),
             array("Q", [link.delay_ns for link in links]),
@@ -137,6 +137,7 @@ class Collapse:
             array("I", [link.loss_ppb for link in links]),
             array("Q", [link.rate_bps for link in links]),
         )
+        assert not failed
         self._state = state
 
     def _row(self, paths: Paths, source: int, dests: array[int]) -> Row:

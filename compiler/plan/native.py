@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from compiler.plan.format import PlanError
+from compiler.plan.format import TOPOLOGY, PlanError
 
 ABI = 1  # TSROUTES_ABI in tsroutes.h
 NAME = "libtsroutes.so"
@@ -114,3 +114,9 @@ def library() -> ctypes.CDLL:
             return load(path)
     looked = " and ".join(str(path) for path in places())
     raise PlanError(NAME, f"the library is missing (looked for {looked})", _REMEDY)
+
+
+def no_memory(what: str) -> PlanError:
+    """The error to raise where the library could not get memory."""
+    hint = "use a machine with more memory, or give services one link to a bridge each"
+    return PlanError(TOPOLOGY, f"there is no memory {what}", hint)

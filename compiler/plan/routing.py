@@ -16,12 +16,16 @@ from collections.abc import Iterable
 
 from compiler.plan import native
 from compiler.plan.core import Core
+from compiler.plan.format import PlanError
 from compiler.plan.routetable import RouteDelta
 from compiler.plan.types import LinkState, Topology
 
 
 class Routes:
-    """The next hop of every core node towards every anchor; starts with all links down."""
+    """The next hop of every core node towards every anchor; starts with all links down.
+
+    Raises PlanError for a table that is too large, or when the library is missing.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self.core = core = Core(topology)
@@ -44,11 +48,14 @@ class Routes:
             self.table,
         )
         if not self._handle:
-            raise MemoryError("no memory for the table of routes")
+            raise self._no_memory()
         weakref.finalize(self, self._library.tsroutes_table_free, self._handle)
 
     def apply(self, links: Iterable[tuple[int, LinkState]]) -> RouteDelta:
-        """Takes the new states of links and returns the cells of the table that change."""
+        """Takes the new states of links and returns the cells of the table that change.
+
+        Raises PlanError when there is no memory for it; these routes are then of no use any more.
+        """
         numbers, delays, up = array("I"), array("Q"), array("B")
         for link, state in links:
             number = self._number.get(link)
@@ -60,12 +67,16 @@ class Routes:
             return RouteDelta(array("I"), array("H"))
         failed = self._library.tsroutes_table_apply(self._handle, len(numbers), numbers, delays, up)
         if failed:
-            raise MemoryError("no memory for a change of routes")
+            raise self._no_memory()
         count = self._library.tsroutes_table_changed(self._handle)
         cells, values = array("I", [0]) * count, array("H", [0]) * count
         if count:
             self._library.tsroutes_table_changes(self._handle, cells, values)
         return RouteDelta(cells, values)
+
+    def _no_memory(self) -> PlanError:
+        rows, columns = len(self.core.rows), len(self.core.columns)
+        return native.no_memory(f"for routes between {rows} core nodes and {columns} destinations")
 
 
 def _by_preference(topology: Topology, core: Core) -> list[tuple[int, str, int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from compiler.plan import native
+from compiler.plan.collapse import Collapse
 from compiler.plan.format import PlanError
 from compiler.plan.routing import Routes
 from compiler.plan.types import Topology
@@ -111,6 +113,31 @@ def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
         native.load(text)
     with pytest.raises(PlanError, match="is another library"):
         native.load(Path("libc.so.6"))
+
+
+class Poor:
+    """The library on a machine without memory."""
+
+    def __init__(self, works: tuple[str, ...] = ()) -> None:
+        self._works = works
+
+    def __getattr__(self, name: str) -> object:
+        if name in self._works or name.endswith("_free"):
+            return getattr(native.load(native.places()[1]), name)
+        return lambda *_: -errno.ENOMEM if name.endswith("_apply") else None
+
+
+def test_no_memory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = listing()
+    monkeypatch.setattr(native, "library", lambda: Poor(works=("tsroutes_table_new",)))
+    routes = Routes(topology)
+    with pytest.raises(PlanError, match="no memory for routes between 2 core nodes and 2"):
+        routes.apply([(4, topology.links[4].state)])
+    monkeypatch.setattr(native, "library", Poor)
+    with pytest.raises(PlanError, match="no memory for routes"):
+        Routes(topology)
+    with pytest.raises(PlanError, match="no memory for composing paths"):
+        Collapse(topology)
 
 
 def test_the_table_cannot_move_under_the_library() -> None:
