@@ -111,13 +111,13 @@ def _members(walk: Walk, step: Step, verb: Verb) -> None:
     if step.end_ns is not None:
         _in_interval(walk, step, verb, lambda targets, at: targets.apply((at,), verb.name))
         return
-    targets = Targets(walk.world, step.chosen, verb, drawn=_count(step) is not None)
+    targets = walk.targets(step, verb, drawn=_count(step) is not None)
     targets.apply(_pick(walk, step, targets), verb.name)
 
 
 def _now(walk: Walk, step: Step, verb: Verb) -> list[int]:
     """The instances that a statement hits at this moment."""
-    targets = Targets(walk.world, step.chosen, verb, drawn=_count(step) is not None)
+    targets = walk.targets(step, verb, drawn=_count(step) is not None)
     return [targets.nodes[position] for position in _pick(walk, step, targets)]
 
 
@@ -141,7 +141,7 @@ def _in_interval(walk: Walk, step: Step, verb: Verb, act: Callable[[Targets, int
     world = walk.world
     start, end = world.now, step.end_ns
     assert end is not None
-    targets = Targets(world, step.chosen, verb, drawn=True)
+    targets = walk.targets(step, verb, drawn=True)
     count = _count(step)
     legal = targets.count_legal()
     if legal == 0 and (count is None or count.unit is ast.Unit.PERCENT):

@@ -88,10 +88,14 @@ def _first_is_join(
     """The targets whose first join or take is a join."""
     absent: set[int] = set()
     seen: set[int] = set()
+    done: set[tuple[int, bool]] = set()  # selections by identity: the second time says nothing new
     for step in steps:
         joins = isinstance(step.statement.action, ast.Join)
         if not joins and not isinstance(step.statement.action, takes):
             continue
+        if (id(step.chosen), joins) in done:
+            continue
+        done.add((id(step.chosen), joins))
         for target in targets(step):
             if joins and target not in seen:
                 absent.add(target)

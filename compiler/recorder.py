@@ -210,7 +210,7 @@ class _Recorded(Stream):
         assert candidates is not None
         before = candidates.count_legal()
         self._recorder.begin_sample()
-        chosen = super().sample(size, legal, count)
+        chosen = super().sample(size, legal, count, candidates)
         made = self._recorder.end_sample()
         picks = tuple(_picks(made, chosen, candidates))
         name = candidates.name

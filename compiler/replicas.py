@@ -35,18 +35,18 @@ def _needs(declared: Declared) -> dict[str, int]:
     """Certain needs: joins add up until anything may have been removed."""
     joined = dict.fromkeys(declared.services, 0)
     need = dict.fromkeys(declared.services, 1)
-    removed = dict.fromkeys(declared.services, False)
+    removed: set[str] = set()
     for dynamic in sorted(declared.dynamics, key=lambda d: d.start_ns):
         action = dynamic.action
         if isinstance(action, REMOVES):
-            for name in _may_touch(dynamic.selector, declared):
-                removed[name] = True
+            if len(removed) < len(declared.services):
+                removed.update(_may_touch(dynamic.selector, declared))
         elif isinstance(action, ast.Join) and isinstance(dynamic.selector, ast.Element):
             name = dynamic.selector.name.text
             if name in declared.services and dynamic.selector.index is None:
                 more = _asked(action, need[name] - joined[name])
-                need[name] = max(need[name], more + (0 if removed[name] else joined[name]))
-                if dynamic.end_ns is None and not removed[name]:
+                need[name] = max(need[name], more + (0 if name in removed else joined[name]))
+                if dynamic.end_ns is None and name not in removed:
                     joined[name] += more
     return need
 

@@ -11,7 +11,7 @@ nodes (one direction of it for `a->b`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler.declared import Declared
 from compiler.topology import Layout
@@ -34,6 +34,9 @@ class Selection:
     links: tuple[tuple[int, ...], ...] = ()
     named: bool = False  # one element by its own name, as against a tag or everything
     single: bool = False  # named, and can only be one target
+    _parts: dict[tuple[str, ...], Selection] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -46,18 +49,20 @@ class Selection:
             found.append("link")
         return tuple(found)
 
-    def only(self, kinds: Sequence[str]) -> Selection:
-        """The part of these kinds."""
-        members = "service" in kinds
-        return Selection(
-            self.what,
-            self.services if members else (),
-            self.instances if members else (),
-            self.bridges if "bridge" in kinds else (),
-            self.links if "link" in kinds else (),
-            self.named,
-            self.single,
-        )
+    def only(self, kinds: tuple[str, ...]) -> Selection:
+        """The part of these kinds, the same one each time."""
+        if kinds not in self._parts:
+            members = "service" in kinds
+            self._parts[kinds] = Selection(
+                self.what,
+                self.services if members else (),
+                self.instances if members else (),
+                self.bridges if "bridge" in kinds else (),
+                self.links if "link" in kinds else (),
+                self.named,
+                self.single,
+            )
+        return self._parts[kinds]
 
 
 EMPTY = Selection("nothing")
@@ -218,13 +223,24 @@ class Resolver:
     ) -> tuple[tuple[int, int], ...]:
         assert a is not None
         assert b is not None
+        first, second = (b, a) if turned else (a, b)
+        link = self.declared.links[position]
+        rows, columns = self._nodes_of(link.a.text), self._nodes_of(link.b.text)
+        start = self.layout.pairs[position].start
         found = []
-        for pair in self.layout.pairs[position]:
-            there, back = (2 * pair + 1, 2 * pair) if turned else (2 * pair, 2 * pair + 1)
-            link = self.layout.topology.links[there]
-            if link.src in a and link.dst in b:
+        for row in sorted(first):
+            for column in sorted(second):
+                pair = start + (row - rows.start) * len(columns) + column - columns.start
+                there, back = (2 * pair + 1, 2 * pair) if turned else (2 * pair, 2 * pair + 1)
                 found.append((there, back))
         return tuple(found)
+
+    def _nodes_of(self, name: str) -> range:
+        """The nodes that a declared name stands for."""
+        if name in self.declared.services:
+            return self.layout.instances[self.layout.service_of[name]]
+        node = self.layout.node_of[name]
+        return range(node, node + 1)
 
     def _no_link(self, selector: ast.LinkSelector) -> None:
         a, b = selector.a.name.text, selector.b.name.text

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import eq
 
 from compiler.draws import Stream
 from compiler.selection import Selection
 from compiler.world import ABSENT, CUT, PRESENT, UP, World
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Verb:
     """What a verb needs of its targets, and the words for it."""
 
@@ -23,12 +25,38 @@ class Verb:
     left: int  # of links: 0 = must be in place, 1 = must have left
     word: str  # 'only 3 of 5 are WORD'
 
+    @cached_property
+    def mark(self) -> bytes:
+        """For bytes.translate: state of a node -> 1 if legal, else 0."""
+        return bytes(state in self.states for state in range(256))
+
 
 JOIN = Verb("join", ABSENT, 1, "absent")
 LEAVE = Verb("leave", PRESENT, 0, "joined")
 CRASH = Verb("crash", PRESENT, 0, "joined")
 DISCONNECT = Verb("disconnect", frozenset((UP,)), 0, "joined and connected")
 RECONNECT = Verb("reconnect", frozenset((CUT,)), 0, "disconnected")
+
+
+class _Places:
+    """Some places of an array of bytes, to read them all at once."""
+
+    def __init__(self, places: Sequence[int]) -> None:
+        self._places = places
+        every = places
+        if not isinstance(places, range) and len(places) > 1 and places[0] < places[1]:
+            every = range(places[0], places[-1] + 1, places[1] - places[0])
+        self._slice: slice | None = None
+        if isinstance(every, range) and (
+            every is places or (len(every) == len(places) and all(map(eq, every, places)))
+        ):
+            self._slice = slice(every.start, every.stop, every.step)
+
+    def read(self, values: bytearray) -> bytes:
+        """The values at these places, in their order."""
+        if self._slice is not None:
+            return bytes(values[self._slice])
+        return bytes(map(values.__getitem__, self._places))
 
 
 class Targets:
@@ -48,12 +76,15 @@ class Targets:
         if drawn and links:
             links = tuple(link for link in links if world.asked_for(link[0]))
         self.links = links
+        self._there = _Places([link[0] for link in links])
+        self._back = _Places([link[-1] for link in links])
         self.nodes: Sequence[int]
         if len(chosen.services) == 1 and not chosen.instances and not chosen.bridges:
             self.nodes = world.range_of(chosen.services[0])
         else:
             nodes = [node for service in chosen.services for node in world.range_of(service)]
             self.nodes = (*nodes, *chosen.instances, *chosen.bridges)
+        self._nodes = _Places(self.nodes)
 
     def renewed(self) -> Targets:
         """The same candidates, with those that have been asked for since."""
@@ -89,8 +120,21 @@ class Targets:
         return any(left[direction] == self.verb.left for direction in link)
 
     def count_legal(self) -> int:
-        links = sum(self._legal_link(link) for link in self.links)
-        return self.world.count(self.nodes, self.verb.states) + links
+        return self._marks().count(1)
+
+    def _marks(self) -> bytes:
+        """By position: 1 if legal, else 0. As bytes, since there may be very many targets."""
+        return self._nodes.read(self.world.nodes).translate(self.verb.mark) + self._link_marks()
+
+    def _link_marks(self) -> bytes:
+        """1 where a direction has left, or has not, as the verb needs it."""
+        left, count = self.world.left, len(self.links)
+        there = int.from_bytes(self._there.read(left), "big")
+        back = int.from_bytes(self._back.read(left), "big")
+        if self.verb.left:
+            return (there | back).to_bytes(count, "big")
+        every = int.from_bytes(bytes((1,)) * count, "big")
+        return (every ^ (there & back)).to_bytes(count, "big")
 
     def any_legal(self) -> bool:
         nodes = self.nodes
@@ -113,7 +157,12 @@ class Targets:
         return sorted(stream.sample(self.size, self.legal, count, self))
 
     def all_legal(self) -> list[int]:
-        return [position for position in range(self.size) if self.legal(position)]
+        marks, found = self._marks(), []
+        position = marks.find(1)
+        while position >= 0:
+            found.append(position)
+            position = marks.find(1, position + 1)
+        return found
 
     def apply(self, positions: Sequence[int], kind: str) -> list[int]:
         """Does it to these targets, in order of nodes and links. Returns the nodes."""

@@ -18,6 +18,7 @@ from compiler.recorder import Recorder
 from compiler.say import moment
 from compiler.selection import Selection
 from compiler.steps import Step
+from compiler.targets import Targets, Verb
 from compiler.world import MAX_EVENTS, TooManyEvents, World
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -39,6 +40,7 @@ class Walk:
         self._scheduled = 0
         self._quit = False
         self.begun: set[int] = set()  # by order
+        self._targets: dict[tuple[int, str, bool], Targets] = {}  # by identity of the selection
         self._doubts = list(reversed(model.doubts))
         self._doubtful_kinds: set[str] = set()
         self._doubtful_marks: set[tuple[str, int]] = set()
@@ -110,6 +112,14 @@ class Walk:
                 "move it before the quit, or remove it",
             )
         self._agenda.clear()
+
+    def targets(self, step: Step, verb: Verb, *, drawn: bool) -> Targets:
+        """The candidates of a step now. Steps with the same selector share them."""
+        key = (id(step.chosen), verb.name, drawn)
+        if key not in self._targets:
+            self._targets[key] = Targets(self.world, step.chosen, verb, drawn=drawn)
+        self._targets[key] = self._targets[key].renewed()
+        return self._targets[key]
 
     def stream(self, step: Step, label: str) -> Stream:
         key = self._keys[step.order]
