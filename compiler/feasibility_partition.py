@@ -26,6 +26,7 @@ from tdl.formatter import format_selector
 
 MOST = 10  # warnings; the others are counted
 _MOST_SIDES = 4  # that are named in a warning
+_BEFORE = 1_000_000  # more than any number of links on a way
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class _Report:
     def say(self, parting: Parting) -> None:
         sides = sorted(parting.sides, key=lambda side: (len(side), side))
         a, b = sides[0][0], sides[-1][0]
-        there, back = self._way(a, b), self._way(b, a)
+        there, back = self._way(a, b, parting.since_ns), self._way(b, a, parting.since_ns)
         one_way = there == [] or back == []
         obstacles = max((way for way in (there, back) if way is not None), key=len, default=None)
         span, hint = self._reason(a, obstacles, parting.since_ns)
@@ -95,7 +96,8 @@ class _Report:
         first = others[0]
         sides = sorted(first.sides, key=lambda side: (len(side), side))
         a, b = sides[0][0], sides[-1][0]
-        span, _ = self._reason(a, self._way(a, b) or self._way(b, a), first.since_ns)
+        since_ns = first.since_ns
+        span, _ = self._reason(a, self._way(a, b, since_ns) or self._way(b, a, since_ns), since_ns)
         members = {member for parting in others for member in min(parting.sides, key=len)}
         message = f"{len(members)} more instances have no path to others at the end"
         hint = f"mend the {MOST} reported ones, and these are named"
@@ -123,8 +125,11 @@ class _Report:
 
     # --- reasons -------------------------------------------------------------------------------
 
-    def _way(self, a: int, b: int) -> list[_Element] | None:
-        """What is down on the way from `a` to `b` on which the least is down; None: no links."""
+    def _way(self, a: int, b: int, since_ns: int) -> list[_Element] | None:
+        """What is down on the way from `a` to `b` on which the least is down; None: no links.
+
+        The last way there was leads over nothing that went down before `since_ns` for good.
+        """
         net = self._net
         came: dict[int, int] = {a: -1}
         cost = {a: 0}
@@ -137,11 +142,22 @@ class _Report:
                 continue
             for link in net.out[node]:
                 far = net.ends[link][1]
-                price = so_far + (not net.links[link]) + (not net.nodes[far])
+                price = so_far + self._price(link, far, since_ns)
                 if far not in cost or price < cost[far]:
                     cost[far], came[far] = price, link
                     heappush(queue, (price, far))
         return None
+
+    def _price(self, link: int, far: int, since_ns: int) -> int:
+        """Of going over a link to a node: what is down costs, what was down before costs more."""
+        price = 0
+        if not self._net.links[link]:
+            before = self._down[self._topology.links[link].name].at_ns < since_ns
+            price += _BEFORE if before else 1
+        if not self._net.nodes[far]:
+            element = self._down.get(self._topology.nodes[far].name)
+            price += _BEFORE if element is None or element.at_ns < since_ns else 1
+        return price
 
     def _on_the_way(self, came: dict[int, int], node: int) -> list[_Element]:
         found = []

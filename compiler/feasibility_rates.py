@@ -10,13 +10,13 @@ Input: the topology and its events, in order. One pass, linear.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from compiler.feasibility_network import Network
 from compiler.feasibility_places import Places
 from compiler.model import Model
-from compiler.plan.types import Event
+from compiler.plan.types import Event, Topology
 from compiler.say import moment, number
 from compiler.timeline import Timeline
 from tdl.diagnostics import Sink
@@ -54,12 +54,12 @@ def _links(model: Model, timeline: Timeline, budget_bps: int, places: Places, si
 # --- all together -------------------------------------------------------------------------------
 
 
-class _Load:
+class Load:
     """What the links out of instances can carry, as events change them."""
 
-    def __init__(self, model: Model) -> None:
-        self._net = Network(model.topology)
-        self._rates = [link.state.rate_bps for link in model.topology.links]
+    def __init__(self, topology: Topology) -> None:
+        self._net = Network(topology)
+        self._rates = [link.state.rate_bps for link in topology.links]
         self._taken = [0] * len(self._rates)
         self.total_bps = 0
 
@@ -90,28 +90,28 @@ class _Load:
         return [link for pair in out for link in (pair, pair ^ 1)]
 
 
-def _peak(model: Model, timeline: Timeline) -> tuple[int, int]:
-    """When most can be sent, the first such instant, and the number of events up to it."""
-    load = _Load(model)
+def peak(topology: Topology, events: Sequence[Event]) -> tuple[int, int, Load]:
+    """When most can be sent (the first such instant), how much, and from where."""
+    load = Load(topology)
     most, peak_ns, count, done = 0, 0, 0, 0
-    for at_ns, group in groupby(timeline.events, key=lambda event: event.at_ns):
+    for at_ns, group in groupby(events, key=lambda event: event.at_ns):
         for event in group:
             load.apply(event)
             done += 1
         if load.total_bps > most:
             most, peak_ns, count = load.total_bps, at_ns, done
-    return peak_ns, count
+    then = Load(topology)
+    for event in events[:count]:
+        then.apply(event)
+    return peak_ns, most, then
 
 
 def _together(
     model: Model, timeline: Timeline, budget_bps: int, places: Places, sink: Sink
 ) -> None:
     """Placed at the declaration of the links that most of it comes from."""
-    peak_ns, count = _peak(model, timeline)
-    load = _Load(model)
-    for event in timeline.events[:count]:
-        load.apply(event)
-    if load.total_bps <= budget_bps:
+    peak_ns, most_bps, load = peak(model.topology, timeline.events)
+    if most_bps <= budget_bps:
         return
     by_statement: dict[int, list[int]] = {}
     unlimited = 0
@@ -121,7 +121,7 @@ def _together(
     first = min(by_statement, key=lambda number: (-sum(by_statement[number]), number))
     statement, rates = model.declared.links[first], by_statement[first]
     message = (
-        f"all instances together can send {rate_text(load.total_bps)} at {moment(peak_ns)}, the "
+        f"all instances together can send {rate_text(most_bps)} at {moment(peak_ns)}, the "
         f"budget is {rate_text(budget_bps)}; {rate_text(sum(rates))} of it over "
         f"{number(len(rates), 'link')} of {statement.a.text}--{statement.b.text}"
     )

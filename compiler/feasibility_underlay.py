@@ -7,7 +7,7 @@ them as `ROWS` allows, evenly spread, the first and the last among them, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from compiler.feasibility_places import Places
@@ -26,7 +26,7 @@ _Pair = tuple[int, int]
 
 
 @dataclass(slots=True)
-class _Short:
+class Short:
     """What was found between two services: the shortest round trip, and who else is too near."""
 
     rtt_ns: int
@@ -38,12 +38,7 @@ class _Short:
 
 def warn(plan: Plan, underlay_ns: int, places: Places, sink: Sink) -> None:
     moments, left_out = _moments(plan)
-    collapse = Collapse(plan.topology)
-    found: dict[_Pair, _Short] = {}
-    for at_ns in moments:
-        state = plan.state_at(at_ns)
-        for pair, rtt_ns in _too_short(collapse, state, underlay_ns):
-            _note(found, plan, state, pair, rtt_ns)
+    found = find(plan, moments, underlay_ns)
     looked = f" (looked at {len(moments)} of {len(moments) + left_out} states)" if left_out else ""
     order = sorted(found.items(), key=lambda item: (item[1].rtt_ns, item[1].pair))
     for services, short in order[:MOST]:
@@ -55,6 +50,17 @@ def warn(plan: Plan, underlay_ns: int, places: Places, sink: Sink) -> None:
             f"services, are nearer than the {moment(underlay_ns)} of the underlay"
         )
         sink.warning("TS0920", places.link(order[MOST][1].link).span, message)
+
+
+def find(plan: Plan, moments: Iterable[int], underlay_ns: int) -> dict[_Pair, Short]:
+    """By pair of services: who is nearer than `underlay_ns` at one of these moments."""
+    collapse = Collapse(plan.topology)
+    found: dict[_Pair, Short] = {}
+    for at_ns in moments:
+        state = plan.state_at(at_ns)
+        for pair, rtt_ns in _too_short(collapse, state, underlay_ns):
+            _note(found, plan, state, pair, rtt_ns)
+    return found
 
 
 def _moments(plan: Plan) -> tuple[list[int], int]:
@@ -96,7 +102,7 @@ def _too_short(
 
 
 def _note(
-    found: dict[_Pair, _Short], plan: Plan, state: NetworkState, pair: _Pair, rtt_ns: int
+    found: dict[_Pair, Short], plan: Plan, state: NetworkState, pair: _Pair, rtt_ns: int
 ) -> None:
     a, b = (plan.topology.nodes[node].service for node in pair)
     services = (min(a, b), max(a, b))
@@ -107,13 +113,13 @@ def _note(
             return
     link = Paths(state).path(*pair).links[0]
     pairs = {pair} if short is None else short.pairs
-    found[services] = _Short(rtt_ns, pair, state.at_ns, link, pairs)
+    found[services] = Short(rtt_ns, pair, state.at_ns, link, pairs)
 
 
 def _say(
     plan: Plan,
     services: _Pair,
-    short: _Short,
+    short: Short,
     underlay_ns: int,
     looked: str,
     places: Places,
