@@ -18,9 +18,11 @@ from manifests.write import write
 from tests.manifests.kube import EXAMPLES, bundle_of, example, service
 from tests.manifests.test_kubernetes_hostile import ENV_NAMES, HOSTILE
 
-# docker-compose prints its answer with PyYAML, which does not write every text so that it can read
-# it again (U+0085 at the ends of lines); what these are as input, test_compose.py shows.
+# What docker-compose prints is not always what PyYAML can read again: docker-compose 1 writes with
+# PyYAML, which loses U+0085 at the ends of lines; 2 and newer write a single = without quotes. What
+# these are as input, test_compose.py shows.
 TEXTS = [text for text in HOSTILE if yaml.safe_load(yaml.dump(text, allow_unicode=True)) == text]
+TEXTS.remove("=")
 
 pytestmark = pytest.mark.skipif(
     shutil.which("docker-compose") is None, reason="docker-compose is not installed"
@@ -57,7 +59,7 @@ def single(value: Any) -> Any:
 
 def check(wanted: Service, index: int, entry: dict[str, Any]) -> None:
     assert single(entry["image"]) == wanted.image
-    assert single(entry.get("command", [])) == list(wanted.command)
+    assert single(entry.get("command") or []) == list(wanted.command)
     held = ["/tstorm/tstorm-hold", "run", "--", *wanted.entrypoint] if wanted.entrypoint else None
     assert single(entry.get("entrypoint")) == held
     told = single(entry["environment"])
@@ -105,7 +107,8 @@ def test_what_a_service_states(tmp_path: Path) -> None:
     check(stated, 0, entry)
     assert sorted(entry["expose"]) == ["53", "80"]
     for amounts in entry["deploy"]["resources"].values():
-        assert (float(amounts["cpus"]), amounts["memory"]) == (0.25, "67108864b")
+        assert float(amounts["cpus"]) == 0.25
+        assert amounts["memory"].rstrip("b") == "67108864"
     assert entry["deploy"]["resources"].keys() == {"limits", "reservations"}
     tags = sorted(key for key in entry["labels"] if key.startswith("tag.thunderstorm.dev/"))
     assert len(tags) == 3
