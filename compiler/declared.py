@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.suggest import nearest
+from tdl.suggest import Guesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Declared:
     seed: ast.Seed | None = None
     routing: ast.Routing | None = None
     dynamics: list[ast.Dynamic] = field(default_factory=list)
+    guesses: Guesses = field(default_factory=Guesses)
 
     def names(self) -> list[str]:
         return [*self.services, *self.bridges]
@@ -115,7 +116,7 @@ def _link(found: Declared, link: ast.Link, sink: Sink) -> None:
     a, b = link.a.text, link.b.text
     missing = [end for end in (link.a, link.b) if not found.knows(end.text)]
     for end in missing:
-        near = nearest(end.text, found.names())
+        near = found.guesses.nearest(end.text, found.names())
         sink.error(
             "TS0102",
             end.span,

@@ -17,7 +17,6 @@ from compiler.declared import Declared
 from compiler.topology import Layout
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.suggest import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +160,10 @@ class Resolver:
         for at, letter in enumerate(name):
             if letter == "-" and (name[:at], name[at + 1 :]) in self.declared.pairs:
                 return f"a link has two hyphens: `{name[:at]}--{name[at + 1 :]}`"
-        near = nearest(name, self.declared.names())
+        near = self.declared.guesses.nearest(name, self.declared.names())
         if near is not None:
             return f"did you mean {near!r}?"
-        tag = nearest(name, list(self.declared.tags))
+        tag = self.declared.guesses.nearest(name, list(self.declared.tags))
         return f"did you mean `tags={tag}`?" if tag else None
 
     # --- links ---------------------------------------------------------------------------------
@@ -266,7 +265,7 @@ class Resolver:
         return self._known[tags]
 
     def _undeclared(self, tag: ast.Name) -> None:
-        near = nearest(tag.text, list(self.declared.tags))
+        near = self.declared.guesses.nearest(tag.text, list(self.declared.tags))
         hint = f"did you mean {near!r}?" if near else None
         if near is None and self.declared.knows(tag.text):
             hint = f"{tag.text!r} is an element, not a tag: write it without `tags=`"

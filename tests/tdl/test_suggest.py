@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tdl.suggest import did_you_mean, misspelt, nearest
+from tdl.suggest import MAX_COMPARED, Guesses, did_you_mean, misspelt, nearest
 
 WORDS = ["latency", "jitter", "loss", "up", "down", "queue"]
 
@@ -52,3 +52,11 @@ def test_did_you_mean_is_a_hint() -> None:
 )
 def test_misspelt_is_strict(word: str, expected: str | None) -> None:
     assert misspelt(word, [*WORDS, "symmetric"]) == expected
+
+
+def test_guesses_end_when_they_have_compared_enough() -> None:
+    guesses = Guesses()
+    names = [f"server{i}" for i in range(MAX_COMPARED // 4)]
+    assert [guesses.nearest("Server7", names) for _ in range(5)] == [*["server7"] * 4, None]
+    assert guesses.nearest("dwn", WORDS) is None
+    assert Guesses().nearest("dwn", WORDS) == "down"
