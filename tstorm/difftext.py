@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Figures = dict[str, Any]  # of a path; {} = unreachable
 
 _MARKS = {"added": "+", "removed": "-", "moved": ">", "changed": "~", "reordered": "="}
+_WORDS = {"only_a": "only in A", "only_b": "only in B"}
 _PROPERTIES = (
     (contrast.ROUTE, "route"),
     (contrast.RATE, "rate"),
@@ -198,7 +199,7 @@ def _differing(network: Network) -> int:
 
 
 def _group(group: Group, network: Network, compared: Compared, samples: _Samples) -> Iterator[str]:
-    what = ", ".join(differs_in(group.mask)).replace("_", " ")
+    what = ", ".join(_WORDS.get(word, word) for word in differs_in(group.mask))
     span = f"{units.duration(group.from_ns)} to {units.duration(group.to_ns)}"
     yield f"  {span}: {_counted(len(group.pairs), 'pair')}, {what}"
     for src, dst in _named(group.pairs[: compared.limit], network, compared.plans[0]):

@@ -56,8 +56,11 @@ class _Column:
 
     parts_a: Parts = field(default_factory=dict)
     parts_b: Parts = field(default_factory=dict)  # by rows of b
-    # Rows that were compared: whether the ways from there could differ, and what does.
-    masks: dict[int, tuple[bool, Masks]] = field(default_factory=dict)
+    ways: set[int] = field(default_factory=set)  # rows upstream of roots
+    stale: bool = True  # `ways` may be others
+    masks: dict[int, Masks] = field(default_factory=dict)  # rows that were compared
+    dirty: set[int] = field(default_factory=set)  # rows to compare again
+    whole: bool = False  # rows beside `ways` were compared too
 
 
 class Contrast:
@@ -100,7 +103,10 @@ class Contrast:
                 touched |= self._link_changed(link, flipped)
         for cell in recheck | self._cells_of(flipped):
             if self._check_cell(cell):
-                touched.add(cell % self.a.width)
+                column = cell % self.a.width
+                touched.add(column)
+                if column in self._known:
+                    self._known[column].stale = True
         return touched
 
     def _forget(self, side: Side, happening: Happening) -> set[int]:
@@ -114,7 +120,7 @@ class Contrast:
         found: set[int] = set()
         for cell in routes.cells if routes is not None else ():
             row, column = divmod(cell, side.width)
-            found |= self._forget_row(side, row, column)
+            found |= self._forget_row(side, row, column, stale=True)
         for link, _ in links:
             if link in side.place:
                 for column in side.columns_using(link):
@@ -123,17 +129,21 @@ class Contrast:
                 found |= self._forget_access(side, link)
         return found
 
-    def _forget_row(self, side: Side, row: int, column: int) -> set[int]:
-        """Of the column (as `side` counts it): this row and what is upstream of it."""
+    def _forget_row(self, side: Side, row: int, column: int, *, stale: bool = False) -> set[int]:
+        """Of the column (as `side` counts it): this row and what is upstream of it.
+
+        `stale`: its next link changes, and not only the state of that.
+        """
         mine = side is self.a
         column_a = column if mine else self.match.column_a[column]
         known = self._known.get(column_a)
         if known is None:
             return {column_a} if column_a in self.roots else set()
+        known.stale |= stale and mine
         parts = known.parts_a if mine else known.parts_b
         for lost in side.upstream(column, (row,), parts) if row in parts else ():
             del parts[lost]
-            known.masks.pop(lost if mine else self.match.row_a[lost], None)
+            known.dirty.add(lost if mine else self.match.row_a[lost])
         return {column_a}
 
     def _forget_access(self, side: Side, link: int) -> set[int]:
@@ -146,10 +156,13 @@ class Contrast:
         if not leaves:
             column = self.a.column[instance]
             if column in self._known:
-                self._known[column].masks.clear()
+                self._known[column].dirty.update(self._known[column].masks)
             return {column}
         row = self.a.source_row[instance]
-        return {column for column, known in self._known.items() if known.masks.pop(row, None)}
+        found = {column for column, known in self._known.items() if row in known.masks}
+        for column in found:
+            self._known[column].dirty.add(row)
+        return found
 
     def _recheck(self, routes_a: RouteDelta | None, routes_b: RouteDelta | None) -> set[int]:
         """The cells (of a) whose being a root may have changed."""
@@ -235,24 +248,44 @@ class Contrast:
                 yield src, dst
 
     def column(self, column: int) -> dict[int, Masks]:
-        """The rows with pairs to this column's instances that differ, and in what they do."""
+        """The rows whose pairs to this column's instances differ in other ways than when last
+        asked, and in what now; () where a row is not compared any more."""
         dests = self.match.dests[column]
-        known = self._known.pop(column, None) or _Column()
-        ways = self.a.upstream(column, self.roots.get(column, ())) if dests else set()
-        rows: Iterable[int] = ways | {self.a.source_row[i] for i in self._odd_out}
-        if not self._odd_in.isdisjoint(dests):
-            rows = range(len(self.match.sources))
-        masks = known.masks
-        known.masks = {}
-        for row in rows if dests else ():
+        if not dests:
+            return {}
+        known = self._known.setdefault(column, _Column())
+        if known.stale:
+            ways = self.a.upstream(column, self.roots.get(column, ()))
+            known.dirty |= ways ^ known.ways
+            known.ways, known.stale = ways, False
+        wanted = self._wanted(column, known)
+        found: dict[int, Masks] = {}
+        for row in known.dirty - wanted:
+            if any(known.masks.pop(row, ())):
+                found[row] = ()
+        for row in known.dirty & wanted:
             if self.match.sources[row]:
-                differs, before = row in ways, masks.get(row)
-                if before is None or before[0] != differs:
-                    before = differs, self._masks(row, column, known, differs)
-                known.masks[row] = before
-        if known.masks:
-            self._known[column] = known
-        return {row: found for row, (_, found) in known.masks.items() if any(found)}
+                before = known.masks.get(row, ())
+                after = self._masks(row, column, known, row in known.ways)
+                known.masks[row] = after
+                if before != after and (any(before) or any(after)):
+                    found[row] = after
+        known.dirty = set()
+        if not known.masks:
+            del self._known[column]
+        return found
+
+    def _wanted(self, column: int, known: _Column) -> set[int]:
+        """The rows to compare; marks those that were not compared before."""
+        odd_in = not self._odd_in.isdisjoint(self.match.dests[column])
+        if not (odd_in or self._odd_out or known.whole):
+            return known.ways
+        rows = known.ways | {self.a.source_row[i] for i in self._odd_out}
+        if odd_in:
+            rows = set(range(len(self.match.sources)))
+        known.whole = odd_in or bool(self._odd_out)
+        known.dirty |= rows ^ known.masks.keys()
+        return rows
 
     def _masks(self, row: int, column: int, known: _Column, differs: bool) -> Masks:
         """Of all pairs of a row and a column; `differs`: the way between their anchors may."""

@@ -81,37 +81,29 @@ class _Comparison:
 
     def end(self, at_ns: int) -> None:
         for column in sorted(self._cells):
-            self._column(column, {}, at_ns)
+            self._column(column, dict.fromkeys(self._cells[column], ()), at_ns)
         self._irregular({}, at_ns)
 
-    def _column(self, column: int, found: dict[int, Masks], at_ns: int) -> None:
-        before = self._cells.get(column, {})
-        after: dict[int, tuple[Masks, tuple[int, ...]]] = {}
-        for row in sorted(before.keys() | found.keys()):
-            entry, masks = before.get(row), found.get(row)
-            if entry is not None and masks == entry[0]:
-                after[row] = entry
-                continue
+    def _column(self, column: int, changed: dict[int, Masks], at_ns: int) -> None:
+        rows = self._cells.setdefault(column, {})
+        for row, masks in changed.items():
+            entry = rows.pop(row, None)
             if entry is not None:
                 self._close(row, column, entry, masks, at_ns)
-            if masks is not None:
-                after[row] = (masks, _since(entry, masks, at_ns))
-        if after:
-            self._cells[column] = after
-        else:
-            self._cells.pop(column, None)
+            if any(masks):
+                rows[row] = (masks, _since(entry, masks, at_ns))
 
     def _close(
         self,
         row: int,
         column: int,
         entry: tuple[Masks, tuple[int, ...]],
-        masks: Masks | None,
+        masks: Masks,
         at_ns: int,
     ) -> None:
         old, since = entry
         for i, pair in enumerate(self.contrast.pairs(row, column)):
-            if old[i] and (masks is None or masks[i] != old[i]):
+            if old[i] and (not masks or masks[i] != old[i]):
                 self.open.close(pair, old[i], since[i], at_ns)
 
     def _irregular(self, found: dict[tuple[int, int], int], at_ns: int) -> None:
