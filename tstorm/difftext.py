@@ -97,7 +97,7 @@ def show(compared: Compared) -> None:
     if compared.diff.equal:
         return
     for mark, name, plan in zip("-+", compared.names, compared.plans, strict=True):
-        output.line(f"{mark * 3} {name} (sha256 {plan.digest})")
+        output.line(f"{mark * 3} {name} (seed {plan.seed}, {len(plan.events):,} events)")
     for part in (_topology, _timeline, _network):
         for text in part(compared):
             output.line(text)
@@ -225,7 +225,7 @@ def _figures(mask: int, one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
                 old, new = argument(name, one[name]), argument(name, two[name])
                 parts.append(f"{old.replace('=', ' ')} -> {new.partition('=')[2]}")
         if mask & contrast.ROUTE:
-            parts.append(f"{' '.join(one['route'])} -> {' '.join(two['route'])}")
+            parts.append(f"route {' '.join(one['route'])} -> {' '.join(two['route'])}")
     return f": {', '.join(parts)}" if parts else ""
 
 

@@ -1,0 +1,51 @@
+"""docs/explain.md and the README's tour: what they show is what the commands print."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tstorm.cli import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^```\n\$ tstorm ([^\n]*)\n(.*?)^```$", PAGE + README, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With quickstart.tdl, and after.tdl, which has one line more."""
+    shutil.copy(ROOT / "examples" / "quickstart.tdl", tmp_path)
+    lines = (tmp_path / "quickstart.tdl").read_text(encoding="utf-8").splitlines(keepends=True)
+    lines.insert(8, "at 7s server--s1 set loss=1%\n")
+    (tmp_path / "after.tdl").write_text("".join(lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_there_are_enough() -> None:
+    told = [command.split()[0] for command, _ in SHOWN]
+    assert told.count("explain") >= 4
+    assert told.count("diff") >= 2
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_output_is_as_shown(command: str, shown: str, folder: Path) -> None:
+    result = CliRunner().invoke(cli, command.split())
+    assert result.stdout == shown
+
+
+def test_the_draw_can_be_computed_by_hand(folder: Path) -> None:
+    code = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert code
+    printed: list[tuple[object, ...]] = []
+    exec(code.group(1), {"print": lambda *words: printed.append(words)})
+    ((key, word),) = printed
+    explained = CliRunner().invoke(cli, ["explain", "quickstart.tdl", "--event", "18"]).stdout
+    assert f"key {key}\n" in explained
+    assert f"is 0x{word}," in explained
