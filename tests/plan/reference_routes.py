@@ -1,4 +1,4 @@
-"""Shortest routes over the core of a topology, repaired when links change.
+"""The routing of compiler.plan.routing in plain Python, for comparison: same rules, no C.
 
 Metric: least total delay (or fewest hops, where the topology says so), then fewer hops, then at
 each node the next node whose name sorts first (by code points). Only bridges forward. The two

@@ -1,7 +1,7 @@
 /* What a wrong caller gets: an error, and nothing changed. */
 #include "check.h"
+#include "paths.h"
 #include "suites.h"
-#include "tsroutes.h"
 
 #include <errno.h>
 
@@ -98,6 +98,12 @@ static void compositions(void) {
     CHECK_EQ(-tsroutes_paths_row(p, 0, 1, two, figures, figures, figures, figures, hops), EINVAL);
     CHECK_EQ(tsroutes_paths_row(p, 0, 1, roots, figures, figures, figures, figures, hops), 0);
     CHECK_EQ(hops[0], 0);
+    p->mark = UINT32_MAX - 1; /* marks begin again on the way */
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(tsroutes_paths_compose(p, right, 2, roots, 2, roots), 0);
+        CHECK_EQ(tsroutes_paths_row(p, 0, 2, roots, figures, figures, figures, figures, hops), 0);
+        CHECK_EQ(hops[1], 1);
+    }
     tsroutes_paths_free(p);
     tsroutes_paths_free(NULL);
 }

@@ -1,6 +1,7 @@
-/* The heap and the sorting of cells, against sorted copies. */
+/* The heap and the sorting of cells, against sorted copies; marks that begin again. */
 #include "cells.h"
 #include "check.h"
+#include "choose.h"
 #include "heap.h"
 #include "suites.h"
 
@@ -51,7 +52,39 @@ static void cells_come_sorted(void) {
     cells_destroy(&cells);
 }
 
+/* After 2^32 columns marks begin again; what was marked long ago must not count. */
+static void marks_wrap(void) {
+    static const uint8_t forwards[] = {1, 1};
+    static const uint32_t tails[] = {0, 1};
+    static const uint32_t heads[] = {1, 0};
+    static const uint16_t choices[] = {1, 1};
+    struct network_plan plan = {2, 2, false, forwards, tails, heads, choices};
+    struct network net;
+    struct repair repair;
+    struct chooser chooser;
+    CHECK_EQ(network_init(&net, &plan), 0);
+    CHECK_EQ(repair_init(&repair, &net), 0);
+    CHECK_EQ(chooser_init(&chooser, &net), 0);
+    for (uint32_t row = 0; row < 2; row++) {
+        repair.cut[row] = repair.seen[row] = chooser.stale[row] = 1;
+    }
+    repair.mark = chooser.mark = UINT32_MAX;
+    repair_begin(&repair);
+    chooser_begin(&chooser);
+    CHECK(repair.mark && chooser.mark);
+    for (uint32_t row = 0; row < 2; row++) {
+        CHECK(repair.cut[row] != repair.mark && repair.seen[row] != repair.mark);
+        chooser_add(&chooser, row);
+        chooser_add(&chooser, row);
+    }
+    CHECK_EQ(chooser.count, 2);
+    chooser_destroy(&chooser);
+    repair_destroy(&repair);
+    network_destroy(&net);
+}
+
 void test_structures(void) {
     heap_gives_the_nearest_first();
     cells_come_sorted();
+    marks_wrap();
 }
