@@ -1,4 +1,4 @@
-"""Routes computed in C against the same rules in plain Python, cell by cell, change by change."""
+"""Routes computed in C against networkx and against plain Python, cell by cell, batch by batch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from unittest.mock import Mock, patch
 
+import networkx as nx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,47 @@ def test_batches_with_any_delay(seed: int) -> None:
     both = Both(topology)
     for batch in batches(rnd, topology, 12):
         both.apply(batch)
+
+
+def cells_by_networkx(routes: Routes, topology: Topology, now: dict[int, LinkState]) -> list[int]:
+    """Every cell: the first of the next nodes by name that lie on a shortest path."""
+    core, names = routes.core, [node.name for node in topology.nodes]
+    found = [0] * core.cells
+    for column, root in enumerate(core.columns):
+        towards = nx.DiGraph()
+        towards.add_node(root)
+        for links in core.out:
+            for link in links:
+                src, dst = topology.links[link].src, topology.links[link].dst
+                if now[link].up and (dst == root or dst >= core.instances):
+                    weight = 1 if topology.routing == "hops" else now[link].delay_ns * 10**9 + 1
+                    towards.add_edge(dst, src, weight=weight)
+        far = nx.single_source_dijkstra_path_length(towards, root)
+        for row, links in enumerate(core.out):
+            node = core.rows[row]
+            tight = [
+                (names[dst], choice)
+                for choice, dst in enumerate((topology.links[link].dst for link in links), 1)
+                if dst in far
+                and towards.has_edge(dst, node)
+                and far[node] == far[dst] + towards[dst][node]["weight"]
+            ]
+            if tight and node != root:
+                found[row * len(core.columns) + column] = min(tight)[1]
+    return found
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**48))
+def test_batches_with_any_delay_against_networkx(seed: int) -> None:
+    rnd = random.Random(seed)
+    topology = random_topology(rnd, rnd.randint(1, 5), rnd.randint(0, 10))
+    routes = Routes(topology)
+    now = {link: replace(PLAIN, up=False) for link in range(len(topology.links))}
+    for batch in batches(rnd, topology, 6):
+        now.update(batch)
+        routes.apply(batch)
+        assert list(routes.table) == cells_by_networkx(routes, topology, now)
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
