@@ -45,17 +45,17 @@ def action(event: Event) -> str:
 
 
 class Statements:
-    """The lines of a plan's source, and where they stand."""
+    """The lines of a plan's source, and where they stand. Reads them at once (PlanError)."""
 
     def __init__(self, plan: Plan, given: str) -> None:
+        from tdl.lexer import source_lines
         from tstorm import loading
 
         directory = loading.recorded_plan(given)
         self.name = loading.source_name(given)
         if directory is not None:
             self.name = str(directory / plan.source_name)
-        self._plan = plan
-        self._lines: list[str] | None = None
+        self._lines = source_lines(plan.source)
 
     def place(self, line: int) -> str:
         """`quickstart.tdl:8`."""
@@ -63,10 +63,6 @@ class Statements:
 
     def line(self, line: int) -> str:
         """A line of the source as it is; '' if there is none such."""
-        from tdl.lexer import source_lines
-
-        if self._lines is None:
-            self._lines = source_lines(self._plan.source)
         return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
 
     def text(self, line: int) -> str:

@@ -1,0 +1,269 @@
+"""`tstorm explain`: what it says of paths and events, how it ends, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tstorm.cli import cli
+from tstorm.exits import FAILED, OK, CommandError
+
+TDL = """\
+seed 3
+service c img=x
+service d img=x replicas=3
+bridges s t
+link c--s latency=1ms up=10Mb down=20Mb loss=1%
+link s--t latency=10ms jitter=3ms up=1Gb symmetric
+link d--t latency=4ms jitter=4ms
+at 2s c join and d.2 leave      # two statements on a line
+at 5s d crash 1
+at 10s partition c;t
+at 20s heal
+at 30s quit
+"""
+
+
+def tstorm(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def status(result: Result) -> int:
+    """As the shell sees it (tstorm/__main__.py)."""
+    return result.exception.code if isinstance(result.exception, CommandError) else result.exit_code
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.tdl").write_text(TDL, encoding="utf-8")
+    return tmp_path
+
+
+def told(*arguments: str, source: str = "a.tdl") -> dict[str, Any]:
+    result = tstorm("explain", source, *arguments, "--format", "json")
+    assert status(result) == OK, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def path(*more: str, source: str = "a.tdl") -> dict[str, Any]:
+    return told("--from", "c", "--to", "d.0", *more, source=source)
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+def test_fields_of_a_path(folder: Path) -> None:
+    found = path("--at", "3s")
+    assert set(found) == {
+        "at_ns", "rtt_ns", "there", "back", "last_change", "next_change", "changes"
+    }  # fmt: skip
+    direction = {
+        "src", "dst", "reachable", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "hops",
+        "obstacles",
+    }  # fmt: skip
+    assert set(found["there"]) == set(found["back"]) == direction
+    assert [hop["link"] for hop in found["there"]["hops"]] == ["c.0->s", "s->t", "t->d.0"]
+    assert found["there"]["hops"][1] == {
+        "link": "s->t",
+        "rate_bps": 10**9,
+        "delay_ns": 10_000_000,
+        "jitter_ns": 3_000_000,
+        "loss_ppb": 0,
+        "queue_bytes": 6_250_000,
+        "distribution": "normal",
+        "bottleneck": False,
+        "total": {
+            "rate_bps": 10**7,
+            "delay_ns": 11_000_000,
+            "jitter_ns": 3_000_000,
+            "loss_ppb": 10_000_000,
+        },
+    }
+    assert (found["there"]["jitter_ns"], found["back"]["rate_bps"]) == (5_000_000, 20_000_000)
+    assert found["rtt_ns"] == 30_000_000
+
+
+def test_the_time_is_the_first_that_both_are_there(folder: Path) -> None:
+    found = path()
+    assert found["at_ns"] == 2 * 10**9
+    assert found["last_change"]["at_ns"] == 2 * 10**9
+    (event,) = found["last_change"]["events"]
+    assert (event["kind"], event["target"], event["line"]) == ("join", "c.0", 8)
+    assert event["statement"].startswith("at 2s c join and d.2 leave")
+    assert found["changes"] == {"until_now": 1, "all": 3}
+
+
+def test_who_was_never_there_says_so(folder: Path) -> None:
+    result = tstorm("explain", "a.tdl", "--from", "c", "--to", "d.0", "--at", "1s")
+    assert (
+        "  instance c.0 has not joined yet\n    until 2s\n    event 3: join c.0\n" in result.stdout
+    )
+
+
+def test_a_partition_is_named_with_its_statement_and_its_end(folder: Path) -> None:
+    found = path("--at", "12s")
+    (obstacle,) = found["there"]["obstacles"]
+    assert (obstacle["kind"], obstacle["state"]) == ("link", "down")
+    assert obstacle["since"]["statement"] == "at 10s partition c;t"
+    assert obstacle["until"]["statement"] == "at 20s heal"
+    assert found["rtt_ns"] is None
+    assert found["there"]["delay_ns"] is None
+
+
+def test_text_of_a_path(folder: Path) -> None:
+    result = tstorm("explain", "a.tdl", "--from", "d.0", "--to", "c.0", "--at", "11s")
+    assert status(result) == OK
+    assert (
+        result.stdout
+        == """\
+d.0 to c.0 at 11s: round trip -
+
+d.0 -> c.0: unreachable
+  link t->s is down since 10s
+    event 7: link_down t->s
+      a.tdl:10: at 10s partition c;t
+    until 20s
+    event 9: link_up t->s
+      a.tdl:11: at 20s heal
+
+c.0 -> d.0: unreachable
+  link s->t is down since 10s
+    event 6: link_down s->t
+      a.tdl:10: at 10s partition c;t
+    until 20s
+    event 8: link_up s->t
+      a.tdl:11: at 20s heal
+
+changed last at 10s, change 2 of 3
+  event 6: link_down s->t
+  event 7: link_down t->s
+    a.tdl:10: at 10s partition c;t
+changes next at 20s, change 3 of 3
+  event 8: link_up s->t
+  event 9: link_up t->s
+    a.tdl:11: at 20s heal
+"""
+    )
+
+
+def test_a_plan_and_a_run_give_the_same(folder: Path) -> None:
+    (folder / "run").mkdir()
+    assert tstorm("compile", "a.tdl", "-o", "run/plan").exit_code == 0
+    (folder / "run" / "manifest.json").write_text("{}", encoding="utf-8")
+    assert path(source="run/plan") == path(source="run") == path()
+    text = tstorm("explain", "run", "--from", "c", "--to", "d.0").stdout
+    assert "run/plan/source.tdl:8: at 2s c join and" in text
+    assert told("--event", "5", source="run") == told("--event", "5")
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+def test_fields_of_an_event(folder: Path) -> None:
+    found = told("--event", "5")
+    assert found["event"]["kind"] == "crash"
+    assert found["event"]["statement"] == "at 5s d crash 1"
+    assert found["span"] == {"line": 9, "col": 1, "end_line": 9, "end_col": 16}
+    assert found["identity"] == {"text": "at 5s d crash 1", "ordinal": 0}
+    assert len(found["key"]) == 64
+    assert found["moment"] is None
+    (sample,) = found["samples"]
+    assert (sample["candidates"], sample["legal"], sample["legal_are"]) == (3, 2, "joined")
+    assert sample["picks"][-1]["candidate"] == found["event"]["target"]
+    assert sample["picks"][-1]["outcome"] == "taken"
+    assert found["target"] == {"before": {"state": "up"}, "after": {"state": "down"}}
+    assert (found["events_at_this_instant"], found["pairs"]) == (1, 12)
+    lost = found["paths"]["lost"]
+    assert (lost["count"], len(lost["examples"])) == (4, 4)
+    assert [found["paths"][kind]["count"] for kind in sorted(found["paths"])] == [0, 4, 0, 0]
+
+
+def test_the_caret_is_under_the_statement(folder: Path) -> None:
+    lines = tstorm("explain", "a.tdl", "--event", "4").stdout.splitlines()
+    assert lines[:4] == [
+        "event 4 at 2s: leave d.2",
+        "a.tdl:8:18",
+        " 8 | at 2s c join and d.2 leave      # two statements on a line",
+        "   |                  ^^^^^^^^^",
+    ]
+
+
+def test_an_event_that_nobody_wrote(folder: Path) -> None:
+    found = told("--event", "0")
+    assert (found["span"], found["key"], found["samples"]) == (None, None, [])
+    assert found["event"]["statement"] == ""
+    assert "not written" in tstorm("explain", "a.tdl", "--event", "0").stdout
+
+
+def test_the_quit_has_no_target(folder: Path) -> None:
+    found = told("--event", "10")
+    assert found["target"] == {"before": {}, "after": {}}
+    text = tstorm("explain", "a.tdl", "--event", "10").stdout
+    assert "target:" not in text
+    assert "the experiment ends at this instant" in text
+
+
+def test_a_seed_draws_again(folder: Path) -> None:
+    found = {told("--event", "5", "--seed", str(n))["event"]["target"] for n in range(12)}
+    assert found == {"d.0", "d.1"}
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give --from A and --to B, or --event K"),
+        (("--from", "c"), "give --from A and --to B, or --event K"),
+        (("--event", "1", "--at", "1s"), "--event goes without --from, --to and --at"),
+        (("--from", "c", "--to", "d"), "service 'd' has 3 instances; name one of them, such as"),
+        (("--from", "c", "--to", "d.7"), "no service or instance 'd.7'. Did you mean 'd.0'?"),
+        (("--from", "c", "--to", "s"), "'s' is a bridge"),
+        (("--from", "c", "--to", "c.0"), "'c.0' has no path to itself"),
+        (("--from", "c", "--to", "d.0", "--at", "31s"), "the experiment ends at 30s"),
+        (("--from", "c", "--to", "d.0", "--at", "31"), "has no unit"),
+        (("--event", "11"), "the last event is 10"),
+        (("--event", "-1"), "-1 is not in the range"),
+    ],
+)
+def test_wrong_usage(folder: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = tstorm("explain", "a.tdl", *arguments)
+    assert (status(result), result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize("name", ["routes.bin", "snapshots.jsonl", "timeline.jsonl", "source.tdl"])
+def test_a_damaged_plan_is_refused(folder: Path, name: str) -> None:
+    assert tstorm("compile", "a.tdl", "-o", "a.plan").exit_code == 0
+    file = folder / "a.plan" / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    result = tstorm("explain", "a.plan", "--from", "c", "--to", "d.0")
+    assert isinstance(result.exception, CommandError)
+    assert (status(result), result.stdout) == (FAILED, "")
+    assert name in result.exception.message
+
+
+def test_a_plan_of_another_source_is_refused(folder: Path) -> None:
+    """Consistent in itself, but its source gives other events: nothing is told about draws."""
+    from compiler.compile import compile_source
+    from compiler.plan.snapshots import snapshots
+    from compiler.plan.writer import PlanContents, encode, write_plan
+
+    plan = compile_source(TDL).plan
+    changes = snapshots(plan.topology, plan.events)
+    source = TDL.replace("at 20s heal", "at 21s heal").encode()
+    other = PlanContents(source, plan.seed, plan.topology, plan.events, plan.end_ns, changes)
+    write_plan(folder / "odd.plan", encode(other))
+    result = tstorm("explain", "odd.plan", "--event", "5")
+    assert isinstance(result.exception, CommandError)
+    assert "gives other events than the plan has, from event 8 on" in result.exception.message
+    assert result.stdout == ""
+    assert path(source="odd.plan")["rtt_ns"] == 30_000_000  # what the plan says is still told
