@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from compiler.feasibility_places import Places
 from compiler.plan.collapse import Collapse
+from compiler.plan.format import MAX_INT
 from compiler.plan.paths import Paths
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
 from compiler.plan.types import LinkState
 from compiler.say import moment, number
+from tdl import ast
 from tdl.diagnostics import Sink
 
 ROWS = 8_000  # from one instance to all others; 2,668 of them take 0.3 s
@@ -32,24 +34,62 @@ class Short:
     rtt_ns: int
     pair: _Pair
     at_ns: int
-    link: int  # the first of the way between them
     pairs: set[_Pair]
 
 
 def warn(plan: Plan, underlay_ns: int, places: Places, sink: Sink) -> None:
+    least_ns, nearest = _least(plan)
+    if least_ns >= underlay_ns:
+        return
     moments, left_out = _moments(plan)
     found = find(plan, moments, underlay_ns)
-    looked = f" (looked at {len(moments)} of {len(moments) + left_out} states)" if left_out else ""
+    looked = f"looked at {len(moments)} of {len(moments) + left_out} states"
+    if not found and left_out:
+        message = (
+            f"no round trip is below the underlay's {moment(underlay_ns)} as far as could be seen: "
+            f"{looked}, and this link may be short enough in others"
+        )
+        sink.warning("TS0920", places.link(nearest).span, message)
     order = sorted(found.items(), key=lambda item: (item[1].rtt_ns, item[1].pair))
     for services, short in order[:MOST]:
-        _say(plan, services, short, underlay_ns, looked, places, sink)
+        span = _place(plan, short, places)
+        message = _message(plan, services, short, underlay_ns)
+        message += f" ({looked})" if left_out else ""
+        sink.warning("TS0920", span, message, "raise the latency, or keep them on one machine")
     if len(order) > MOST:
         more = sum(len(short.pairs) for _, short in order[MOST:])
         message = (
             f"{number(more, 'more pair')} of instances, of {len(order) - MOST} other pairs of "
             f"services, are nearer than the {moment(underlay_ns)} of the underlay"
         )
-        sink.warning("TS0920", places.link(order[MOST][1].link).span, message)
+        sink.warning("TS0920", _place(plan, order[MOST][1], places), message)
+
+
+def _least(plan: Plan) -> tuple[int, int]:
+    """What no round trip is below at any time, and the link to blame for it; linear.
+
+    A round trip leads out of and into both instances. Their own links are what it is made of at
+    least: two for each, or the same two for both where instances are linked directly.
+    """
+    links = plan.topology.links
+    delays = [link.state.delay_ns for link in links]
+    for epoch in plan.epochs:
+        for index, state in epoch.links:
+            delays[index] = min(delays[index], state.delay_ns)
+    out: dict[int, tuple[int, int]] = {}  # instance -> least delay of its links, and which
+    into: dict[int, int] = {}
+    direct = False
+    for index, link in enumerate(links):
+        sends, hears = (plan.topology.nodes[end].service >= 0 for end in (link.src, link.dst))
+        direct = direct or (sends and hears)
+        if sends:
+            out[link.src] = min(out.get(link.src, (delays[index], index)), (delays[index], index))
+        if hears:
+            into[link.dst] = min(into.get(link.dst, delays[index]), delays[index])
+    both = sorted((delay + into[node], link) for node, (delay, link) in out.items())
+    if len(both) < 2:
+        return MAX_INT, 0
+    return both[0][0] + (0 if direct else both[1][0]), both[0][1]
 
 
 def find(plan: Plan, moments: Iterable[int], underlay_ns: int) -> dict[_Pair, Short]:
@@ -88,43 +128,39 @@ def _relevant(state: LinkState) -> tuple[bool, int]:
 def _too_short(
     collapse: Collapse, state: NetworkState, underlay_ns: int
 ) -> Iterator[tuple[_Pair, int]]:
-    """Pairs of instances with a round trip below the underlay's, in this state."""
-    one_way: dict[_Pair, int] = {}
-    for row in collapse.rows(state, range(collapse.core.instances)):
-        source, hops, dests = row.source, row.hops, row.dests
-        near = [i for i, delay in enumerate(row.delay_ns) if delay < underlay_ns and hops[i]]
-        for i in near:
-            one_way[source, dests[i]] = row.delay_ns[i]
-    for (a, b), there in one_way.items():
-        back = one_way.get((b, a))
-        if a < b and back is not None and there + back < underlay_ns:
-            yield (a, b), there + back
+    """Pairs of instances with a round trip below the underlay's, in this state.
+
+    One of the two ways then takes less than half of that, which few pairs do.
+    """
+    everybody = range(collapse.core.instances)
+    delays, hops = [], []
+    for row in collapse.rows(state, everybody):
+        delays.append(row.delay_ns)
+        hops.append(row.hops)
+    for a in everybody:
+        near = [b for b, delay in enumerate(delays[a]) if 2 * delay < underlay_ns and hops[a][b]]
+        for b in near:
+            there, back = delays[a][b], delays[b][a]
+            if not hops[b][a] or there + back >= underlay_ns:
+                continue
+            if a < b or 2 * back >= underlay_ns:  # else it is found from the other end
+                yield (min(a, b), max(a, b)), there + back
 
 
 def _note(
     found: dict[_Pair, Short], plan: Plan, state: NetworkState, pair: _Pair, rtt_ns: int
 ) -> None:
     a, b = (plan.topology.nodes[node].service for node in pair)
-    services = (min(a, b), max(a, b))
-    short = found.get(services)
-    if short is not None:
-        short.pairs.add(pair)
-        if rtt_ns >= short.rtt_ns:
-            return
-    link = Paths(state).path(*pair).links[0]
-    pairs = {pair} if short is None else short.pairs
-    found[services] = Short(rtt_ns, pair, state.at_ns, link, pairs)
+    short = found.get((a, b))
+    if short is None:
+        found[a, b] = Short(rtt_ns, pair, state.at_ns, {pair})
+        return
+    short.pairs.add(pair)
+    if (rtt_ns, state.at_ns, pair) < (short.rtt_ns, short.at_ns, short.pair):
+        short.rtt_ns, short.pair, short.at_ns = rtt_ns, pair, state.at_ns
 
 
-def _say(
-    plan: Plan,
-    services: _Pair,
-    short: Short,
-    underlay_ns: int,
-    looked: str,
-    places: Places,
-    sink: Sink,
-) -> None:
+def _message(plan: Plan, services: _Pair, short: Short, underlay_ns: int) -> str:
     nodes = plan.topology.nodes
     a, b = (nodes[node].name for node in short.pair)
     message = (
@@ -137,5 +173,10 @@ def _say(
         kind = repr(one) if one == other else f"{one!r} and {other!r}"
         are = "is" if others == 1 else "are"
         message += f"; {number(others, 'more pair')} of {kind} {are} too near"
-    hint = "raise the latency, or keep them on one machine"
-    sink.warning("TS0920", places.link(short.link).span, message + looked, hint)
+    return message
+
+
+def _place(plan: Plan, short: Short, places: Places) -> ast.Span:
+    """The declaration of the first link of the way."""
+    way = Paths(plan.state_at(short.at_ns)).path(*short.pair)
+    return places.link(way.links[0]).span
