@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -134,3 +135,12 @@ def test_setup_compiles_what_make_compiles(name: str, folder: str, tmp_path: Pat
     sources = (ROOT / "tcal_c" / folder).glob("*.c")
     from_setup = {f"{folder}/{p.name}" for p in sources if not p.name.startswith("test_")}
     assert from_make == from_setup
+
+
+def test_setup_compiles_the_library_as_make_does(tmp_path: Path) -> None:
+    told = run(["make", "-C", str(ROOT / "tcal_c"), "-n", f"BUILD={tmp_path}"], tmp_path)
+    [line] = [line for line in told.splitlines() if f"-o {tmp_path}/{LIBRARY}" in line]
+    text = (ROOT / "setup.py").read_text(encoding="utf-8")
+    flags = re.search(r"^LIBRARY_FLAGS = (\[.*?\])$", text, re.MULTILINE)
+    assert flags
+    assert set(ast.literal_eval(flags[1])) <= set(line.split())
