@@ -15,7 +15,7 @@ from compiler.plan.types import Link, LinkState, Node, Service
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
 
-KINDS = ("experiment", "service", "instance", "bridge", "link")
+KINDS = ("experiment", "service", "bridge", "link", "instance")
 
 Value = int | str | list[Any] | None
 
@@ -35,13 +35,17 @@ class Difference:
 
 
 def compare_topologies(a: Plan, b: Plan) -> tuple[Difference, ...]:
-    """By kind; elements in the order of the first plan, then those that only the second has."""
+    """By kind; elements in the order of the first plan, then those that only the second has.
+
+    Seeds of links follow from the plan's: where that differs, they are no differences of their own.
+    """
+    seeds = a.seed == b.seed
     return (
         *_settings(a, b),
         *_elements("service", _services(a), _services(b)),
-        *_elements("instance", _nodes(a, bridges=False), _nodes(b, bridges=False)),
         *_elements("bridge", _nodes(a, bridges=True), _nodes(b, bridges=True)),
-        *_elements("link", _links(a), _links(b)),
+        *_elements("link", _links(a, seeds=seeds), _links(b, seeds=seeds)),
+        *_elements("instance", _nodes(a, bridges=False), _nodes(b, bridges=False)),
     )
 
 
@@ -70,12 +74,10 @@ def _nodes(plan: Plan, *, bridges: bool) -> dict[str, Fields]:
     return {node.name: _fields(node, left_out) for node in nodes}
 
 
-def _links(plan: Plan) -> dict[str, Fields]:
+def _links(plan: Plan, *, seeds: bool) -> dict[str, Fields]:
+    left_out = ("src", "dst", "state") if seeds else ("src", "dst", "state", "seed")
     links = plan.topology.links
-    return {
-        link.name: _fields(link, ("src", "dst", "state")) | _fields(link.state, ("up",))
-        for link in links
-    }
+    return {link.name: _fields(link, left_out) | _fields(link.state, ("up",)) for link in links}
 
 
 def _fields(record: Service | Node | Link | LinkState, left_out: Sequence[str] = ()) -> Fields:
