@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -182,7 +183,7 @@ def test_the_network_policies() -> None:
     peers = [peer for rule in agent["ingress"] for peer in rule["from"]]
     assert all(set(peer) == {"podSelector"} for peer in peers)  # of this namespace only
     coordinator = one(found, "NetworkPolicy", "tstorm-coordinator")["spec"]
-    assert coordinator["ingress"] == [] and coordinator["policyTypes"] == ["Ingress"]
+    assert "ingress" not in coordinator and coordinator["policyTypes"] == ["Ingress"]
     assert len([d for d in found if d["kind"] == "NetworkPolicy"]) == 2
 
 
@@ -366,6 +367,27 @@ def test_tags_are_labels() -> None:
 def test_a_port_given_twice_is_one_port() -> None:
     found = rendered(service("a", ports=(80, 443, 80)))
     assert [p["port"] for p in one(found, "Service", "a")["spec"]["ports"]] == [80, 443]
+
+
+def test_nothing_is_left_for_the_server_to_fill_in_or_drop() -> None:
+    """Else each `kubectl apply` changes it again, or conflicts with the other way to apply."""
+
+    def parts(value: Any) -> Iterator[Any]:
+        yield value
+        children = value.values() if isinstance(value, dict) else value
+        for child in children if isinstance(value, dict | list) else ():
+            yield from parts(child)
+
+    refs = 0
+    for document in rendered(service("a", ports=(80,)), service("b", entrypoint=("x",))):
+        for part in parts(document):
+            # emptyDir: {} says which kind of volume it is.
+            members = part.items() if isinstance(part, dict) else ()
+            assert not [key for key, item in members if item in ([], {}) and key != "emptyDir"]
+            if isinstance(part, dict) and "fieldRef" in part:
+                assert part["fieldRef"]["apiVersion"] == "v1"
+                refs += 1
+    assert refs == 4 + 3 + 2
 
 
 def test_two_experiments_share_nothing() -> None:
