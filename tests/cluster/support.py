@@ -85,6 +85,9 @@ class Pod:
     def running(self, container: str) -> bool:
         return "running" in self.state(container)
 
+    def container_id(self, container: str) -> str:
+        return str(self._status(container).get("containerID", ""))
+
     def state(self, container: str) -> dict[str, Any]:
         return dict(self._status(container).get("state", {}))
 

@@ -1,14 +1,13 @@
 """Instances wait for their join, crash and come back: with a known program, and behind a gate.
 
-How late a program starts after the agent's order is printed and kept in the test's report, and is
-no condition here: docs/hold.md has figures. CLUSTER_ROUNDS=N measures N times.
+How late a program starts after the agent's order is printed (`pytest -rP` shows it) and is no
+condition here: docs/hold.md has figures. CLUSTER_ROUNDS=N measures N times.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 
 import pytest
 
@@ -70,13 +69,16 @@ class Instance:
 
         wait_until(crashed, f"crash {count} of {self.name}")
 
-    def wait_for_gate(self, restarts: int) -> None:
-        def closed() -> bool:
-            pod = self.shown()
-            waits = pod.running("tstorm-gate") and not pod.running("instance")
-            return waits and pod.restarts("tstorm-gate") >= restarts
+    def wait_for_gate(self, before: str) -> str:
+        """Until a gate holds the pod that is not the one before; which one it is."""
 
-        wait_until(closed, f"gate {restarts} of {self.name}")
+        def closed() -> str:
+            pod = self.shown()
+            gate = pod.container_id("tstorm-gate")
+            waits = pod.running("tstorm-gate") and not pod.running("instance")
+            return gate if waits and gate != before else ""
+
+        return wait_until(closed, lambda: f"a new gate: {self.shown().summary()}")
 
 
 @pytest.fixture
@@ -92,19 +94,12 @@ def made(cluster: Cluster, experiment: Make) -> Experiment:
     return found
 
 
-@pytest.fixture
-def note(record_property: Callable[[str, object], None]) -> Callable[[str, list[int]], None]:
-    def write(name: str, late_ns: list[int]) -> None:
-        record_property(name, late_ns)
-        figures = " ".join(f"{late / 1e6:.1f}" for late in sorted(late_ns))
-        print(f"\n{name}: started after {figures} ms")
-
-    return write
+def tell(name: str, late_ns: list[int]) -> None:
+    figures = " ".join(f"{late / 1e6:.1f}" for late in late_ns)
+    print(f"\n{name}: started after {figures} ms")
 
 
-def test_a_known_program_is_held_in_its_container(
-    cluster: Cluster, made: Experiment, note: Callable[[str, list[int]], None]
-) -> None:
+def test_a_known_program_is_held_in_its_container(cluster: Cluster, made: Experiment) -> None:
     instance = Instance(cluster, made, "held-0")
     wait_until(lambda: instance.shown().ready, "the container is there, held")
     first = instance.shown()
@@ -116,23 +111,22 @@ def test_a_known_program_is_held_in_its_container(
         assert len(instance.starts()) == count
         instance.order("crash")
         instance.wait_for_crashes(count)
-    note("held", late)
+    tell("held", late)
     last = instance.shown()
     assert (last.uid, last.restarts("instance"), last.ready) == (first.uid, 0, True)
 
 
-def test_an_unknown_program_waits_behind_a_gate(
-    cluster: Cluster, made: Experiment, note: Callable[[str, list[int]], None]
-) -> None:
+def test_an_unknown_program_waits_behind_a_gate(cluster: Cluster, made: Experiment) -> None:
     instance = Instance(cluster, made, "gated-0")
     uid = instance.shown().uid
     late = []
-    for count in range(ROUNDS + 1):
-        instance.wait_for_gate(count)
+    gate = ""
+    for _ in range(ROUNDS + 1):
+        gate = instance.wait_for_gate(gate)
         assert instance.shown().uid == uid
         ordered = instance.order("join")
         late.append(instance.started(ordered) - ordered)
         wait_until(lambda: instance.shown().ready, "the instance")
         instance.order("crash")
-    note("gated, first join", late[:1])
-    note("gated, after a crash", late[1:])
+    tell("gated, first join", late[:1])
+    tell("gated, after a crash", late[1:])

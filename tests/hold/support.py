@@ -119,6 +119,7 @@ class Container:
         return self.process.wait(timeout=DEADLINE_SECONDS)
 
     def close(self) -> None:
+        """Process 1 itself: --kill-child forgets it once it has changed its user."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)  # unshare --kill-child takes the rest along
+            os.kill(self.pid or self.process.pid, signal.SIGKILL)
         self.process.wait()
