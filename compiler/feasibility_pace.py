@@ -34,12 +34,11 @@ class _Close:
 
 def warn(timeline: Timeline, pace: int, places: Places, sink: Sink) -> None:
     for (_, line), close in sorted(_close(timeline, pace).items()):
-        flap = next((s for s in places.statements(line) if isinstance(s.action, ast.Flap)), None)
-        if flap is not None and close.earlier.line == line:
-            _flap(flap, close, pace, sink)
-            continue
-        statement = next(iter(places.statements(line)), None)
+        statement = places.maker(close.later.kind, line)
         assert statement is not None, "what is there by itself comes first, and at 0s"
+        if isinstance(statement.action, ast.Flap) and close.earlier.line == line:
+            _flap(statement, close, pace, sink)
+            continue
         bound = moment(_bound(close.earlier, close.later))
         message = (
             f"{close.later.target!r} changes again {_after(close.gap_ns, pace)} after "

@@ -184,7 +184,7 @@ class _Report:
         last = max(obstacles, key=lambda element: (element.at_ns == since_ns, element.seq))
         also = sorted({element.line for element in obstacles} - {last.line, 0})
         more = f"; {lines(also)} too" if also else ""
-        statement = self._places.taking(last.line)
+        statement = self._places.maker("link_down", last.line)
         if statement is None:
             span = self._places.element(last.name)
             return span, f"{last.name!r} is absent until it joins, and it does not join{more}"

@@ -7,6 +7,21 @@ from bisect import bisect_right
 from compiler.model import Model
 from tdl import ast
 
+# What makes an event of a kind, the likeliest first.
+_MAKERS: dict[str, tuple[type, ...]] = {
+    "join": (ast.Join, ast.Churn),
+    "leave": (ast.Leave,),
+    "crash": (ast.Crash, ast.Churn),
+    "disconnect": (ast.Disconnect,),
+    "reconnect": (ast.Reconnect, ast.Disconnect),
+    "bridge_up": (ast.Join,),
+    "bridge_down": (ast.Leave,),
+    "link_up": (ast.Join, ast.Heal, ast.Flap),
+    "link_down": (ast.Partition, ast.Leave, ast.Flap),
+    "set": (ast.Set,),
+    "background": (ast.Background,),
+}
+
 
 class Places:
     """From lines, links and services to statements and spans."""
@@ -19,32 +34,24 @@ class Places:
         self._services = list(model.declared.services.values())
         self._firsts = [pairs.start for pairs in model.layout.pairs]
 
-    def statements(self, line: int) -> list[ast.Dynamic]:
-        """The statements of a line; several if they are chained with `and`."""
-        return self._dynamics.get(line, [])
-
     def is_flap(self, line: int) -> bool:
         """Whether nothing but a flap can have taken a link down from this line."""
-        found = self.statements(line)
-        takes = (ast.Partition, ast.Leave)
-        return any(isinstance(s.action, ast.Flap) for s in found) and not any(
-            isinstance(s.action, takes) for s in found
-        )
+        maker = self.maker("link_down", line)
+        return maker is not None and isinstance(maker.action, ast.Flap)
 
-    def taking(self, line: int) -> ast.Dynamic | None:
-        """The statement of this line that takes links or bridges down."""
-        for kind in (ast.Partition, ast.Leave, ast.Flap):
-            for statement in self.statements(line):
-                if isinstance(statement.action, kind):
+    def maker(self, kind: str, line: int) -> ast.Dynamic | None:
+        """The statement of this line that makes events of this kind; None for line 0.
+
+        A line has several statements if they are chained with `and`.
+        """
+        for action in _MAKERS[kind]:
+            for statement in self._dynamics.get(line, ()):
+                if isinstance(statement.action, action):
                     return statement
         return None
 
     def service(self, service: int) -> ast.Span:
         return self._services[service].name.span
-
-    def setting(self, line: int) -> ast.Dynamic:
-        """The statement of this line that sets properties."""
-        return next(s for s in self.statements(line) if isinstance(s.action, ast.Set))
 
     def link_number(self, direction: int) -> int:
         """The place among the declared links of the one that a link direction comes from."""

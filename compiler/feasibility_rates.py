@@ -46,9 +46,10 @@ def _links(model: Model, timeline: Timeline, budget_bps: int, places: Places, si
         rate = int(event.args.get("rate_bps", 0)) if event.kind == "set" else 0
         if rate > budget_bps and event.line not in seen:
             seen.add(event.line)
-            span = places.setting(event.line).span
+            maker = places.maker(event.kind, event.line)
+            assert maker is not None, "only statements set properties"
             message = f"{event.target!r} gets {rate_text(rate)} at {moment(event.at_ns)}, {limit}"
-            sink.warning("TS0916", span, message, hint)
+            sink.warning("TS0916", maker.span, message, hint)
 
 
 # --- all together -------------------------------------------------------------------------------

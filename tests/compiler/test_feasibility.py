@@ -9,10 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
 
 from compiler.compile import compile_source
 from compiler.feasibility import ANY, Machines
+from tdl.codes import CODES
+from tdl.diagnostics import TdlError
 from tests.compiler.cases import Case, load
+from tests.compiler.files import files
 from tests.plan.networks import SECOND
 
 FILES = sorted((Path(__file__).parent / "feasibility").glob("*.tdl"))
@@ -42,6 +46,21 @@ def test_machines_do_not_change_the_plan() -> None:
     asked = compile_source(text, machines=Machines(budget_bps=1, underlay_ns=SECOND, pace=100))
     assert len(asked.diagnostics) > len(plain.diagnostics)
     assert asked.files == plain.files
+
+
+@settings(max_examples=100, deadline=None)
+@given(files())
+def test_any_file_gets_warnings_in_it_and_no_more(text: str) -> None:
+    machines = Machines(budget_bps=100_000_000, underlay_ns=SECOND // 100, pace=1000)
+    try:
+        found = compile_source(text, machines=machines).diagnostics
+    except TdlError:
+        return  # wrong in another way, which others test
+    lines = text.count("\n") + 1
+    for diagnostic in found:
+        assert diagnostic.code in CODES
+        assert diagnostic.severity.value == "warning"
+        assert 1 <= diagnostic.span.line <= lines
 
 
 def test_a_faster_timeline_needs_longer_gaps() -> None:
