@@ -11,6 +11,8 @@ from manifests.names import doubled, tags
 
 HOLD = "/tstorm/tstorm-hold"  # put there by the init container tstorm-install
 
+_SUFFIXES = ("m", "", "k", "M", "G", "T", "P", "E")  # a factor of 1000 each
+
 # Set by us, so that a service cannot claim to be another one (docs/tdl.md, env=).
 _OWN = ("TSTORM_EXPERIMENT", "TSTORM_INDEX", "TSTORM_INSTANCE", "TSTORM_SEED", "TSTORM_SERVICE")
 
@@ -61,7 +63,15 @@ def _resources(service: Service) -> dict[str, dict[str, str]]:
     """Requests and limits alike: what an instance gets does not depend on its neighbours."""
     amounts = {}
     if service.cpu_millis:
-        amounts["cpu"] = f"{service.cpu_millis}m"
+        amounts["cpu"] = _quantity(service.cpu_millis, "m")
     if service.mem_bytes:
-        amounts["memory"] = str(service.mem_bytes)
+        amounts["memory"] = _quantity(service.mem_bytes, "")
     return {"requests": amounts, "limits": amounts} if amounts else {}
+
+
+def _quantity(amount: int, suffix: str) -> str:
+    """In the server's own form, so that applying it again changes nothing: 1000m is 1."""
+    place = _SUFFIXES.index(suffix)
+    while amount % 1000 == 0 and place < len(_SUFFIXES) - 1:
+        amount, place = amount // 1000, place + 1
+    return f"{amount}{_SUFFIXES[place]}"

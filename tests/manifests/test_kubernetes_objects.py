@@ -351,6 +351,28 @@ def test_resources_are_requests_and_limits(entrypoint: tuple[str, ...]) -> None:
     wanted = {"cpu": "500m", "memory": "536870912"}
     for each in (container, *pod["initContainers"]):
         assert each["resources"] == {"requests": wanted, "limits": wanted}
+
+
+@pytest.mark.parametrize(
+    ("cpu_millis", "mem_bytes", "cpu", "memory"),
+    [
+        (1, 1, "1m", "1"),
+        (1000, 1000, "1", "1k"),
+        (2_000_000, 512_000_000, "2k", "512M"),
+        (2500, 1024, "2500m", "1024"),
+        (10, 10**18, "10m", "1E"),
+        (10**6, 2**63 - 1, "1k", "9223372036854775807"),
+    ],
+)
+def test_amounts_are_as_the_server_writes_them(
+    cpu_millis: int, mem_bytes: int, cpu: str, memory: str
+) -> None:
+    found = rendered(service("a", cpu_millis=cpu_millis, mem_bytes=mem_bytes))
+    _, container = workload(found, "a")
+    assert container["resources"]["limits"] == {"cpu": cpu, "memory": memory}
+
+
+def test_one_amount_without_the_other() -> None:
     _, container = workload(rendered(service("a", mem_bytes=1)), "a")
     assert container["resources"]["limits"] == {"memory": "1"}
 
@@ -379,11 +401,12 @@ def test_nothing_is_left_for_the_server_to_fill_in_or_drop() -> None:
             yield from parts(child)
 
     refs = 0
-    for document in rendered(service("a", ports=(80,)), service("b", entrypoint=("x",))):
+    empty = (("A", ""),)
+    for document in rendered(service("a", ports=(80,), env=empty), service("b", entrypoint=("x",))):
         for part in parts(document):
             # emptyDir: {} says which kind of volume it is.
             members = part.items() if isinstance(part, dict) else ()
-            assert not [key for key, item in members if item in ([], {}) and key != "emptyDir"]
+            assert not [key for key, item in members if item in ([], {}, "") and key != "emptyDir"]
             if isinstance(part, dict) and "fieldRef" in part:
                 assert part["fieldRef"]["apiVersion"] == "v1"
                 refs += 1
