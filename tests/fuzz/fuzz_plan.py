@@ -25,11 +25,15 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from compiler.plan import format as form
+from compiler.plan.effects import effects
 from compiler.plan.format import PlanError
+from compiler.plan.history import History
 from compiler.plan.paths import Paths
-from compiler.plan.reader import decode
+from compiler.plan.plandiff import compare_plans
+from compiler.plan.reader import Plan, decode
 from compiler.plan.sparse import SparseState
 from compiler.plan.state import NetworkState
+from compiler.plan.story import story
 from compiler.plan.writer import encode
 from manifests import bundle, compose, kubernetes
 from manifests.errors import ManifestError
@@ -142,9 +146,11 @@ def mutant(rnd: random.Random) -> dict[str, bytes]:
     return files
 
 
-def use(files: dict[str, bytes]) -> None:
+def use(files: dict[str, bytes], original: dict[str, bytes]) -> None:
     """Everything that the commands and the runtime do with a plan."""
     use_manifests(files)
+    with contextlib.suppress(PlanError):  # trusts more than what reads the plan as a whole below
+        use_answers(decode(files, lazy=True), decode(original))
     plan = decode(files, lazy=True)
     for at_ns in (0, 10**9, plan.end_ns):
         with contextlib.suppress(PlanError):  # may stand where the strict reader looks first
@@ -159,6 +165,19 @@ def use(files: dict[str, bytes]) -> None:
         use_paths(plan.sparse_at(plan.end_ns))
     except PlanError as error:
         raise AssertionError("only the sparse reader refuses it") from error
+
+
+def use_answers(plan: Plan, original: Plan) -> None:
+    """What explain and diff do."""
+    history = History(plan)
+    for src in range(min(plan.core.instances, 3)):
+        for dst in range(plan.core.instances):
+            if src != dst:
+                story(history, src, dst, plan.end_ns)
+    if plan.events:
+        effects(plan, plan.events[-1])
+    compare_plans(original, plan)
+    compare_plans(plan, original)
 
 
 def use_manifests(files: dict[str, bytes]) -> None:
@@ -185,7 +204,7 @@ def attempt(seed: int) -> bool:
     files = mutant(random.Random(seed))
     started = time.monotonic()
     try:
-        use(files)
+        use(files, base(random.Random(seed)))
         fine = True
     except PlanError:
         fine = False
