@@ -6,7 +6,8 @@ one of them changes every experiment that uses it (docs/draws.md).
 
 from __future__ import annotations
 
-_TIMES = (("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000))
+_MINUTE = 60_000_000_000
+_TIMES = (("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", _MINUTE))
 _SECOND = 1_000_000_000
 _FRACTIONS = (("s", _SECOND), ("ms", 1_000_000), ("us", 1_000), ("ns", 1))
 _RATES = (("Tb", 10**12), ("Gb", 10**9), ("Mb", 10**6), ("Kb", 10**3), ("b", 1))
@@ -32,14 +33,16 @@ def decimal(value: int, scale: int) -> str:
 
 def time(ns: int) -> str:
     """`4h20m`, `1m30.5s`, `930ms`, `0s`."""
+    if 0 < ns < _MINUTE:
+        return _scaled(ns, _FRACTIONS)
     parts = ""
     for unit, size in _TIMES:
         count, ns = divmod(ns, size)
         if count:
             parts += f"{count}{unit}"
-    if parts:
-        return parts + (f"{decimal(ns, _SECOND)}s" if ns else "")
-    return _scaled(ns, _FRACTIONS) if ns else "0s"
+    if not parts:
+        return "0s"
+    return parts + (f"{decimal(ns, _SECOND)}s" if ns else "")
 
 
 def latency(ns: int) -> str:
@@ -71,5 +74,7 @@ def cpu(millis: int) -> str:
 
 
 def _scaled(value: int, units: tuple[tuple[str, int], ...]) -> str:
-    unit, scale = next((unit, scale) for unit, scale in units if value >= scale)
-    return decimal(value, scale) + unit
+    for unit, scale in units:
+        if value >= scale:
+            return decimal(value, scale) + unit
+    raise ValueError(value)

@@ -73,11 +73,10 @@ def emit_table(
     while block := list(islice(lines, BLOCK)):
         for i, column in enumerate(zip(*block, strict=True)):
             widths[i] = max(widths[i], *map(len, column))
+        aligned = "  ".join(
+            f"{{:{'>' if i in right else '<'}{width}}}" for i, width in enumerate(widths)
+        )
         for line in block:
-            cells = [
-                cell.rjust(width) if i in right else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ]
-            text = "  ".join(cells).rstrip()
+            text = aligned.format(*line).rstrip()
             sys.stdout.write(f"\x1b[1m{text}\x1b[0m\n" if bold else f"{text}\n")
             bold = False

@@ -5,6 +5,8 @@ They print in the language's own form, so that what a table shows can be given b
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tdl.units import rate as _rate
 from tdl.units import share, time
 from tdl.units import size as _size
@@ -15,6 +17,7 @@ def duration(ns: int) -> str:
     return time(ns)
 
 
+@lru_cache(4096)
 def rate(bps: int) -> str:
     """Exactly: `800Mb`, `1.5Gb`, `999b`; 0 is `unlimited`."""
     return _rate(bps) if bps else "unlimited"

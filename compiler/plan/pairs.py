@@ -15,7 +15,7 @@ from compiler.plan.core import NO_LINK
 from compiler.plan.paths import PathProperties
 from compiler.plan.state import NetworkState
 
-BLOCK = 64  # sources at a time: 36 bytes for each of them and destination
+BLOCK = 256  # sources at a time: 36 bytes for each of them and destination
 
 
 def between(

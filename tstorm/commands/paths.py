@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,7 @@ from tstorm import options, output, units
 if TYPE_CHECKING:
     from compiler.plan.paths import PathProperties
     from compiler.plan.reader import Plan
-    from compiler.plan.sparse import Outline, SparseState
+    from compiler.plan.sparse import SparseState
     from compiler.plan.types import Link, Node
 
 
@@ -60,14 +60,17 @@ def _paths(
 
 
 class _Names(dict[int, str]):
-    """Index -> name of a node or a link, as JSON; each is made when it is first used."""
+    """Index -> name of a node or a link, in the form asked for; made when it is first used."""
 
-    def __init__(self, records: Sequence[Node] | Sequence[Link]) -> None:
+    def __init__(
+        self, records: Sequence[Node] | Sequence[Link], form: Callable[[str], str] = str
+    ) -> None:
         super().__init__()
         self._records = records
+        self._form = form
 
     def __missing__(self, index: int) -> str:
-        self[index] = found = output.to_json(self._records[index].name)
+        self[index] = found = self._form(self._records[index].name)
         return found
 
 
@@ -87,19 +90,21 @@ def _json(path: PathProperties, nodes: Mapping[int, str], links: Mapping[int, st
     )
 
 
-def _row(path: PathProperties, topology: Outline) -> tuple[str, ...]:
-    def shown(value: int | None, form: Any) -> str:
+def _row(
+    path: PathProperties, nodes: Mapping[int, str], links: Mapping[int, str]
+) -> tuple[str, ...]:
+    def shown(value: int | None, form: Callable[[int], str]) -> str:
         return "-" if value is None else form(value)
 
     return (
-        topology.nodes[path.src].name,
-        topology.nodes[path.dst].name,
+        nodes[path.src],
+        nodes[path.dst],
         shown(path.rate_bps, units.rate) if path.reachable else "unreachable",
         shown(path.delay_ns, units.duration),
         shown(path.jitter_ns, units.duration),
         shown(path.loss_ppb, units.probability),
         shown(path.rtt_ns, units.duration),
-        " ".join(topology.links[link].name for link in path.links) or "-",
+        " ".join([links[link] for link in path.links]) or "-",
     )
 
 
@@ -141,11 +146,13 @@ def command(
         ends = _joined(state.nodes, targets, dst)
         found = _paths(plan, state, starts, ends)
         if form == "json":
-            nodes, links = _Names(topology.nodes), _Names(topology.links)
+            quoted = output.to_json
+            nodes, links = _Names(topology.nodes, quoted), _Names(topology.links, quoted)
             output.emit_json_texts(_json(path, nodes, links) for path in found)
         else:
+            nodes, links = _Names(topology.nodes), _Names(topology.links)
             output.emit_table(
                 ("FROM", "TO", "RATE", "DELAY", "JITTER", "LOSS", "RTT", "LINKS"),
-                (_row(path, topology) for path in found),
+                (_row(path, nodes, links) for path in found),
                 right=(2, 3, 4, 5, 6),
             )
