@@ -1,27 +1,28 @@
 """Instances wait for their join, crash and come back: with a known program, and behind a gate.
 
 How late a program starts after the agent's order is printed (`pytest -rP` shows it) and is no
-condition here: docs/hold.md has figures. CLUSTER_ROUNDS=N measures N times.
+condition here: docs/hold.md has figures. CLUSTER_INSTANCES=N measures N of each kind.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from statistics import median
 
 import pytest
 
 from tests.cluster.conftest import Make
 from tests.cluster.experiments import Experiment
 from tests.cluster.standins import BY_HAND, WORKLOAD
-from tests.cluster.support import Cluster, Pod, wait_until
+from tests.cluster.support import NODES, Cluster, Pod, wait_until
 
 pytestmark = pytest.mark.cluster
 
-ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", "1"))
+INSTANCES = int(os.environ.get("CLUSTER_INSTANCES", "1"))
 TEXT = f"""
-service held img=alpine:3 entrypoint=['{WORKLOAD}']
-service gated img=alpine:3
+service held img=alpine:3 replicas={INSTANCES} entrypoint=['{WORKLOAD}']
+service gated img=alpine:3 replicas={INSTANCES}
 bridge s
 link held--s latency=1ms
 link gated--s latency=1ms
@@ -57,6 +58,14 @@ class Instance:
         lines = [line for line in log.splitlines() if line.startswith('{"standin":"workload"')]
         return [json.loads(line)["unix_ns"] for line in lines]
 
+    def join(self) -> int:
+        """How long after the order the program has started, ns."""
+        ordered = self.order("join")
+        return self.started(ordered) - ordered
+
+    def wait_ready(self) -> None:
+        wait_until(lambda: self.shown().ready, f"{self.name} is ready")
+
     def started(self, after: int) -> int:
         return wait_until(
             lambda: next((at for at in self.starts() if at > after), 0), f"{self.name} starts"
@@ -88,45 +97,47 @@ def made(cluster: Cluster, experiment: Make) -> Experiment:
     def agents_ready() -> bool:
         pods = cluster.pods(found.namespace)
         ready = [pod for pod in pods if pod.component == "agent" and pod.ready]
-        return len(ready) == found.pods - 3
+        return len(ready) == NODES
 
     wait_until(agents_ready, "the agents")
     return found
 
 
 def tell(name: str, late_ns: list[int]) -> None:
-    figures = " ".join(f"{late / 1e6:.1f}" for late in late_ns)
-    print(f"\n{name}: started after {figures} ms")
+    figures = " ".join(f"{late / 1e6:.1f}" for late in sorted(late_ns))
+    print(f"\n{name}: median {median(late_ns) / 1e6:.1f} ms of {figures}")
 
 
 def test_a_known_program_is_held_in_its_container(cluster: Cluster, made: Experiment) -> None:
-    instance = Instance(cluster, made, "held-0")
-    wait_until(lambda: instance.shown().ready, "the container is there, held")
-    first = instance.shown()
-    late = []
-    assert instance.starts() == []
-    for count in range(1, ROUNDS + 1):
-        ordered = instance.order("join")
-        late.append(instance.started(ordered) - ordered)
-        assert len(instance.starts()) == count
+    first, again = [], []
+    for index in range(INSTANCES):
+        instance = Instance(cluster, made, f"held-{index}")
+        instance.wait_ready()
+        before = instance.shown()
+        assert instance.starts() == []
+        first.append(instance.join())
         instance.order("crash")
-        instance.wait_for_crashes(count)
-    tell("held", late)
-    last = instance.shown()
-    assert (last.uid, last.restarts("instance"), last.ready) == (first.uid, 0, True)
+        instance.wait_for_crashes(1)
+        again.append(instance.join())
+        assert len(instance.starts()) == 2
+        last = instance.shown()
+        assert (last.uid, last.restarts("instance"), last.ready) == (before.uid, 0, True)
+    tell("held, first join", first)
+    tell("held, after a crash", again)
 
 
 def test_an_unknown_program_waits_behind_a_gate(cluster: Cluster, made: Experiment) -> None:
-    instance = Instance(cluster, made, "gated-0")
-    uid = instance.shown().uid
-    late = []
-    gate = ""
-    for _ in range(ROUNDS + 1):
-        gate = instance.wait_for_gate(gate)
-        assert instance.shown().uid == uid
-        ordered = instance.order("join")
-        late.append(instance.started(ordered) - ordered)
-        wait_until(lambda: instance.shown().ready, "the instance")
+    first, again = [], []
+    for index in range(INSTANCES):
+        instance = Instance(cluster, made, f"gated-{index}")
+        gate = instance.wait_for_gate("")
+        uid = instance.shown().uid
+        first.append(instance.join())
+        instance.wait_ready()
         instance.order("crash")
-    tell("gated, first join", late[:1])
-    tell("gated, after a crash", late[1:])
+        instance.wait_for_gate(gate)
+        again.append(instance.join())
+        instance.wait_ready()
+        assert instance.shown().uid == uid
+    tell("gated, first join", first)
+    tell("gated, after a crash", again)
