@@ -5,8 +5,6 @@ The parser has checked what an assignment says by itself; here is what depends o
 
 from __future__ import annotations
 
-from copy import copy
-
 from compiler import queues
 from compiler.say import moment
 from compiler.world import LinkNow
@@ -37,7 +35,7 @@ class Illegal(Exception):  # noqa: N818 - data for a diagnostic, not a failure
 
 def apply(link: LinkNow, action: ast.Set, *, back: bool) -> LinkNow:
     """A changed copy. `back`: this is the direction that `down` means, `up` being the other."""
-    new = copy(link)
+    new = link.copy()
     for assignment in action.assignments:
         prop = assignment.prop.text
         if prop == ("up" if back else "down"):

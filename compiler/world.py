@@ -49,6 +49,20 @@ class LinkNow:
     background_bps: int = 0
     background_owner: int = -1  # the order of the interval step that put it there
 
+    def copy(self) -> LinkNow:
+        """As copy.copy(), which takes five times as long."""
+        return LinkNow(
+            self.rate_bps,
+            self.delay_ns,
+            self.jitter_ns,
+            self.loss_ppb,
+            self.queue_bytes,
+            self.queue_given,
+            self.distribution,
+            self.background_bps,
+            self.background_owner,
+        )
+
 
 class World:
     """State and events. All times are `self.now`, set by the walk."""

@@ -48,10 +48,12 @@ class PlanError(Exception):
         super().__init__(f"{place}: {what}; {self.hint}")
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(value: object) -> bytes:
     """The one way to write `value`: keys sorted, no spaces, ASCII, one final newline."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.encode("ascii") + b"\n"
+    return _ENCODER.encode(value).encode("ascii") + b"\n"
 
 
 def _not_an_integer(text: str) -> NoReturn:

@@ -6,10 +6,11 @@ is out of its range; what spans several records (unique names, order) is checked
 
 from __future__ import annotations
 
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from compiler.plan import types
-from compiler.plan.format import DISTRIBUTIONS, MAX_INT, MAX_NODES, PPB, ROUTINGS, Place
+from compiler.plan.format import DISTRIBUTIONS, MAX_INT, MAX_NODES, PPB, ROUTINGS, Place, canonical
 
 _SET_INTEGERS = {
     "rate_bps": MAX_INT,
@@ -180,15 +181,17 @@ def state_from_json(values: list[Any], place: Place) -> types.LinkState:
 # --- timeline --------------------------------------------------------------------------------
 
 
-def event_to_json(event: types.Event) -> dict[str, object]:
-    return {
-        "args": dict(event.args),
-        "at_ns": event.at_ns,
-        "kind": event.kind,
-        "line": event.line,
-        "seq": event.seq,
-        "target": event.target,
-    }
+def event_line(event: types.Event) -> bytes:
+    """The event's line of timeline.jsonl: format.canonical() of its record, written directly.
+
+    There may be a million of them, and few have arguments.
+    """
+    args = canonical(dict(event.args))[:-1].decode() if event.args else "{}"
+    text = (
+        f'{{"args":{args},"at_ns":{event.at_ns},"kind":{_quoted(event.kind)},'
+        f'"line":{event.line},"seq":{event.seq},"target":{_quoted(event.target)}}}\n'
+    )
+    return text.encode("ascii")
 
 
 def event_from_json(value: Any, place: Place) -> types.Event:

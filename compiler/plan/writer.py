@@ -16,7 +16,7 @@ from compiler.plan import check, outdir
 from compiler.plan import format as form
 from compiler.plan.core import Core
 from compiler.plan.format import Place, PlanError
-from compiler.plan.records import epoch_to_json, event_to_json, topology_to_json
+from compiler.plan.records import epoch_to_json, event_line, topology_to_json
 from compiler.plan.routetable import RouteDelta, RouteWriter
 from compiler.plan.types import Epoch, Event, Topology
 
@@ -44,7 +44,7 @@ def encode(contents: PlanContents) -> dict[str, bytes]:
     files = {
         form.SOURCE: contents.source,
         form.TOPOLOGY: form.canonical(topology_to_json(contents.topology)),
-        form.TIMELINE: b"".join(form.canonical(event_to_json(e)) for e in contents.events),
+        form.TIMELINE: b"".join(map(event_line, contents.events)),
         form.SNAPSHOTS: epochs,
         form.ROUTES: routes,
     }
