@@ -11,11 +11,11 @@ it changes. The pairs of irregular instances (compiler/plan/matching.py) are wal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from compiler.plan.core import NO_LINK
-from compiler.plan.figures import Stretch
+from compiler.plan.figures import Stretch, joined
 from compiler.plan.matching import Matching
 from compiler.plan.routetable import RouteDelta
 from compiler.plan.sides import Parts, Side
@@ -24,7 +24,7 @@ from compiler.plan.types import LinkState
 ONLY_A, ONLY_B, ROUTE, RATE, DELAY, JITTER, LOSS = (1 << bit for bit in range(7))
 
 Happening = tuple[Sequence[tuple[int, LinkState]], RouteDelta | None]  # what an epoch changes
-Masks = tuple[int, ...]  # what differs, for the pairs of one row and column (see `pairs`)
+Compared = Iterator[tuple[int, int, int]]  # source, destination, what differs (0: nothing)
 
 
 def differences(a: Stretch | None, b: Stretch | None, *, route: bool) -> int:
@@ -58,9 +58,7 @@ class _Column:
     parts_b: Parts = field(default_factory=dict)  # by rows of b
     ways: set[int] = field(default_factory=set)  # rows upstream of roots
     stale: bool = True  # `ways` may be others
-    masks: dict[int, Masks] = field(default_factory=dict)  # rows that were compared
-    dirty: set[int] = field(default_factory=set)  # rows to compare again
-    whole: bool = False  # rows beside `ways` were compared too
+    dirty: set[int] = field(default_factory=set)  # rows whose way has changed, on either side
 
 
 class Contrast:
@@ -75,6 +73,11 @@ class Contrast:
         self._odd_links: set[int] = set()  # core links (of a) whose state differs
         self._odd_out: set[int] = set()  # instances whose access link differs, from them
         self._odd_in: set[int] = set()  # the same, to them
+        # Since the last update: instances whose access link has changed, and of these, those that
+        # have begun or ceased to be odd.
+        self._changed_out: set[int] = set()
+        self._changed_in: set[int] = set()
+        self._turned: set[int] = set()
 
     # --- keeping up to date --------------------------------------------------------------------
 
@@ -93,6 +96,7 @@ class Contrast:
 
     def update(self, a: Happening, b: Happening) -> set[int]:
         """Takes the changes of an instant; the columns that may differ otherwise than before."""
+        self._changed_out, self._changed_in, self._turned = set(), set(), set()
         touched = self._forget(self.a, a) | self._forget(self.b, b)
         self.a.take(*a)
         self.b.take(*b)
@@ -154,15 +158,14 @@ class Contrast:
         if instance < 0:
             return set()
         if not leaves:
-            column = self.a.column[instance]
-            if column in self._known:
-                self._known[column].dirty.update(self._known[column].masks)
-            return {column}
+            self._changed_in.add(instance)
+            return {self.a.column[instance]}
+        self._changed_out.add(instance)
+        if instance in self._odd_out:
+            return set(range(self.a.width))
         row = self.a.source_row[instance]
-        found = {column for column, known in self._known.items() if row in known.masks}
-        for column in found:
-            self._known[column].dirty.add(row)
-        return found
+        ways = {column for column, known in self._known.items() if row in known.ways}
+        return ways | self._odd_columns()
 
     def _recheck(self, routes_a: RouteDelta | None, routes_b: RouteDelta | None) -> set[int]:
         """The cells (of a) whose being a root may have changed."""
@@ -203,11 +206,11 @@ class Contrast:
                 flipped.add(link)
             return set()
         instance, leaves = self.a.access(link)
-        if leaves:
-            changed = _put(self._odd_out, instance, odd)
-            return set(range(self.a.width)) if changed else set()
-        changed = _put(self._odd_in, instance, odd)
-        return {self.a.column[instance]} if changed else set()
+        if not _put(self._odd_out if leaves else self._odd_in, instance, odd):
+            return set()
+        self._turned.add(instance)
+        (self._changed_out if leaves else self._changed_in).add(instance)
+        return set(range(self.a.width)) if leaves else {self.a.column[instance]}
 
     def _check_cell(self, cell: int) -> bool:
         """Whether the cell's row is a root in its column, or was."""
@@ -241,79 +244,88 @@ class Contrast:
 
     # --- what differs --------------------------------------------------------------------------
 
-    def pairs(self, row: int, column: int) -> Iterator[tuple[int, int]]:
-        """The pairs of a row and a column, in the order of their masks."""
-        for src in self.match.sources[row]:
-            for dst in self.match.dests[column]:
-                yield src, dst
+    def column(self, column: int) -> Compared:
+        """The pairs to this column's instances that may differ in other ways than when last asked.
 
-    def column(self, column: int) -> dict[int, Masks]:
-        """The rows whose pairs to this column's instances differ in other ways than when last
-        asked, and in what now; () where a row is not compared any more."""
+        Others differ as they did then. A pair may come twice.
+        """
         dests = self.match.dests[column]
         if not dests:
-            return {}
+            return
         known = self._known.setdefault(column, _Column())
+        before = known.ways
         if known.stale:
-            ways = self.a.upstream(column, self.roots.get(column, ()))
-            known.dirty |= ways ^ known.ways
-            known.ways, known.stale = ways, False
-        wanted = self._wanted(column, known)
-        found: dict[int, Masks] = {}
-        for row in known.dirty - wanted:
-            if any(known.masks.pop(row, ())):
-                found[row] = ()
-        for row in known.dirty & wanted:
-            if self.match.sources[row]:
-                before = known.masks.get(row, ())
-                after = self._masks(row, column, known, row in known.ways)
-                known.masks[row] = after
-                if before != after and (any(before) or any(after)):
-                    found[row] = after
+            known.ways = self.a.upstream(column, self.roots.get(column, ()))
+            known.dirty |= known.ways ^ before
+            known.stale = False
+        odd_dests = self._odd_in.intersection(dests)
+        for row in known.dirty:
+            sources = self.match.sources[row]
+            if row in known.ways or row in before:
+                yield from self._compare(row, column, known, sources, dests)
+                continue
+            yield from self._compare(row, column, known, self._odd_out.intersection(sources), dests)
+            yield from self._compare(row, column, known, sources, odd_dests)
+        yield from self._changed(column, known)
         known.dirty = set()
-        if not known.masks:
+        if not (known.ways or odd_dests or self._odd_out):
             del self._known[column]
-        return found
 
-    def _wanted(self, column: int, known: _Column) -> set[int]:
-        """The rows to compare; marks those that were not compared before."""
-        odd_in = not self._odd_in.isdisjoint(self.match.dests[column])
-        if not (odd_in or self._odd_out or known.whole):
-            return known.ways
-        rows = known.ways | {self.a.source_row[i] for i in self._odd_out}
-        if odd_in:
-            rows = set(range(len(self.match.sources)))
-        known.whole = odd_in or bool(self._odd_out)
-        known.dirty |= rows ^ known.masks.keys()
-        return rows
+    def _changed(self, column: int, known: _Column) -> Compared:
+        """The pairs whose access links have changed, in rows that have not."""
+        match, source_row = self.match, self.a.source_row
+        dests = match.dests[column]
+        for src in self._changed_out:
+            mine = (src,) if src in match.sources[source_row[src]] else ()
+            yield from self._compare(source_row[src], column, known, mine, dests)
+        changed = self._changed_in.intersection(dests)
+        if not changed:
+            return
+        everyone = range(len(match.sources))
+        rows = known.ways | {source_row[src] for src in self._odd_out}
+        for row in everyone if changed & self._turned or changed & self._odd_in else rows:
+            yield from self._compare(row, column, known, match.sources[row], changed)
 
-    def _masks(self, row: int, column: int, known: _Column, differs: bool) -> Masks:
-        """Of all pairs of a row and a column; `differs`: the way between their anchors may."""
-        match = self.match
-        part_a = part_b = self.a.part(row, column, known.parts_a)
+    def _compare(
+        self,
+        row: int,
+        column: int,
+        known: _Column,
+        sources: Collection[int],
+        dests: Collection[int],
+    ) -> Compared:
+        """Some of the sources of a row with some of the destinations of a column."""
+        if not (sources and dests):
+            return
+        match, a, b = self.match, self.a, self.b
+        part_a = part_b = a.part(row, column, known.parts_a)
         route = False
-        if differs:
-            part_b = self.b.part(match.row_b[row], match.column_b[column], known.parts_b)
+        if row in known.ways:
+            part_b = b.part(match.row_b[row], match.column_b[column], known.parts_b)
             route = self._other_route(row, column)
         usual = _usual(part_a, part_b, route=route)
-        found: list[int] = []
-        cache: dict[tuple[int, ...], int] = {}
-        for src, dst in self.pairs(row, column):
-            ends_a = self.a.ends(src, dst)
-            odd = src in self._odd_out or dst in self._odd_in
-            if src == dst:
-                found.append(0)
-            elif usual is not None and not odd:
-                found.append(usual if self.a.are_up(ends_a) else 0)
-            else:
-                ends_b = self.b.ends(match.node_b[src], match.node_b[dst])
-                one = self.a.with_ends(part_a, ends_a)
-                two = self.b.with_ends(part_b, ends_b)
-                key = (id(one), id(two)) if one is None or two is None else (*one, *two)
-                if key not in cache:
-                    cache[key] = differences(one, two, route=route)
-                found.append(cache[key])
-        return tuple(found)
+        results: dict[Stretch, int] = {}  # by the access links of both ends together
+        for src in sources:
+            for dst in dests:
+                if src == dst:
+                    continue
+                ends = a.ends(src, dst)
+                if src in self._odd_out or dst in self._odd_in:
+                    ends_b = b.ends(match.node_b[src], match.node_b[dst])
+                    one, two = a.with_ends(part_a, ends), b.with_ends(part_b, ends_b)
+                    yield src, dst, differences(one, two, route=route)
+                elif usual == 0 or not a.are_up(ends):
+                    yield src, dst, 0
+                elif usual is not None:
+                    yield src, dst, usual
+                else:
+                    assert part_a is not None
+                    assert part_b is not None
+                    both = a.of_ends(ends)
+                    if both not in results:
+                        one, two = joined(part_a, both), joined(part_b, both)
+                        results[both] = differences(one, two, route=route)
+                    yield src, dst, results[both]
 
     def _other_route(self, row: int, column: int) -> bool:
         """Whether the links from a row to the anchor are others (and not only in another state)."""

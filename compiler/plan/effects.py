@@ -103,10 +103,10 @@ def _paths(plan: Plan, index: int) -> Mapping[str, Pairs]:
     count = plan.core.instances
     contrast = Contrast(side_at(plan, index - 1), side_at(plan, index))
     for column in sorted(contrast.start()):
-        for row, masks in contrast.column(column).items():
-            for (src, dst), mask in zip(contrast.pairs(row, column), masks, strict=True):
-                if mask:
-                    found[_kind(mask)].append(src * count + dst)
+        masks = {src * count + dst: mask for src, dst, mask in contrast.column(column)}
+        for pair, mask in masks.items():
+            if mask:
+                found[_kind(mask)].append(pair)
     return {
         kind: _pairs(plan, len(pairs), [divmod(pair, count) for pair in sorted(pairs)[:EXAMPLES]])
         for kind, pairs in found.items()

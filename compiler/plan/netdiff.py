@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.plan.contrast import Contrast, Happening, Masks
+from compiler.plan.contrast import Contrast, Happening
 from compiler.plan.sides import Side
 
 if TYPE_CHECKING:
@@ -43,87 +43,55 @@ class Network:
         return divmod(pair, self.instances)
 
 
-class _Open:
-    """What differs now, since when; and what did before."""
-
-    def __init__(self, instances: int) -> None:
-        self._instances = instances
-        self._closed: dict[tuple[int, int, int], array[int]] = {}
-
-    def close(self, pair: tuple[int, int], mask: int, since: int, at_ns: int) -> None:
-        if mask and since < at_ns:
-            key = (since, at_ns, mask)
-            if key not in self._closed:
-                self._closed[key] = array("Q")
-            self._closed[key].append(pair[0] * self._instances + pair[1])
-
-    def groups(self) -> tuple[Group, ...]:
-        return tuple(
-            Group(*key, array("Q", sorted(self._closed[key]))) for key in sorted(self._closed)
-        )
-
-
 class _Comparison:
     """The walk through the instants."""
 
     def __init__(self, contrast: Contrast) -> None:
         self.contrast = contrast
-        self.open = _Open(contrast.a.core.instances)
-        # column -> row -> what differs, and since when, for the pairs of the two
-        self._cells: dict[int, dict[int, tuple[Masks, tuple[int, ...]]]] = {}
-        self._odd: dict[tuple[int, int], tuple[int, int]] = {}  # irregular pairs
+        self._instances = contrast.a.core.instances
+        self._open: dict[int, tuple[int, int]] = {}  # pair -> what differs, since when
+        self._closed: dict[tuple[int, int, int], array[int]] = {}  # (from, to, what) -> pairs
+        self._odd: set[int] = set()  # irregular pairs that differ
 
     def compare(self, columns: set[int], at_ns: int) -> None:
         for column in sorted(columns):
-            self._column(column, self.contrast.column(column), at_ns)
+            for src, dst, mask in self.contrast.column(column):
+                self._put(src * self._instances + dst, mask, at_ns)
         if self.contrast.match.irregular:
-            self._irregular(self.contrast.irregular_pairs(), at_ns)
+            self._irregular(at_ns)
 
-    def end(self, at_ns: int) -> None:
-        for column in sorted(self._cells):
-            self._column(column, dict.fromkeys(self._cells[column], ()), at_ns)
-        self._irregular({}, at_ns)
+    def end(self, at_ns: int) -> tuple[Group, ...]:
+        """Everything that differs at any time, when time ends."""
+        for pair in list(self._open):
+            self._put(pair, 0, at_ns)
+        return tuple(
+            Group(*key, array("Q", sorted(self._closed[key]))) for key in sorted(self._closed)
+        )
 
-    def _column(self, column: int, changed: dict[int, Masks], at_ns: int) -> None:
-        rows = self._cells.setdefault(column, {})
-        for row, masks in changed.items():
-            entry = rows.pop(row, None)
-            if entry is not None:
-                self._close(row, column, entry, masks, at_ns)
-            if any(masks):
-                rows[row] = (masks, _since(entry, masks, at_ns))
+    def _put(self, pair: int, mask: int, at_ns: int) -> None:
+        before, since = self._open.get(pair, (0, at_ns))
+        if mask == before:
+            return
+        if before and since < at_ns:
+            key = (since, at_ns, before)
+            if key not in self._closed:
+                self._closed[key] = array("Q")
+            self._closed[key].append(pair)
+        if mask:
+            self._open[pair] = (mask, at_ns)
+        else:
+            del self._open[pair]
 
-    def _close(
-        self,
-        row: int,
-        column: int,
-        entry: tuple[Masks, tuple[int, ...]],
-        masks: Masks,
-        at_ns: int,
-    ) -> None:
-        old, since = entry
-        for i, pair in enumerate(self.contrast.pairs(row, column)):
-            if old[i] and (not masks or masks[i] != old[i]):
-                self.open.close(pair, old[i], since[i], at_ns)
-
-    def _irregular(self, found: dict[tuple[int, int], int], at_ns: int) -> None:
-        for pair in sorted(self._odd.keys() | found.keys()):
-            old, since = self._odd.get(pair, (0, at_ns))
-            new = found.get(pair, 0)
-            if old != new:
-                self.open.close(pair, old, since, at_ns)
-                self._odd[pair] = (new, at_ns)
-        self._odd = {pair: entry for pair, entry in self._odd.items() if entry[0]}
-
-
-def _since(
-    entry: tuple[Masks, tuple[int, ...]] | None, masks: Masks, at_ns: int
-) -> tuple[int, ...]:
-    """Since when each pair has been differing as it does now."""
-    if entry is None:
-        return (at_ns,) * len(masks)
-    old, since = entry
-    return tuple(since[i] if old[i] == mask else at_ns for i, mask in enumerate(masks))
+    def _irregular(self, at_ns: int) -> None:
+        found = {
+            src * self._instances + dst: mask
+            for (src, dst), mask in self.contrast.irregular_pairs().items()
+        }
+        for pair in self._odd - found.keys():
+            self._put(pair, 0, at_ns)
+        for pair, mask in found.items():
+            self._put(pair, mask, at_ns)
+        self._odd = set(found)
 
 
 def _happenings(plan: Plan) -> Iterator[tuple[int, Happening]]:
@@ -153,10 +121,8 @@ def compare(a: Plan, b: Plan) -> Network:
             break
         columns = contrast.update(there or nothing, other or nothing)
         comparison.compare(columns, at_ns)
-    comparison.end(end_ns)
-    return Network(
-        len(contrast.match.common), contrast.a.core.instances, end_ns, comparison.open.groups()
-    )
+    groups = comparison.end(end_ns)
+    return Network(len(contrast.match.common), contrast.a.core.instances, end_ns, groups)
 
 
 def _merged(a: Plan, b: Plan) -> Iterator[tuple[int, Happening | None, Happening | None]]:

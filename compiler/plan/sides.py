@@ -128,9 +128,14 @@ class Side:
         """With the access links at both ends, where there are any."""
         if part is None or not self.are_up(ends):
             return None
+        return joined(part, self.of_ends(ends))
+
+    def of_ends(self, ends: tuple[int, int]) -> Stretch:
+        """The access links at both ends alone."""
         first, last = ends
-        if first != NO_LINK:
-            part = joined(self._stretch(first), part)
+        if first == NO_LINK:
+            return NOTHING if last == NO_LINK else self._stretch(last)
+        part = self._stretch(first)
         return part if last == NO_LINK else joined(part, self._stretch(last))
 
     def _stretch(self, link: int) -> Stretch:
