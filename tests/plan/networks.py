@@ -17,7 +17,9 @@ PLAIN = LinkState(True, 100_000_000, MS, 0, 0, 625_000, "normal")
 
 
 def service(name: str, replicas: int = 1) -> Service:
-    return Service(name, "image", (), (), (), replicas, ("t",), (("K", "V"),), (80,), 0, 0, ())
+    return Service(
+        name, "image", (), ("80",), ("run", "-v"), replicas, ("t",), (("K", "V"),), (80,), 0, 0, ()
+    )
 
 
 def build(
