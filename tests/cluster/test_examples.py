@@ -17,6 +17,7 @@ from tests.cluster.support import NODES, ROOT, Cluster, Pod
 
 pytestmark = pytest.mark.cluster
 
+OPTIONS = {"churn": ["--server-side"]}  # of kubectl apply, where not plain
 NAMES = sorted(path.stem for path in (ROOT / "examples").glob("*.tdl"))
 
 
@@ -37,7 +38,7 @@ def examples(
         made[name].prepare(cluster)
         dry = made[name].apply(cluster, "--server-side", "--dry-run=server")
         assert dry.count("serverside-applied (server dry run)") == dry.count("\n")
-        made[name].apply(cluster, *(["--server-side"] if name == "churn" else []))
+        made[name].apply(cluster, *OPTIONS.get(name, []))
     cluster.wait_ready([m.namespace for m in made.values()], sum(m.pods for m in made.values()))
     yield made
     cluster.delete(*(experiment.namespace for experiment in made.values()))
