@@ -60,6 +60,9 @@ def _not_an_integer(text: str) -> NoReturn:
     raise ValueError(f"the number {text[:40]} is not an integer")
 
 
+_DECODER = json.JSONDecoder(parse_float=_not_an_integer, parse_constant=_not_an_integer)
+
+
 def parse(data: bytes, file: str, line: int = 0, *, any_form: bool = False) -> Any:
     """Decodes one canonical JSON document, its newline included. Anything else: PlanError.
 
@@ -67,7 +70,7 @@ def parse(data: bytes, file: str, line: int = 0, *, any_form: bool = False) -> A
     """
     try:
         text = data.decode("ascii")
-        value = json.loads(text, parse_float=_not_an_integer, parse_constant=_not_an_integer)
+        value = _DECODER.decode(text)
         if "\\ud" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses half a surrogate pair
         same = any_form or canonical(value) == data
