@@ -68,7 +68,7 @@ static void obey(struct hold *self, enum order order) {
     bool there = self->phase == RUNNING || self->phase == LEAVING;
     if (order == ORDER_JOIN && self->phase == HELD)
         start(self);
-    else if (order == ORDER_JOIN && self->phase == LEAVING && !self->ending) {
+    else if (order == ORDER_JOIN && self->phase == LEAVING) {
         self->rejoin = true; /* the timeline has priority over the grace */
         empty(self, "left");
     } else if (order == ORDER_LEAVE && self->phase == RUNNING)
@@ -133,11 +133,8 @@ static int loop(struct hold *self, int signals, int orders) {
     struct pollfd watch[] = {{.fd = signals, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
     int number;
     enum order order;
-    for (;;) {
-        if (self->ending && self->phase == HELD)
-            return self->status;
-        watch[1].fd =
-            self->phase == EMPTYING ? -1 : orders; /* poll(2) passes over a negative one */
+    while (!self->ending || self->phase != HELD) {
+        watch[1].fd = takes_orders(self) ? orders : -1; /* poll(2) passes over a negative one */
         if (poll(watch, 2, patience_ms(self)) < 0)
             continue;
         while (signals_read(signals, &number, &order) > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -134,6 +135,25 @@ def test_sigterm_is_a_leave_and_the_end(held: StartHeld) -> None:
     os.kill(made.pid, signal.SIGTERM)
     assert made.exit_code() == 9
     assert made.names() == ["held", "started", "ended", "left"]
+
+
+def test_orders_to_one_that_ends_are_not_done_and_cost_nothing(held: StartHeld) -> None:
+    made = held("trap '' TERM; echo up; while :; do sleep 0.05; done")
+    made.give("join")
+    made.wait_for_word("up")
+    os.kill(made.pid, signal.SIGTERM)
+    made.give("crash", "join")
+    fields = ["0"] * 20
+
+    def ended() -> bool:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields[:] = Path(f"/proc/{made.pid}/stat").read_text().rpartition(") ")[2].split()
+        return made.process.poll() is not None
+
+    wait_until(ended, "its end, after the grace")
+    assert made.exit_code() == 128 + signal.SIGKILL
+    assert made.names() == ["held", "started", "ended", "left"]
+    assert int(fields[11]) + int(fields[12]) < os.sysconf("SC_CLK_TCK")  # of five seconds
 
 
 def test_sigterm_before_a_join_ends_it(held: StartHeld) -> None:
