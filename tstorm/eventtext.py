@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from compiler.explain import EventStory
     from compiler.plan.effects import Effects
     from compiler.recorder import Draw, Moment, Origin, Sample
+    from compiler.steps import Step
     from tstorm.telling import Statements
 
 SHOWN_DRAWS = 20
@@ -99,7 +100,7 @@ def _target(story: EventStory, _: Statements) -> Iterator[str]:
         return
     yield ""
     if not origin.samples:
-        yield f"target: {target}, without a draw: all that the statement can apply to"
+        yield f"target: {target}, without a draw: {_undrawn(origin.step)}"
         return
     yield f"target: {target}, drawn"
     if origin.moment is None:
@@ -112,6 +113,17 @@ def _target(story: EventStory, _: Statements) -> Iterator[str]:
     for coin in origin.coins:
         verdict = "replaced" if story.event.kind == "join" else "not replaced"
         yield f"  {_draw(coin)}: {verdict}"
+
+
+def _undrawn(step: Step) -> str:
+    """What a statement hits that draws nothing."""
+    from tdl import ast
+
+    if isinstance(step.statement.action, ast.Partition):
+        return "a link of the cut between the groups"
+    if isinstance(step.statement.action, ast.Heal):
+        return "a link that a partition cut"
+    return "all that the statement can apply to"
 
 
 def _sample(sample: Sample, target: str) -> Iterator[str]:

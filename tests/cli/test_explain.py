@@ -201,6 +201,13 @@ def test_an_event_that_nobody_wrote(folder: Path) -> None:
     assert "not written" in tstorm("explain", "a.tdl", "--event", "0").stdout
 
 
+def test_what_is_hit_without_a_draw(folder: Path) -> None:
+    said = {seq: tstorm("explain", "a.tdl", "--event", str(seq)).stdout for seq in range(3, 10)}
+    assert "target: c.0, without a draw: all that the statement can apply to\n" in said[3]
+    assert "target: s->t, without a draw: a link of the cut between the groups\n" in said[6]
+    assert "target: s->t, without a draw: a link that a partition cut\n" in said[8]
+
+
 def test_the_quit_has_no_target(folder: Path) -> None:
     found = told("--event", "10")
     assert found["target"] == {"before": {}, "after": {}}
