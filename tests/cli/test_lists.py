@@ -220,3 +220,22 @@ def test_names_of_a_run_directory_are_those_of_the_runtime() -> None:
 
     assert (loading.PLAN_HEADER, loading.PLAN_SOURCE) == (form.HEADER, form.SOURCE)
     assert (loading.RUN_MANIFEST, loading.RUN_PLAN) == (rundir.MANIFEST, rundir.PLAN)
+
+
+def test_the_collector_is_only_paused() -> None:
+    import gc
+
+    from tstorm.loading import collector_paused
+
+    assert gc.isenabled()
+    with pytest.raises(CommandError), collector_paused():
+        assert not gc.isenabled()
+        raise CommandError("")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collector_paused():
+            pass
+        assert not gc.isenabled(), "it was off before"
+    finally:
+        gc.enable()
