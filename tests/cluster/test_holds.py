@@ -71,12 +71,14 @@ class Instance:
             lambda: next((at for at in self.starts() if at > after), 0), f"{self.name} starts"
         )
 
-    def wait_for_crashes(self, count: int) -> None:
-        def crashed() -> bool:
-            log = self.cluster.logs(self.namespace, self.name, container="instance")
-            return log.count('{"tstorm_hold":"crashed"') == count
+    def wait_for(self, event: str) -> None:
+        """Until tstorm-hold has reported it."""
 
-        wait_until(crashed, f"crash {count} of {self.name}")
+        def reported() -> bool:
+            log = self.cluster.logs(self.namespace, self.name, container="instance")
+            return f'{{"tstorm_hold":"{event}"' in log
+
+        wait_until(reported, f"{self.name} has {event}")
 
     def wait_for_gate(self, before: str) -> str:
         """Until a gate holds the pod that is not the one before; which one it is."""
@@ -117,9 +119,11 @@ def test_a_known_program_is_held_in_its_container(cluster: Cluster, made: Experi
         assert instance.starts() == []
         first.append(instance.join())
         instance.order("crash")
-        instance.wait_for_crashes(1)
+        instance.wait_for("crashed")
         again.append(instance.join())
         assert len(instance.starts()) == 2
+        instance.order("leave")
+        instance.wait_for("left")
         last = instance.shown()
         assert (last.uid, last.restarts("instance"), last.ready) == (before.uid, 0, True)
     tell("held, first join", first)

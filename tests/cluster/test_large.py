@@ -1,4 +1,4 @@
-"""A plan of 20 MB travels in ConfigMaps, and every agent reads all of it."""
+"""A plan of 20 MB travels in ConfigMaps, and every agent reads all of it; or a slim one."""
 
 from __future__ import annotations
 
@@ -43,3 +43,15 @@ def test_a_plan_of_20_megabytes_is_carried(
     assert len(agents) == NODES + 1
     for pod in agents:
         assert cluster.said(made.namespace, pod.name, "plan") == [made.plan.digest]
+
+
+def test_a_slim_plan_leaves_out_what_agents_compute_again(
+    cluster: Cluster, plans: dict[str, Path], experiment: Make
+) -> None:
+    """The stand-in computes nothing: it checks the digest and names what is not there."""
+    made = experiment(plans["quickstart"], "--slim")
+    for pod in made.ready(cluster):
+        if pod.component in ("agent", "coordinator"):
+            assert cluster.said(made.namespace, pod.name, "plan") == [made.plan.digest]
+            left_out = cluster.said(made.namespace, pod.name, "left-out")
+            assert left_out == ["snapshots.jsonl", "routes.bin"]
