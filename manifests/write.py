@@ -33,7 +33,9 @@ def write(directory: str | Path, files: Files) -> None:
     if target.is_symlink():
         target = Path(os.path.realpath(target))
     try:
-        _check_replaceable(target)
+        refusal = outdir.refusal(target, _not_rendered)
+        if refusal:
+            raise ManifestError(f"{target} {refusal}", "choose another -o or move it away")
         outdir.put(target, encoded(files))
     except OSError as error:
         reason = error.strerror or str(error)
@@ -42,15 +44,12 @@ def write(directory: str | Path, files: Files) -> None:
         ) from error
 
 
-def _check_replaceable(target: Path) -> None:
-    hint = "choose another -o or move it away"
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise ManifestError(f"{target} is a file, not a directory of manifests", hint)
-    strange = outdir.stranger(target)
-    if strange:
-        raise ManifestError(f"{target} holds {strange!r}, which tstorm has not rendered", hint)
+def _not_rendered(directory: Path) -> str:
+    """Why this is neither an empty directory nor one of manifests, `""` if it is."""
+    if not directory.is_dir():
+        return "is a file, not a directory of manifests"
+    strange = outdir.stranger(directory)
+    return strange and f"holds {strange!r}, which tstorm has not rendered"
 
 
 def stream(files: Files) -> str:

@@ -6,9 +6,10 @@ step. Rendered files begin with RENDERED, so that they can be told from what oth
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from compiler.plan import scratch
@@ -34,9 +35,12 @@ def put(target: Path, files: Mapping[str, bytes]) -> None:
 
 def _put_in_place(fresh: Path, target: Path) -> None:
     """`target` becomes `fresh`. What was there ends up at `fresh`, for the caller to remove."""
-    if not target.exists() or not any(target.iterdir()):
-        fresh.rename(target)
+    try:
+        fresh.rename(target)  # succeeds where nothing is, or an empty directory
         return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
     if exchange(fresh, target):
         return
     # No atomic exchange here: there is an instant without a target, never one with half of it.
@@ -48,6 +52,35 @@ def _put_in_place(fresh: Path, target: Path) -> None:
         aside.rename(target)
         raise
     shutil.rmtree(aside)
+
+
+def refusal(target: Path, judge: Callable[[Path], str]) -> str:
+    """Why `target` must not be replaced, `""` if it may. OSError.
+
+    `judge` says it of what is there. It is asked again if another writer has replaced that
+    meanwhile: it may have seen what that writer was removing.
+    """
+    while True:
+        before = _identity(target)
+        if before is None:
+            return ""
+        try:
+            found = judge(target)
+        except OSError:
+            if _identity(target) == before:
+                raise
+            continue
+        if not found or _identity(target) == before:
+            return found
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """Another one means another directory, or something was done to this one; None: nothing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
 def stranger(directory: Path) -> str:

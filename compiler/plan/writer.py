@@ -112,7 +112,9 @@ def write_plan(
     if target.is_symlink():
         target = Path(os.path.realpath(target))
     try:
-        _check_replaceable(target)
+        refusal = outdir.refusal(target, _not_a_plan)
+        if refusal:
+            raise PlanError(str(target), refusal, "choose another -o or move it away")
         rendered = {f"{form.MANIFESTS}/{name}": data for name, data in (beside or {}).items()}
         outdir.put(target, {**files, **rendered})
     except OSError as error:
@@ -123,19 +125,15 @@ def write_plan(
     return hashlib.sha256(files[form.HEADER]).hexdigest()
 
 
-def _check_replaceable(target: Path) -> None:
-    """Only nothing, an empty directory or a plan is ever replaced."""
-    if not target.exists():
-        return
-    hint = "choose another -o or move it away"
-    if not target.is_dir():
-        raise PlanError(str(target), "is a file, not a plan", hint)
-    found = sorted(entry.name for entry in target.iterdir())
+def _not_a_plan(directory: Path) -> str:
+    """Why this is neither a plan nor an empty directory, `""` if it is."""
+    if not directory.is_dir():
+        return "is a file, not a plan"
+    found = sorted(entry.name for entry in directory.iterdir())
     if found and form.HEADER not in found:
-        raise PlanError(str(target), "is a directory, but not a plan (no plan.json)", hint)
-    strange = [name for name in map(_strange, (target / name for name in found)) if name]
-    if strange:
-        raise PlanError(str(target), f"holds {strange[0]!r}, which is no part of a plan", hint)
+        return "is a directory, but not a plan (no plan.json)"
+    strange = next(filter(None, (_strange(directory / name) for name in found)), "")
+    return strange and f"holds {strange!r}, which is no part of a plan"
 
 
 def _strange(path: Path) -> str:

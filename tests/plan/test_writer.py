@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_a_failed_rename_puts_the_old_plan_back(
     rename = Path.rename
 
     def fails_for_the_new(self: Path, to: Path) -> Path:
-        if self.suffix == ".tmp":
+        if self.suffix == ".tmp" and not to.exists():
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return rename(self, to)
 
@@ -150,6 +151,57 @@ def test_another_writer_at_work_is_left_alone(tmp_path: Path) -> None:
     write_plan(tmp_path / "x.plan", files(1))
     os.close(lock)
     assert theirs.is_dir()
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_a_plan_that_came_meanwhile_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: bool
+) -> None:
+    if not swap:
+        monkeypatch.setattr(outdir, "exchange", lambda *_: False)
+    target = tmp_path / "x.plan"
+    look = outdir.refusal
+
+    def then_comes_one(*arguments: Any) -> str:
+        found = look(*arguments)
+        with monkeypatch.context() as patch:
+            patch.setattr(outdir, "refusal", look)
+            write_plan(target, files(1), RENDERED)
+        return found
+
+    monkeypatch.setattr(outdir, "refusal", then_comes_one)
+    write_plan(target, files(2))
+    assert content(target) == files(2)
+    assert names_in(tmp_path) == ["x.plan"]
+
+
+@pytest.mark.parametrize("error", [True, False])
+def test_what_was_replaced_meanwhile_is_looked_at_again(tmp_path: Path, error: bool) -> None:
+    target, asked = tmp_path / "x.plan", []
+    target.mkdir()
+
+    def judge(directory: Path) -> str:
+        asked.append(directory)
+        if len(asked) > 1:
+            return "" if len(asked) == 3 else "holds 'notes.txt'"
+        directory.rename(tmp_path / "old")
+        directory.mkdir()
+        if error:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "manifests")
+        return "holds nothing"
+
+    assert outdir.refusal(target, judge) == "holds 'notes.txt'"
+    assert outdir.refusal(target, judge) == ""
+    assert len(asked) == 3
+
+
+def test_an_error_of_looking_at_it_is_told(tmp_path: Path) -> None:
+    def judge(directory: Path) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    assert outdir.refusal(tmp_path / "none", judge) == ""
+    with pytest.raises(PermissionError):
+        outdir.refusal(tmp_path, judge)
 
 
 def test_the_tool_version_is_that_of_the_package() -> None:
