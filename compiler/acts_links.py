@@ -43,7 +43,7 @@ def _toggle(
     world = walk.world
     for direction in directions:
         if down:
-            world.unblock(direction)
+            world.unblock(direction, step.order)
         else:
             world.block(direction)
     following = world.now + period_ns
@@ -54,12 +54,12 @@ def _toggle(
             lambda: _toggle(walk, step, directions, period_ns, end_ns, down=not down),
         )
     elif not down:
-        walk.later(end_ns, step, lambda: _end_flap(walk, directions), closing=True)
+        walk.later(end_ns, step, lambda: _end_flap(walk, step, directions), closing=True)
 
 
-def _end_flap(walk: Walk, directions: list[int]) -> None:
+def _end_flap(walk: Walk, step: Step, directions: list[int]) -> None:
     for direction in directions:
-        walk.world.unblock(direction)
+        walk.world.unblock(direction, step.order)
 
 
 def _all_left(walk: Walk, step: Step) -> None:

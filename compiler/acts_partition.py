@@ -19,7 +19,7 @@ KNOWN_CUTS = 64
 def partition(walk: Walk, step: Step) -> None:
     world = walk.world
     if not step.groups:  # an undeclared tag, reported
-        walk.partitions.append(())
+        walk.partitions.append((step.order, ()))
         return
     count = len(walk.topology.links)
     usable = bytes(world.usable(d) or world.usable(d + 1) for d in range(0, count, 2))
@@ -30,7 +30,7 @@ def partition(walk: Walk, step: Step) -> None:
     directions = tuple(d for i in cut for d in (2 * i, 2 * i + 1))
     for direction in directions:
         world.block(direction)
-    walk.partitions.append(directions)
+    walk.partitions.append((step.order, directions))
 
 
 def _cut(walk: Walk, groups: tuple[tuple[int, ...], ...], usable: bytes) -> list[int]:
@@ -54,8 +54,8 @@ def heal(walk: Walk, step: Step) -> None:
             message = f"nothing is partitioned at {moment(walk.world.now)}"
             walk.sink.error("TS0306", step.statement.span, message, "put a `partition` before it")
         return
-    for direction in sorted(d for cut in walk.partitions for d in cut):
-        walk.world.unblock(direction)
+    for direction, by in sorted((d, by) for by, cut in walk.partitions for d in cut):
+        walk.world.unblock(direction, by)
     walk.partitions.clear()
 
 

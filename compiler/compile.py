@@ -104,7 +104,7 @@ def elaborate(
             continue
         if model.oversized:
             sink.found += attempt.found
-            return model, Timeline((), 0, ())
+            return model, Timeline((), 0, (), {})
         services = model.topology.services
         try:
             timeline = expand(model, attempt, recorder)

@@ -4,7 +4,8 @@ Input: a model without errors and its timeline. Who and since when comes from fe
 here is why: of all ways between two of them, the one with the fewest links and bridges that are
 down, and the statements that took those down (Dijkstra).
 
-A link that a flap has down when the experiment quits counts as up: it would come back.
+A link that nothing but a flap has down when the experiment quits counts as up: it would come back.
+What comes only with the quit itself lasts no time and is nobody's loss.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from compiler.feasibility_network import Network
 from compiler.feasibility_past import Parting, Side, partings
 from compiler.feasibility_places import Places
 from compiler.model import Model
+from compiler.plan.types import Event
 from compiler.say import moment
 from compiler.timeline import Timeline
 from tdl import ast
@@ -34,16 +36,17 @@ class _Element:
     """A link direction or a bridge that is down at the end."""
 
     name: str
-    line: int  # of the statement that took it down; 0: it was absent from the start
-    at_ns: int  # of that event
+    statements: tuple[ast.Dynamic | None, ...]  # for good; None: absent from the start
+    at_ns: int  # when it went down
     seq: int
 
 
 def warn(model: Model, timeline: Timeline, places: Places, sink: Sink) -> None:
-    down = _down(timeline)
-    flapping = [name for name, element in down.items() if places.is_flap(element.line)]
+    down = _down(timeline, places)
+    flapping = [name for name, element in down.items() if not element.statements]
     network = Network(model.topology)
     found = partings(model.topology, timeline.events, [network.link_of[n] for n in flapping])
+    found = [parting for parting in found if parting.never or parting.since_ns < timeline.end_ns]
     if not found:
         return
     for event in timeline.events:
@@ -57,14 +60,21 @@ def warn(model: Model, timeline: Timeline, places: Places, sink: Sink) -> None:
         report.rest(found[MOST:])
 
 
-def _down(timeline: Timeline) -> dict[str, _Element]:
+def _down(timeline: Timeline, places: Places) -> dict[str, _Element]:
     """The links and bridges that are down at the end by their own events, by name."""
-    found: dict[str, _Element] = {}
+    events: dict[str, Event] = {}
     for event in timeline.events:
         if event.kind in ("link_down", "bridge_down"):
-            found[event.target] = _Element(event.target, event.line, event.at_ns, event.seq)
+            events[event.target] = event
         elif event.kind in ("link_up", "bridge_up"):
-            found.pop(event.target, None)
+            events.pop(event.target, None)
+    found: dict[str, _Element] = {}
+    for name, event in events.items():
+        statements: tuple[ast.Dynamic | None, ...] = (places.maker(event.kind, event.line),)
+        if event.kind == "link_down":
+            holders = (places.statement(order) for order in timeline.holders[name])
+            statements = tuple(s for s in holders if not (s and isinstance(s.action, ast.Flap)))
+        found[name] = _Element(name, statements, event.at_ns, event.seq)
     return found
 
 
@@ -182,18 +192,21 @@ class _Report:
             span = self._places.service(self._topology.nodes[a].service)
             return span, "no links lead from one to the other: link them if they are to talk"
         last = max(obstacles, key=lambda element: (element.at_ns == since_ns, element.seq))
-        also = sorted({element.line for element in obstacles} - {last.line, 0})
+        statement = last.statements[-1]
+        also = {s.span.line for element in obstacles for s in element.statements if s is not None}
+        if statement is not None:
+            also.discard(statement.span.line)
         more = f"; {lines(also)} too" if also else ""
-        statement = self._places.maker("link_down", last.line)
         if statement is None:
             span = self._places.element(last.name)
             return span, f"{last.name!r} is absent until it joins, and it does not join{more}"
+        line = statement.span.line
         if isinstance(statement.action, ast.Partition):
-            hint = f"the partition of line {last.line} is never healed: add `at T heal`{more}"
+            hint = f"the partition of line {line} is never healed: add `at T heal`{more}"
             return statement.span, hint
         selector = format_selector(statement.selector)
         again = f"at T {selector} join".replace("  ", " ")
-        hint = f"line {last.line} takes {last.name!r} away for good: add `{again}`{more}"
+        hint = f"line {line} takes {last.name!r} away for good: add `{again}`{more}"
         return statement.span, hint
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from compiler.model import Model
+from compiler.world import NOBODY
 from tdl import ast
 
 # What makes an event of a kind, the likeliest first.
@@ -34,11 +35,6 @@ class Places:
         self._services = list(model.declared.services.values())
         self._firsts = [pairs.start for pairs in model.layout.pairs]
 
-    def is_flap(self, line: int) -> bool:
-        """Whether nothing but a flap can have taken a link down from this line."""
-        maker = self.maker("link_down", line)
-        return maker is not None and isinstance(maker.action, ast.Flap)
-
     def maker(self, kind: str, line: int) -> ast.Dynamic | None:
         """The statement of this line that makes events of this kind; None for line 0.
 
@@ -49,6 +45,10 @@ class Places:
                 if isinstance(statement.action, action):
                     return statement
         return None
+
+    def statement(self, order: int) -> ast.Dynamic | None:
+        """By its place among the dynamic statements; None for what is there at first."""
+        return None if order == NOBODY else self._model.declared.dynamics[order]
 
     def service(self, service: int) -> ast.Span:
         return self._services[service].name.span

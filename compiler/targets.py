@@ -200,8 +200,7 @@ class Targets:
         for direction in sorted(link):
             if world.left[direction] != self.verb.left:
                 continue
-            world.left[direction] = 1 - self.verb.left
             if self.verb is JOIN:
-                world.unblock(direction)
+                world.rejoin(direction)
             else:
-                world.block(direction)
+                world.leave(direction)

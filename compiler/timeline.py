@@ -7,7 +7,7 @@ that are not legal in that state are reported and skipped. Source: docs/tdl.md (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from compiler import acts_links, acts_members, acts_partition
@@ -45,6 +45,7 @@ class Timeline:
     events: tuple[Event, ...]
     end_ns: int
     replicas: tuple[int, ...]  # by service: how many were asked for in the end
+    holders: Mapping[str, tuple[int, ...]]  # of links down at the end, by order; NOBODY: at first
 
 
 def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeline:
@@ -56,7 +57,9 @@ def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeli
             walk.later(step.statement.start_ns, step, _act(walk, step))
     walk.run()
     events = tuple(walk.world.events)
-    return Timeline(events, _end(events), tuple(walk.world.declared))
+    world = walk.world
+    holders = {world.link_names[d]: tuple(by) for d, by in world.holders.items()}
+    return Timeline(events, _end(events), tuple(world.declared), holders)
 
 
 def _act(walk: Walk, step: Step) -> Callable[[], None]:
@@ -75,8 +78,7 @@ def _begin(walk: Walk) -> None:
     for node in beginning.absent_bridges:
         world.move(node, GONE, "bridge_down")
     for direction in beginning.absent_links:
-        world.left[direction] = 1
-        world.block(direction)
+        world.leave(direction)
     for node in beginning.joins:
         world.bring(node)
 

@@ -33,7 +33,7 @@ class Walk:
         self.model = model
         self.world = World(model)
         self.sink = sink
-        self.partitions: list[tuple[int, ...]] = []  # directions cut, by partition in force
+        self.partitions: list[tuple[int, tuple[int, ...]]] = []  # in force: order, directions cut
         self.cuts: dict[tuple[tuple[tuple[int, ...], ...], bytes], list[int]] = {}  # known ones
         self._keys = identity.keys(model.steps, model.seed)
         self._agenda: list[tuple[int, int, int, Step, bool, Act]] = []
@@ -66,7 +66,7 @@ class Walk:
             at_ns, order, _, step, _, act = heappop(agenda)
             self._begin_doubts(at_ns, order)
             world.now = at_ns
-            world.line = step.line
+            world.line, world.by = step.line, step.order
             if self._recorder is not None:
                 self._recorder.act(step)
             try:

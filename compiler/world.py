@@ -1,8 +1,8 @@
 """The state that the walk through time carries, and the events it leaves behind.
 
-Nodes: one byte each, so that counting is fast. Link directions: how many reasons there are for
-being down (a leave, each flap, each partition); an event is written when the first comes or the
-last goes. Properties: what `set` and `background` have made of them.
+Nodes: one byte each, so that counting is fast. Link directions: the statements that have them down
+(a leave, each flap, each partition); an event is written when the first comes or the last goes.
+Properties: what `set` and `background` have made of them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ ABSENT = frozenset((NEVER, GONE))
 PRESENT = frozenset((UP, CUT))
 
 MAX_EVENTS = 1_000_000
+NOBODY = -1  # in place of a statement's order: what is there at first
 
 _NOTHING: Mapping[str, int | str] = {}
 
@@ -72,6 +73,7 @@ class World:
         self.topology = model.topology
         self.now = 0
         self.line = 0
+        self.by = NOBODY  # the order of the statement that acts
         self.events: list[Event] = []
         layout = model.layout
         services = self.topology.services
@@ -93,7 +95,8 @@ class World:
         count = len(self.topology.links)
         self.link_names = [link.name for link in self.topology.links]
         self.left = bytearray(count)
-        self.blocks = [0] * count
+        self.left_by: dict[int, int] = {}  # which statement, of directions that have left
+        self.holders: dict[int, list[int]] = {}  # of directions that are down, by order
         self.links = _links(model)
 
     # --- events --------------------------------------------------------------------------------
@@ -154,15 +157,28 @@ class World:
     # --- links ---------------------------------------------------------------------------------
 
     def block(self, direction: int) -> None:
-        self.blocks[direction] += 1
-        if self.blocks[direction] == 1:
+        """The statement that acts has this direction down from now on."""
+        holders = self.holders.setdefault(direction, [])
+        holders.append(self.by)
+        if len(holders) == 1:
             self.emit("link_down", self.link_names[direction])
 
-    def unblock(self, direction: int) -> None:
-        self.blocks[direction] -= 1
-        assert self.blocks[direction] >= 0
-        if self.blocks[direction] == 0:
+    def unblock(self, direction: int, by: int) -> None:
+        """The statement `by` has it so no longer."""
+        holders = self.holders[direction]
+        holders.remove(by)
+        if not holders:
+            del self.holders[direction]
             self.emit("link_up", self.link_names[direction])
+
+    def leave(self, direction: int) -> None:
+        self.left[direction] = 1
+        self.left_by[direction] = self.by
+        self.block(direction)
+
+    def rejoin(self, direction: int) -> None:
+        self.left[direction] = 0
+        self.unblock(direction, self.left_by.pop(direction))
 
     def asked_for(self, direction: int) -> bool:
         """Both ends of a link are bridges, or instances that have been asked for."""
@@ -176,7 +192,7 @@ class World:
         """Carries packets now: not taken down, and both ends there and connected."""
         link = self.topology.links[direction]
         ends_up = self.nodes[link.src] == UP and self.nodes[link.dst] == UP
-        return ends_up and not self.blocks[direction]
+        return ends_up and direction not in self.holders
 
 
 def _links(model: Model) -> list[LinkNow]:
