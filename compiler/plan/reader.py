@@ -8,18 +8,17 @@ Format in docs/plan.md.
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from compiler.plan import check, sparse
 from compiler.plan import format as form
 from compiler.plan.cells import CellReader
 from compiler.plan.core import Core
+from compiler.plan.files import Directory, Files, Memory
 from compiler.plan.format import Place, PlanError
 from compiler.plan.groups import RouteGroup, route_changes, route_groups
 from compiler.plan.records import epoch_from_json, event_from_json, topology_from_json
@@ -29,69 +28,6 @@ from compiler.plan.state import NetworkState, StateAt
 from compiler.plan.types import Epoch, Event, RouteChange, Topology
 
 _COUNTS = ("epochs", "events", "instances", "links", "nodes", "services")
-
-
-class _Files(Protocol):
-    def size(self, name: str) -> int: ...
-
-    def read(self, name: str, size: int) -> bytes: ...
-
-    def parts(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]: ...
-
-
-class _Memory:
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = files
-
-    def size(self, name: str) -> int:
-        if name not in self._files:
-            raise PlanError(name, "is missing")
-        return len(self._files[name])
-
-    def read(self, name: str, size: int) -> bytes:
-        return self._files[name][: size + 1]
-
-    def parts(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return [self._files[name][offset : offset + size] for offset, size in ranges]
-
-
-class _Directory:
-    """The files of a plan on disk. Only regular files are opened; a read never exceeds `size`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def size(self, name: str) -> int:
-        try:
-            found = (self._path / name).stat()
-        except FileNotFoundError:
-            raise PlanError(str(self._path / name), "is missing") from None
-        except (OSError, ValueError) as error:
-            raise self._refused(name, error) from error
-        if not stat.S_ISREG(found.st_mode):
-            raise PlanError(str(self._path / name), "is not a regular file")
-        return found.st_size
-
-    def read(self, name: str, size: int) -> bytes:
-        try:
-            with (self._path / name).open("rb") as file:
-                return file.read(size + 1)
-        except OSError as error:
-            raise self._refused(name, error) from error
-
-    def parts(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes at each (offset, size)."""
-        try:
-            with (self._path / name).open("rb") as file:
-                return [os.pread(file.fileno(), size, offset) for offset, size in ranges]
-        except OSError as error:
-            raise self._refused(name, error) from error
-
-    def _refused(self, name: str, error: OSError | ValueError) -> PlanError:
-        reason = getattr(error, "strerror", None) or str(error)
-        return PlanError(
-            str(self._path / name), f"cannot be read: {reason}", "check its permissions"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +46,7 @@ class Plan:
     source_name = form.SOURCE
     names = (form.HEADER, *form.FILES)
 
-    def __init__(self, files: _Files) -> None:
+    def __init__(self, files: Files) -> None:
         self._files = files
         size = files.size(form.HEADER)
         if size > form.MAX_HEADER_BYTES:
@@ -340,17 +276,7 @@ def read_plan(path: str | Path, *, lazy: bool = False) -> Plan:
 
     Everything is read and checked now; with `lazy`, each part when it is first used.
     """
-    directory = Path(path)
-    try:
-        is_directory = directory.is_dir()
-    except (OSError, ValueError):
-        is_directory = False
-    if not is_directory:
-        what = "is not a directory" if os.path.lexists(directory) else "does not exist"
-        raise PlanError(
-            str(directory), what, "give the NAME.plan directory of a compiled experiment"
-        )
-    plan = Plan(_Directory(directory))
+    plan = Plan(Directory(Path(path)))
     if not lazy:
         plan.verify()
     return plan
@@ -358,7 +284,7 @@ def read_plan(path: str | Path, *, lazy: bool = False) -> Plan:
 
 def decode(files: Mapping[str, bytes], *, lazy: bool = True) -> Plan:
     """The plan in memory, as compiler.plan.writer.encode() made it. Raises PlanError."""
-    plan = Plan(_Memory(files))
+    plan = Plan(Memory(files))
     if not lazy:
         plan.verify()
     return plan

@@ -7,10 +7,11 @@ receives it makes them here and compares them with the SHA-256 in plan.json.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from compiler.plan import format as form
+from compiler.plan.files import Memory
 from compiler.plan.format import REBUILT, PlanError
 from compiler.plan.reader import Plan
 from compiler.plan.snapshots import snapshots
@@ -32,24 +33,11 @@ def rebuild(topology: Topology, events: Iterable[Event]) -> Rebuilt:
     return Rebuilt(epochs, routes)
 
 
-class _Partial:
+class _Partial(Memory):
     """The files that are there; those to be made again have the size that plan.json says."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = files
-
     def size(self, name: str) -> int:
-        if name in REBUILT:
-            return _wanted(self._files, name)[0]
-        if name not in self._files:
-            raise PlanError(name, "is missing")
-        return len(self._files[name])
-
-    def read(self, name: str, size: int) -> bytes:
-        return self._files[name][: size + 1]
-
-    def parts(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return [self._files[name][offset : offset + size] for offset, size in ranges]
+        return _wanted(self.files, name)[0] if name in REBUILT else super().size(name)
 
 
 def _wanted(files: Mapping[str, bytes], name: str) -> tuple[int, str]:

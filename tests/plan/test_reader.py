@@ -372,3 +372,28 @@ def test_lazy_reading_checks_what_it_uses(tmp_path: Path) -> None:
     assert len(plan.events) == 7
     with pytest.raises(PlanError, match=r"snapshots\.jsonl: was changed"):
         plan.state_at(0)
+
+
+def test_a_plan_that_is_replaced_is_never_mixed_with_the_new_one(tmp_path: Path) -> None:
+    """What was not read yet is gone, even where the new plan has files of the same size."""
+    target, old = tmp_path / "x.plan", files()
+    write_plan(target, old)
+    plan = read_plan(target, lazy=True)
+    assert plan.raw(form.SOURCE) == old[form.SOURCE]
+    target.rename(tmp_path / "aside")
+    write_plan(target, old)
+    assert plan.sparse_at(0).epoch == 0  # it is still there, under another name
+    write_plan(tmp_path / "aside", old)
+    with pytest.raises(PlanError, match=r"x\.plan: was replaced or removed while it was read; try"):
+        plan.sparse_at(0)
+    with pytest.raises(PlanError, match="was replaced or removed"):
+        plan.verify()
+
+
+def test_a_directory_is_open_as_long_as_its_plan_lives(tmp_path: Path) -> None:
+    write_plan(tmp_path / "x.plan", files())
+    before = set(Path("/proc/self/fd").iterdir())
+    plan = read_plan(tmp_path / "x.plan", lazy=True)
+    assert set(Path("/proc/self/fd").iterdir()) != before
+    del plan
+    assert set(Path("/proc/self/fd").iterdir()) == before
