@@ -83,6 +83,10 @@ def _flap(statement: ast.Dynamic, close: _Close, pace: int, sink: Sink) -> None:
         f"{_after(close.gap_ns, pace)} after the change before, at {moment(close.later.at_ns)}"
     )
     hint = f"a period of {moment(NETWORK_NS * pace)} or more can be applied"
+    action = statement.action
+    assert isinstance(action, ast.Flap)
+    if action.period_ns >= NETWORK_NS * pace:  # what is left of it at the end of the interval
+        hint = "let the interval last a whole number of periods"
     sink.warning("TS0915", statement.action.span, message, hint)
 
 

@@ -5,7 +5,7 @@ Input: a model without errors and its timeline.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from compiler.feasibility_names import Names, lines
 from compiler.model import Model
@@ -30,7 +30,7 @@ def _never_joined(model: Model, timeline: Timeline, sink: Sink) -> None:
     for position, statement in enumerate(model.declared.services.values()):
         instances = model.layout.instances[position]
         absent = [node for node in instances if nodes[node].name not in joined]
-        late = sorted(_late_joins(model, timeline, position)) if absent else []
+        late = sorted(_late_joins(model, timeline, position, absent)) if absent else []
         if not absent or (len(absent) < len(instances) and not late):
             continue
         name = statement.name.text
@@ -45,18 +45,20 @@ def _never_joined(model: Model, timeline: Timeline, sink: Sink) -> None:
         sink.warning("TS0918", statement.name.span, what, hint)
 
 
-def _late_joins(model: Model, timeline: Timeline, service: int) -> Iterator[int]:
-    """Lines of joins of this service that the end of the experiment has cut off or left out."""
+def _late_joins(
+    model: Model, timeline: Timeline, service: int, absent: Sequence[int]
+) -> Iterator[int]:
+    """Lines of joins of the service, or of those of it that are absent, that the end of the
+    experiment has cut off or left out."""
     if not timeline.events or timeline.events[-1].kind != "quit":
         return
     for step in model.steps:
         statement = step.statement
         if not isinstance(statement.action, ast.Join):
             continue
-        services = {*step.chosen.services}
-        services |= {model.topology.nodes[node].service for node in step.chosen.instances}
+        theirs = service in step.chosen.services or any(n in absent for n in step.chosen.instances)
         last = statement.start_ns if step.end_ns is None else step.end_ns
-        if service in services and last > timeline.end_ns:
+        if theirs and last > timeline.end_ns:
             yield step.line
 
 
