@@ -51,6 +51,17 @@ _ROUND_TRIP = MeasureType("round trip", "latency", "a time is missing, such as 0
 INPUT = click.Path(allow_dash=True, readable=False)
 
 
+class Text(click.ParamType[str]):
+    """A text. An empty one is more likely an unset variable than meant."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value:
+            self.fail("nothing is given", param, ctx)
+        return value
+
+
 class DirectoryType(click.Path):
     """A directory to write. An empty name is more likely an unset variable than meant."""
 

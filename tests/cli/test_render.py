@@ -122,6 +122,8 @@ def test_slim_carries_less() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        (["--namespace", ""], "nothing is given"),
+        (["--agent-image", ""], "nothing is given"),
         (["--format", "compose", "--namespace", "x"], "Compose has no namespaces"),
         (["--format", "kustomize", "-o", "-"], "a kustomization is a directory"),
         (["--format", "helm"], "'helm' is not one of"),

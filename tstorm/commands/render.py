@@ -73,11 +73,13 @@ def _print(files: Mapping[str, str | bytes]) -> None:
 @click.option(
     "--namespace",
     metavar="N",
+    type=options.Text(),
     help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's SHA-256]",
 )
 @click.option(
     "--agent-image",
     metavar="REF",
+    type=options.Text(),
     help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
     "release's]",
 )
