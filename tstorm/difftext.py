@@ -49,8 +49,8 @@ class Compared:
     limit: int
 
 
-def _more(left: int, word: str) -> str:
-    return f"… and {left:,} more {word}{'' if left == 1 else 's'} (--limit)"
+def _more(left: int, word: str, of: str = "") -> str:
+    return f"… and {left:,} more {word}{'' if left == 1 else 's'}{of} (--limit)"
 
 
 def differs_in(mask: int) -> list[str]:
@@ -184,8 +184,8 @@ def _network(compared: Compared) -> Iterator[str]:
         yield from _group(group, network, compared, samples)
     if len(network.groups) > limit:
         left = network.groups[limit:]
-        pairs = sum(len(group.pairs) for group in left)
-        yield f"  {_more(len(left), 'group')[:-10]} with {pairs:,} pairs (--limit)"
+        pairs = _counted(sum(len(group.pairs) for group in left), "pair")
+        yield f"  {_more(len(left), 'group', f' with {pairs}')}"
 
 
 def _differing(network: Network) -> int:

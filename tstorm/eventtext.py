@@ -146,9 +146,10 @@ def _draw(draw: Draw) -> str:
     if not draw.words:
         return f"{draw.label}: there is one possibility, 0"
     bits = (draw.bound - 1).bit_length()
+    low = "low bit" if bits == 1 else f"low {bits} bits"
     parts = [
         f"block {word.block} word {word.place} is 0x{word.value:016x}, "
-        f"low {bits} bits {word.value & (1 << bits) - 1:,}"
+        f"{low} {word.value & (1 << bits) - 1:,}"
         for word in draw.words
     ]
     return f"{draw.label}, below {draw.bound:,}: " + " (too large); ".join(parts)

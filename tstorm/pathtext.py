@@ -75,6 +75,9 @@ def _hop(number: int, hop: Hop) -> tuple[str, ...]:
 
 def _obstacle(obstacle: Obstacle, statements: Statements) -> Iterator[str]:
     state = "disconnected" if obstacle.state == "cut" else "down"
+    if obstacle.since is None and obstacle.until is None:
+        yield f"  {obstacle.kind} {obstacle.element} never joins"
+        return
     if obstacle.since is None:
         yield f"  {obstacle.kind} {obstacle.element} has not joined yet"
     else:

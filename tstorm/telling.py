@@ -22,6 +22,9 @@ _SHOW: Mapping[str, Callable[[int], str]] = {
     "delay_ns": units.duration,
     "jitter_ns": units.duration,
     "loss_ppb": units.probability,
+    "queue_bytes": units.size,
+    "mem_bytes": units.size,
+    "background_bps": lambda bps: units.rate(bps) if bps else "none",
 }
 
 

@@ -160,6 +160,14 @@ def test_what_is_left_out_is_counted(folder: Path) -> None:
     assert f"… and {counts['topology']['count'] - 1} more differences (--limit)" in one
 
 
+def test_one_of_what_is_left_out_is_not_several(folder: Path) -> None:
+    text = "service a\nservice b\nlink a--b rate=9Mb\nat 1s quit\n"
+    (folder / "one.tdl").write_text(text)
+    (folder / "two.tdl").write_text(text.replace("rate=9Mb", "up=9Mb down=8Mb loss=1%"))
+    found = tstorm("diff", "one.tdl", "two.tdl", "--limit", "1").stdout
+    assert "\n  … and 1 more group with 1 pair (--limit)\n" in found
+
+
 def test_plans_and_texts_can_be_compared(folder: Path) -> None:
     assert tstorm("compile", "a.tdl", "-o", "a.plan").exit_code == 0
     assert status(tstorm("diff", "a.tdl", "a.plan")) == OK

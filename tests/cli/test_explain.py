@@ -106,6 +106,35 @@ def test_who_was_never_there_says_so(folder: Path) -> None:
     )
 
 
+def test_who_is_never_there_says_so(folder: Path) -> None:
+    (folder / "n.tdl").write_text(
+        "service a\nservice b\nlink a--b\nat 1s quit\nat 2s b join\n", encoding="utf-8"
+    )
+    result = tstorm("explain", "n.tdl", "--from", "a", "--to", "b")
+    assert "a.0 -> b.0: unreachable\n  instance b.0 never joins\n\n" in result.stdout
+
+
+def test_an_experiment_without_events_has_none_to_explain(folder: Path) -> None:
+    (folder / "none.tdl").write_text("bridge s1\n", encoding="utf-8")
+    result = tstorm("explain", "none.tdl", "--event", "0")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the experiment has no events" in result.stderr
+
+
+def test_changes_of_a_link_are_told_with_their_units(folder: Path) -> None:
+    more = "at 25s s--t background 4Mb\nat 26s s--t set queue=64KiB\n"
+    (folder / "b.tdl").write_text(TDL.replace("at 30s", more + "at 30s"), encoding="utf-8")
+    events = {
+        e["kind"]: e["seq"]
+        for e in json.loads(tstorm("events", "b.tdl", "--format", "json").stdout)
+    }
+    load = tstorm("explain", "b.tdl", "--event", str(events["background"])).stdout
+    assert "changed: t->s background=none -> 4Mb\n" in load
+    queue = tstorm("explain", "b.tdl", "--event", str(events["set"])).stdout
+    assert "set t->s queue=64KiB\n" in queue
+    assert "changed: t->s queue=6250KB -> 64KiB\n" in queue
+
+
 def test_a_partition_is_named_with_its_statement_and_its_end(folder: Path) -> None:
     found = path("--at", "12s")
     (obstacle,) = found["there"]["obstacles"]

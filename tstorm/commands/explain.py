@@ -115,6 +115,8 @@ def _event(plan: Plan, source: str, seq: int, form: str) -> None:
     from tstorm.telling import Statements
 
     if seq >= len(plan.events):
+        if not plan.events:
+            raise click.BadParameter("the experiment has no events.", param_hint="'--event'")
         message = f"the last event is {len(plan.events) - 1} (see `tstorm events`)."
         raise click.BadParameter(message, param_hint="'--event'")
     told = explain_event(plan, seq)
