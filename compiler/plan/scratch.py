@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Names never come back in a process: somebody may still be removing what had the last one.
+_NUMBERS = itertools.count()
 
 
 @contextlib.contextmanager
@@ -33,7 +35,7 @@ def directory(parent: Path, stem: str) -> Iterator[Path]:
 
 
 def _make(parent: Path, stem: str) -> tuple[Path, int]:
-    for number in itertools.count():
+    for number in _NUMBERS:
         path = parent / f".{stem}.{os.getpid()}-{number}.tmp"
         try:
             path.mkdir(mode=0o755)

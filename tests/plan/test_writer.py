@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compiler.plan import outdir
+from compiler.plan import outdir, scratch
 from compiler.plan.format import TOOL_VERSION, PlanError
 from compiler.plan.reader import read_plan
 from compiler.plan.writer import encode, write_plan
@@ -141,6 +141,16 @@ def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     write_plan(tmp_path / "x.plan", files(1))
     assert content(tmp_path / "x.plan") == files(1)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".x.plan.keep.tmp", "x.plan"]
+
+
+def test_no_name_of_a_temporary_directory_comes_back(tmp_path: Path) -> None:
+    """Another process may have found the first one unlocked, and remove what has its name."""
+    names = set()
+    for _ in range(3):
+        with scratch.directory(tmp_path, "x.plan") as path:
+            names.add(path.name)
+    assert len(names) == 3
+    assert names_in(tmp_path) == []
 
 
 def test_another_writer_at_work_is_left_alone(tmp_path: Path) -> None:
