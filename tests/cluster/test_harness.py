@@ -15,7 +15,7 @@ import pytest
 
 from tests.cluster.mkimage import Image, write_archive
 from tests.cluster.standins import resolved
-from tests.cluster.support import HERE, wait_until
+from tests.cluster.support import DEADLINE_SECONDS, HERE, wait_until
 
 FAKE = """#!/bin/sh
 echo "$1" >>"$0.log"
@@ -90,8 +90,10 @@ def fake(tmp_path: Path) -> Path:
 
 
 def with_cluster(folder: Path, command: str, fails: str) -> subprocess.Popen[str]:
+    """Signals as on a terminal: in the background of a shell, and under nohup, some are ignored."""
     return subprocess.Popen(
-        [sys.executable, folder / "with_cluster.py", "sh", "-c", command],
+        ["env", "--default-signal=INT,HUP", sys.executable, folder / "with_cluster.py"]
+        + ["sh", "-c", command],
         env={**os.environ, "FAILS": fails},
         stdout=subprocess.DEVNULL,
         text=True,
@@ -139,7 +141,10 @@ def test_a_signal_ends_the_command_and_the_cluster_goes_down(
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(children[0]), number)
     process.send_signal(number)
-    assert process.wait() in (0, 130)  # 0 when the command ended before the signal was seen
+    assert process.wait(DEADLINE_SECONDS) in (
+        0,
+        130,
+    )  # 0 when the command ended before the signal was seen
     assert (fake / "ended").exists()
     assert asked(fake) == ["status", "up", "down"]
 
