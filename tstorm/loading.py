@@ -177,14 +177,16 @@ class PlanOnDisk:
 
 
 @contextmanager
-def plan_errors_shown() -> Iterator[None]:
-    """Turns a PlanError inside into the command's end."""
+def plan_errors_shown(source: str = "") -> Iterator[None]:
+    """Turns a PlanError inside into the command's end. `source`: what the user called the plan."""
     from compiler.plan.format import PlanError
 
     try:
         yield
     except PlanError as error:
-        raise CommandError(f"error: {error}") from error
+        text = str(error)
+        known = not source or text.startswith(f"{source.rstrip(os.sep)}{os.sep}")
+        raise CommandError(f"error: {text}" if known else f"error: {source}: {text}") from error
 
 
 def recorded_plan(source: str) -> Path | None:
@@ -205,7 +207,7 @@ def load_plan(source: str, seed: int | None) -> Plan:
         return compile_file(source, seed, strict=False, form="text").plan
     from compiler.plan.reader import read_plan
 
-    with plan_errors_shown():
+    with plan_errors_shown(source):
         plan = read_plan(directory, lazy=True)
         if seed is None or seed == plan.seed:
             return plan
@@ -219,7 +221,7 @@ def plan_files(source: str, seed: int | None) -> Mapping[str, bytes]:
         return compile_file(source, seed, strict=False, form="text").files
     from compiler.plan.reader import read_plan
 
-    with plan_errors_shown():
+    with plan_errors_shown(source):
         plan = read_plan(directory, lazy=True)
         if seed is None or seed == plan.seed:
             return {name: plan.raw(name) for name in plan.names}

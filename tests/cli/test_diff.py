@@ -205,6 +205,8 @@ def test_a_damaged_plan_is_refused(folder: Path) -> None:
         path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
         result = tstorm("diff", "a.plan", "b.tdl")
         assert isinstance(result.exception, CommandError)
-        assert name in result.exception.message
+        assert f"error: a.plan: {name}" in result.exception.message
+        other = tstorm("diff", "b.tdl", "a.plan")
+        assert str(other.exception).startswith(f"error: a.plan: {name}"), "not the first one"
         assert result.stdout == ""
         path.write_bytes(whole)

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 import click
 
 from tstorm import options, output
 from tstorm.exits import FAILED, CommandError
+
+if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
+
+
+@contextmanager
+def _errors_shown(*named: tuple[str, Plan]) -> Iterator[None]:
+    """Turns a PlanError inside into the command's end, and says in which of the plans it is."""
+    from compiler.plan.format import PlanError
+    from tstorm.loading import plan_errors_shown
+
+    try:
+        yield
+    except PlanError as error:
+        for name, plan in named:
+            with plan_errors_shown(name):
+                plan.verify(deep=True)
+        raise CommandError(f"error: {error}") from error
 
 
 @click.command()
@@ -44,13 +66,14 @@ def command(a: str, b: str, limit: int, no_network: bool, seed: int | None, form
     """
     from compiler.plan.plandiff import compare_plans
     from tstorm import difftext
-    from tstorm.loading import collector_paused, load_plan, plan_errors_shown
+    from tstorm.loading import collector_paused, load_plan
     from tstorm.telling import Statements
 
     if a == b == "-":
         raise click.UsageError("only one of the two can be standard input")
-    with plan_errors_shown(), collector_paused():
+    with collector_paused():
         first, second = load_plan(a, seed), load_plan(b, seed)
+    with _errors_shown((a, first), (b, second)), collector_paused():
         diff = compare_plans(first, second, network=not no_network)
         compared = difftext.Compared(
             (a, b),

@@ -41,7 +41,7 @@ def command(source: str, seed: int | None, form: str) -> None:
     """
     from tstorm.loading import load_plan, plan_errors_shown
 
-    with plan_errors_shown():
+    with plan_errors_shown(source):
         events = load_plan(source, seed).events
     if form == "json":
         output.emit_json_rows(_record(event) for event in events)

@@ -62,7 +62,7 @@ def command(
     from tstorm.loading import collector_paused, load_plan, plan_errors_shown
 
     _check_usage(src, dst, at_ns, seq)
-    with plan_errors_shown(), collector_paused():
+    with plan_errors_shown(source), collector_paused():
         plan = load_plan(source, seed)
         if seq is not None:
             _event(plan, source, seq, form)

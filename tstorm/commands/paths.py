@@ -133,7 +133,7 @@ def command(
     """
     from tstorm.loading import collector_paused, load_plan, plan_errors_shown
 
-    with plan_errors_shown():
+    with plan_errors_shown(source):
         with collector_paused():
             plan = load_plan(source, seed)
             state = plan.sparse_at(at_ns)

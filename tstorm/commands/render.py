@@ -120,7 +120,7 @@ def command(
 
     files = plan_files(source, seed)
     try:
-        with plan_errors_shown():
+        with plan_errors_shown(source):
             carried = bundle.make(files, slim=slim)
             chosen = Options(namespace or "", agent_image or "", form == "kustomize")
             rendered = _rendered(carried, chosen, form)
