@@ -92,8 +92,15 @@ def fake(tmp_path: Path) -> Path:
 def with_cluster(folder: Path, command: str, fails: str) -> subprocess.Popen[str]:
     """Signals as on a terminal: in the background of a shell, and under nohup, some are ignored."""
     return subprocess.Popen(
-        ["env", "--default-signal=INT,HUP", sys.executable, folder / "with_cluster.py"]
-        + ["sh", "-c", command],
+        [
+            "env",
+            "--default-signal=INT,HUP",
+            sys.executable,
+            folder / "with_cluster.py",
+            "sh",
+            "-c",
+            command,
+        ],
         env={**os.environ, "FAILS": fails},
         stdout=subprocess.DEVNULL,
         text=True,
