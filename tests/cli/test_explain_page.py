@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,36 @@ def test_the_draw_can_be_computed_by_hand(folder: Path) -> None:
     explained = CliRunner().invoke(cli, ["explain", "quickstart.tdl", "--event", "18"]).stdout
     assert f"key {key}\n" in explained
     assert f"is 0x{word}," in explained
+
+
+def keys(value: object) -> Iterator[str]:
+    """Of all objects in a JSON document, but for the arguments of events."""
+    if isinstance(value, dict):
+        yield from value
+        for key, item in value.items():
+            yield from keys(item if key != "args" else None)
+    elif isinstance(value, list):
+        for item in value:
+            yield from keys(item)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "explain quickstart.tdl --from client --to server.1 --at 6s",
+        "explain quickstart.tdl --from client --to server.0 --at 20.5s",
+        "explain quickstart.tdl --event 18",
+        "diff quickstart.tdl after.tdl",
+        "diff quickstart.tdl after.tdl --seed 1",
+    ],
+)
+def test_every_key_of_the_json_is_on_the_page(command: str, folder: Path) -> None:
+    result = CliRunner().invoke(cli, [*command.split(), "--format", "json"])
+    words = set(
+        re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", PAGE.partition("## JSON")[2])))
+    )
+    also = {"queue_bytes", "distribution", "state"}  # of a link, in plan.md
+    span = {"line", "col", "end_line", "end_col"}
+    told = set(keys(json.loads(result.stdout)))
+    assert len(told) > 10
+    assert told <= words | also | span
