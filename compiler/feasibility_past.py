@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import groupby
 
-from compiler.feasibility_network import NOWHERE, Components, Look, Network, Toggle, look
+from compiler.feasibility_network import NOWHERE, Components, Look, Network, Reach, Toggle, look
 from compiler.plan.types import Event, Topology
 
 WORK = 300_000  # nodes and links looked at, about 0.2 s
@@ -98,16 +98,13 @@ def _sides(found: Look) -> tuple[list[Side], list[_Between]]:
     }
     sides = [tuple(found.groups[reach]) for reach in found.groups if reach.simple]
     between: list[_Between] = []
-    for number, reach in enumerate(odd):
+    said: set[Reach] = set()  # of `across`: whom these do not reach is on their account
+    for reach in odd:
         members = found.groups[reach]
         together = found.joined(reach, reach)
         if reach in across:
-            said = odd[:number]
-            apart = [
-                r
-                for r in found.groups
-                if r != reach and not found.joined(reach, r) and not (r in said and r in across)
-            ]
+            said.add(reach)
+            apart = [r for r in found.groups if r not in said and not found.joined(reach, r)]
             others = [i for r in apart for i in found.groups[r]]
             others += [] if together else members
             if len(others) > (not together and len(members) == 1):
@@ -341,15 +338,15 @@ def _joined(found: Look) -> Iterable[list[int]]:
 def _met(found: Look, item: _Between) -> bool:
     members, others = set(item.members), set(item.others)
     held = [
-        (reach, {i for i in group if i in members}, {i for i in group if i in others})
+        (reach, members.intersection(group), others.intersection(group))
         for reach, group in found.groups.items()
     ]
-    for (a, ours, theirs), (b, our_too, their_too) in combinations(held, 2):
-        if ((ours and their_too) or (theirs and our_too)) and found.joined(a, b):
-            return True
+    theirs = [reach for reach, _, them in held if them]
     return any(
-        ours and theirs and len(ours | theirs) > 1 and found.joined(reach, reach)
-        for reach, ours, theirs in held
+        found.joined(reach, other) and (reach != other or len(us | them) > 1)
+        for reach, us, them in held
+        if us
+        for other in theirs
     )
 
 

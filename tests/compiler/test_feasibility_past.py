@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from compiler import feasibility_past
+from compiler.feasibility_network import Look, Reach
 from compiler.feasibility_past import Parting, partings
 from compiler.plan.state import StateAt, epochs
 from compiler.plan.types import Event, Topology
@@ -102,3 +103,24 @@ def test_too_much_work_leaves_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert partings(topology, events, ()) == [Parting(((0, 1), (2,)), SECOND)]
     monkeypatch.setattr(feasibility_past, "WORK", 0)
     assert partings(topology, events, ()) == [Parting(((0, 1), (2,)), 2 * SECOND, bound=True)]
+
+
+def test_comparisons_grow_with_the_pairs_of_a_full_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every instance is in a position of its own, and each has one other that it never reaches."""
+    asked = 0
+    joined = Look.joined
+
+    def counted(self: Look, a: Reach, b: Reach) -> bool:
+        nonlocal asked
+        asked += 1
+        return joined(self, a, b)
+
+    monkeypatch.setattr(Look, "joined", counted)
+    counts = []
+    for size in (10, 20, 40):
+        asked = 0
+        topology = build([("a", size), ("b", size)], [], [("a", "b", PLAIN, PLAIN)])
+        assert len(partings(topology, timeline(topology), ())) == 2 * (size - 1)
+        counts.append(asked)
+    assert counts[1] < 5 * counts[0]
+    assert counts[2] < 5 * counts[1]
