@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from compiler.plan.types import Node, Service
 
@@ -27,15 +27,20 @@ def one_instance(services: Sequence[Service], nodes: Sequence[Node], name: str, 
     for index in range(first):
         if nodes[index].name == name:
             return index
-    from tdl.suggest import did_you_mean
-
     if any(node.name == name for node in nodes[first:]):
         message = f"'{name}' is a bridge; paths lead from instance to instance."
         raise click.BadParameter(message, param_hint=f"'{option}'")
     known = [service.name for service in services] + [node.name for node in nodes[:first]]
+    raise unknown(name, known, option)
+
+
+def unknown(name: str, known: Iterable[str], option: str) -> click.BadParameter:
+    """That `name` is neither a service nor an instance, and which of `known` may be meant."""
+    from tdl.suggest import did_you_mean
+
     hint = did_you_mean(name, known)
     said = f" {hint[0].upper()}{hint[1:]}" if hint else ""
-    raise click.BadParameter(f"no service or instance '{name}'.{said}", param_hint=f"'{option}'")
+    return click.BadParameter(f"no service or instance '{name}'.{said}", param_hint=f"'{option}'")
 
 
 def _how_many(service: Service) -> str:

@@ -139,7 +139,8 @@ def underlay(function: F) -> F:
         "underlay_ns",
         metavar="RTT",
         type=_ROUND_TRIP,
-        help="Warn of round trips below that between two machines of the cluster, such as 200us.",
+        help="Warn of round trips below that between two machines of the cluster, such as 200us "
+        "(a number alone is milliseconds).",
     )(function)
 
 

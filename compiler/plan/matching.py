@@ -61,10 +61,6 @@ class Matching:
         else:
             self.irregular.append(i)
 
-    def columns_a(self, columns: Iterable[int]) -> set[int]:
-        """Columns of `b` in terms of `a`, those that it has."""
-        return {self.column_a[column] for column in columns} - {-1}
-
     def cell_a(self, cell: int) -> int:
         """A cell of `b` in terms of `a`; -1 if it has none."""
         row, column = divmod(cell, self._b.width)

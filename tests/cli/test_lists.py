@@ -119,6 +119,9 @@ def test_a_wrong_name_is_answered_with_the_nearest(source: str) -> None:
     result = tstorm("paths", source, "--at", "0s", "--from", "c.7")
     assert result.exit_code == 2
     assert "Did you mean" in result.stderr
+    other = tstorm("explain", source, "--from", "c.7", "--to", "c.0")
+    said = "Error: Invalid value for '--from': "
+    assert other.stderr.partition(said)[2] == result.stderr.partition(said)[2] != ""
 
 
 def test_a_name_is_an_instance_only_as_it_is_written(source: str) -> None:

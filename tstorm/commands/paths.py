@@ -29,12 +29,10 @@ def _named(members: Mapping[str, range], name: str | None, option: str) -> range
     instances = members.get(service, range(0))
     if number.isdecimal() and number == str(int(number)) and int(number) < len(instances):
         return instances[int(number) : int(number) + 1]
-    from difflib import get_close_matches
+    from tstorm.naming import unknown
 
     known = [*members, *(f"{one}.{i}" for one, mine in members.items() for i in range(len(mine)))]
-    near = get_close_matches(name, known, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    raise click.BadParameter(f"no service or instance '{name}'.{hint}", param_hint=f"'{option}'")
+    raise unknown(name, known, option)
 
 
 def _joined(states: Sequence[str], wanted: range, name: str | None) -> list[int]:
