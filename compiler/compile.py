@@ -39,7 +39,7 @@ class Compilation:
 
     @cached_property
     def plan(self) -> Plan:
-        return decode(self.files)
+        return decode(self.files, topology=self.topology)
 
     @property
     def topology(self) -> Topology:

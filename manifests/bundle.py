@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compiler.plan import bundle
 from compiler.plan.bundle import SHARD_BYTES, unpack
-from compiler.plan.reader import Plan, decode
+from compiler.plan.reader import Plan
 
 __all__ = ["SHARD_BYTES", "Bundle", "make", "unpack"]
 
@@ -20,7 +20,7 @@ class Bundle:
     slim: bool  # without what agents compute again
 
 
-def make(files: Mapping[str, bytes], *, slim: bool = False) -> Bundle:
-    """From the files of a plan, as encode() returns them or Plan.raw() reads them. PlanError."""
-    plan = decode(files)
+def make(plan: Plan, *, slim: bool = False) -> Bundle:
+    """Raises PlanError where the plan is damaged, or too large to be carried."""
+    files = {name: plan.raw(name) for name in plan.names}
     return Bundle(plan, plan.digest, bundle.pack(files, slim=slim), slim)

@@ -214,20 +214,6 @@ def load_plan(source: str, seed: int | None) -> Plan:
         return compile_text(plan.source, str(directory / plan.source_name), seed).plan
 
 
-def plan_files(source: str, seed: int | None) -> Mapping[str, bytes]:
-    """The bytes of all files of the plan that load_plan() would give."""
-    directory = recorded_plan(source)
-    if directory is None:
-        return compile_file(source, seed, strict=False, form="text").files
-    from compiler.plan.reader import read_plan
-
-    with plan_errors_shown(source):
-        plan = read_plan(directory, lazy=True)
-        if seed is None or seed == plan.seed:
-            return {name: plan.raw(name) for name in plan.names}
-        return compile_text(plan.source, str(directory / plan.source_name), seed).files
-
-
 def experiment_name(source: str) -> str:
     """What results of `source` are named after: a file or plan without its ending, or a run."""
     return Path(os.path.abspath(source_name(source))).stem  # noqa: PTH100 (folds `..`)

@@ -282,9 +282,16 @@ def read_plan(path: str | Path, *, lazy: bool = False) -> Plan:
     return plan
 
 
-def decode(files: Mapping[str, bytes], *, lazy: bool = True) -> Plan:
-    """The plan in memory, as compiler.plan.writer.encode() made it. Raises PlanError."""
+def decode(
+    files: Mapping[str, bytes], *, lazy: bool = True, topology: Topology | None = None
+) -> Plan:
+    """The plan in memory, as compiler.plan.writer.encode() made it. Raises PlanError.
+
+    Whoever has the `topology` that it was made of may give it: it is not read again then.
+    """
     plan = Plan(Memory(files))
+    if topology is not None:
+        plan.topology = topology
     if not lazy:
         plan.verify()
     return plan

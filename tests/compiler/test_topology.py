@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from compiler import queues, replicas
 from compiler.compile import compile_source
 from compiler.draws import link_seed
 from compiler.plan.core import Core
+from compiler.plan.reader import decode
 
 TEXT = """\
 bootstrapper agent:2
@@ -23,6 +25,17 @@ link db--s2 up=8Gb symmetric
 link s1--s2 latency=1
 link web--db up=128Kb
 """
+
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tdl"))
+
+
+@pytest.mark.parametrize("text", [TEXT, *(path.read_text() for path in EXAMPLES)])
+def test_a_reader_of_the_plan_finds_the_same_topology(text: str) -> None:
+    """So that nobody has to read it who has compiled it."""
+    compilation = compile_source(text)
+    assert compilation.plan.topology is compilation.topology
+    assert decode(compilation.files, lazy=False).topology == compilation.topology
 
 
 def test_nodes_come_by_service_then_bridges() -> None:

@@ -183,7 +183,7 @@ def use_answers(plan: Plan, original: Plan) -> None:
 def use_manifests(files: dict[str, bytes]) -> None:
     """Rendering and carrying it: what comes out of the shards is what went in."""
     for slim in (False, True):
-        carried = bundle.make(files, slim=slim)
+        carried = bundle.make(decode(files), slim=slim)
         found = bundle.unpack(carried.shards, carried.digest)
         assert found.items() <= files.items()
     for render in (kubernetes.render, compose.render):

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from compiler.compile import compile_source
+from compiler.plan.reader import decode
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Node, Service, Topology
 from compiler.plan.writer import PlanContents, encode
@@ -54,13 +55,12 @@ def bundle_of(*services: Service, seed: int = 7, source: bytes = b"", boot: str 
             nodes.append(Node(f"{item.name}.{index}", number, *address, item.tags))
     topology = Topology(services, tuple(nodes), (), boot, "delay")
     contents = PlanContents(source, seed, topology, (), 0, snapshots(topology, ()))
-    return bundle.make(encode(contents))
+    return bundle.make(decode(encode(contents)))
 
 
 @cache
 def example(path: Path) -> Bundle:
-    compilation = compile_source(path.read_bytes())
-    return bundle.make(compilation.files)
+    return bundle.make(compile_source(path.read_bytes()).plan)
 
 
 def documents(files: Mapping[str, str]) -> list[Document]:

@@ -13,7 +13,6 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.plan import format as form
 from compiler.plan.bundle import unpack
 from compiler.plan.types import Service
 from manifests import compose
@@ -211,6 +210,5 @@ def test_examples(path: Path) -> None:
 
 def test_slim_is_smaller() -> None:
     plan = example(EXAMPLES[0]).plan
-    files = {name: plan.raw(name) for name in (form.HEADER, *form.FILES)}
-    full, slim = (compose.render(make(files, slim=slim), Options()) for slim in (False, True))
+    full, slim = (compose.render(make(plan, slim=slim), Options()) for slim in (False, True))
     assert len(slim["plan/plan-000"]) < len(full["plan/plan-000"])

@@ -25,7 +25,7 @@ def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
     from manifests.write import encoded
 
     try:
-        return encoded(kubernetes.render(bundle.make(compilation.files), Options()))
+        return encoded(kubernetes.render(bundle.make(compilation.plan), Options()))
     except (ManifestError, PlanError) as error:
         out.note(f"note: the plan has no manifests for Kubernetes: {error}")
         return {}

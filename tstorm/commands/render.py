@@ -116,12 +116,12 @@ def command(
     from manifests.errors import ManifestError
     from manifests.options import Options
     from manifests.write import write
-    from tstorm.loading import experiment_name, plan_errors_shown, plan_files
+    from tstorm.loading import experiment_name, load_plan, plan_errors_shown
 
-    files = plan_files(source, seed)
+    plan = load_plan(source, seed)
     try:
         with plan_errors_shown(source):
-            carried = bundle.make(files, slim=slim)
+            carried = bundle.make(plan, slim=slim)
             chosen = Options(namespace or "", agent_image or "", form == "kustomize")
             rendered = _rendered(carried, chosen, form)
         if target == STDOUT:
