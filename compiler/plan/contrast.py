@@ -147,7 +147,9 @@ class Contrast:
         parts = known.parts_a if mine else known.parts_b
         for lost in side.upstream(column, (row,), parts) if row in parts else ():
             del parts[lost]
-            known.dirty.add(lost if mine else self.match.row_a[lost])
+            row_a = lost if mine else self.match.row_a[lost]
+            if row_a >= 0:  # else a bridge that only `b` has, where nobody to compare begins
+                known.dirty.add(row_a)
         return {column_a}
 
     def _forget_access(self, side: Side, link: int) -> set[int]:

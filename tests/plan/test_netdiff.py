@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compiler.compile import compile_source
 from compiler.plan import contrast
 from compiler.plan.netdiff import Network, compare
 from compiler.plan.paths import PathProperties, Paths
@@ -172,6 +173,26 @@ def test_edited_topologies_agree_with_brute_force(seed: int) -> None:
     networks = (topology_of(first), topology_of(mutated(rnd, first)))
     a, b = (plan_of(one, RandomTimeline(rnd, one).draw(rnd.randint(0, 8))) for one in networks)
     assert spans(compare(a, b), a) == brute_force(a, b)
+
+
+@given(seed=st.integers(0, 2**48))
+@settings(deadline=None, max_examples=80)
+def test_unlike_topologies_agree_with_brute_force(seed: int) -> None:
+    rnd = random.Random(seed)
+    networks = (topology_of(spec(rnd)), topology_of(spec(rnd)))
+    a, b = (plan_of(one, RandomTimeline(rnd, one).draw(rnd.randint(0, 12))) for one in networks)
+    assert spans(compare(a, b), a) == brute_force(a, b)
+
+
+def test_a_change_at_a_bridge_that_only_the_second_has() -> None:
+    first = "service c\nservice d\nbridges s t\nlink c--t\nlink d--s\nlink d--t\nat 9s quit\n"
+    second = (
+        "service c\nservice d\nservice e\nbridges s t u\nlink c--t latency=1\nlink d--e\n"
+        "link d--u\nlink s--t\nlink s--u\nat 2s d--u leave\nat 9s quit\n"
+    )
+    a, b = (compile_source(text).plan for text in (first, second))
+    assert spans(compare(a, b), a) == brute_force(a, b)
+    assert spans(compare(b, a), b) == brute_force(b, a)
 
 
 @given(seed=st.integers(0, 2**48))
