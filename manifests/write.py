@@ -30,9 +30,9 @@ def write(directory: str | Path, files: Files) -> None:
     Replaced is only what is empty or holds nothing but rendered files.
     """
     target = Path(directory)
-    if target.is_symlink():
-        target = Path(os.path.realpath(target))
     try:
+        if target.is_symlink():
+            target = Path(os.path.realpath(target))
         refusal = outdir.refusal(target, _not_rendered)
         if refusal:
             raise ManifestError(f"{target} {refusal}", "choose another -o or move it away")

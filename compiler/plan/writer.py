@@ -109,9 +109,9 @@ def write_plan(
     """
     files = encode(contents) if isinstance(contents, PlanContents) else dict(contents)
     target = Path(directory)
-    if target.is_symlink():
-        target = Path(os.path.realpath(target))
     try:
+        if target.is_symlink():
+            target = Path(os.path.realpath(target))
         refusal = outdir.refusal(target, _not_a_plan)
         if refusal:
             raise PlanError(str(target), refusal, "choose another -o or move it away")

@@ -100,6 +100,8 @@ def test_a_file_is_not_replaced(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="cannot write the manifests: No such file"):
         write(tmp_path / "no" / "out", FILES)
+    with pytest.raises(ManifestError, match="cannot write the manifests: File name too long"):
+        write(tmp_path / ("n" * 300), FILES)
 
 
 def test_a_failure_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

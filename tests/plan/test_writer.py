@@ -132,6 +132,8 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="cannot write the plan: No such file or directory"):
         write_plan(tmp_path / "no" / "such" / "x.plan", files(1))
+    with pytest.raises(PlanError, match="cannot write the plan: File name too long"):
+        write_plan(tmp_path / ("n" * 300), files(1))
 
 
 def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
