@@ -127,10 +127,10 @@ def _undrawn(step: Step) -> str:
 
 
 def _sample(sample: Sample, target: str) -> Iterator[str]:
-    yield (
-        f"  among {sample.size:,} candidates, {sample.first} to {sample.last}, "
-        f"of which {sample.legal:,} are {sample.word}"
-    )
+    among = f"{sample.size:,} candidates, {sample.first} to {sample.last}"
+    if sample.size == 1:
+        among = f"1 candidate, {sample.first}"
+    yield f"  among {among}, of which {sample.legal:,} {_are(sample.legal)} {sample.word}"
     last = next((i for i, pick in enumerate(sample.picks) if pick.candidate == target), 0)
     shown = sorted({*range(min(SHOWN_DRAWS, len(sample.picks))), last})
     for i in shown:
@@ -139,6 +139,10 @@ def _sample(sample: Sample, target: str) -> Iterator[str]:
         yield f"  {_draw(pick.draw)}: {pick.candidate}, {outcome}"
     if len(shown) < len(sample.picks):
         yield f"  … and {len(sample.picks) - len(shown):,} more draws (all with --format json)"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _draw(draw: Draw) -> str:
@@ -163,8 +167,10 @@ def _effects(effects: Effects, target: str, *, ends: bool) -> Iterator[str]:
             old, new = argument(name, before[name]), argument(name, after[name])
             yield f"changed: {target} {old} -> {new.partition('=')[2]}"
     others = effects.together - 1
-    word = "event" if others == 1 else "events"
-    with_others = f", with the {others:,} other {word} of this instant" if others else ""
+    with_others = ""
+    if others:
+        word = "other event" if others == 1 else f"{others:,} other events"
+        with_others = f", with the {word} of this instant"
     changed = sum(pairs.count for pairs in effects.changed.values())
     yield f"paths{with_others}: {changed:,} of {effects.pairs:,} pairs changed"
     for kind, pairs in effects.changed.items():

@@ -230,6 +230,15 @@ def test_an_event_that_nobody_wrote(folder: Path) -> None:
     assert "not written" in tstorm("explain", "a.tdl", "--event", "0").stdout
 
 
+def test_numbers_of_one_are_told_as_one(folder: Path) -> None:
+    churn = "from 3s to 4s c churn 1 replace 100%\nat 5s d crash 1\n"
+    (folder / "b.tdl").write_text(TDL.replace("at 5s d crash 1\n", churn), encoding="utf-8")
+    said = [tstorm("explain", "b.tdl", "--event", str(seq)).stdout for seq in (5, 6, 7)]
+    assert "paths, with the other event of this instant: 0 of 12 pairs changed\n" in said[0]
+    assert "among 1 candidate, c.0, of which 1 is joined\n" in said[1]
+    assert "among 3 candidates, d.0 to d.2, of which 2 are joined\n" in said[2]
+
+
 def test_what_is_hit_without_a_draw(folder: Path) -> None:
     said = {seq: tstorm("explain", "a.tdl", "--event", str(seq)).stdout for seq in range(3, 10)}
     assert "target: c.0, without a draw: all that the statement can apply to\n" in said[3]
