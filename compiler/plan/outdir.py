@@ -45,11 +45,12 @@ def _put_in_place(fresh: Path, target: Path) -> None:
         return
     # No atomic exchange here: there is an instant without a target, never one with half of it.
     aside = fresh.with_suffix(".old")
-    target.rename(aside)
     try:
+        target.rename(aside)
         fresh.rename(target)
-    except OSError:
-        aside.rename(target)
+    except BaseException:  # Ctrl-C too
+        if aside.exists() and not target.exists():
+            aside.rename(target)
         raise
     shutil.rmtree(aside)
 
