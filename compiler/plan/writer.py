@@ -138,7 +138,8 @@ def _not_a_plan(directory: Path) -> str:
 
 def _strange(path: Path) -> str:
     """What in a plan at this place is not from us: its name, or one in its folder, or nothing."""
-    if path.name == form.MANIFESTS and path.is_dir() and not path.is_symlink():
+    folder = path.is_dir() and not path.is_symlink()
+    if path.name == form.MANIFESTS and folder:
         inner = outdir.stranger(path)
         return inner and f"{path.name}/{inner}"
-    return "" if path.name in {form.HEADER, *form.FILES} else path.name
+    return path.name if folder or path.name not in {form.HEADER, *form.FILES} else ""

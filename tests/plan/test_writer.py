@@ -77,6 +77,18 @@ def test_refuses_to_replace_what_is_not_a_plan(
     assert content(target) == {name: name.encode() for name in names}
 
 
+@pytest.mark.parametrize("name", ["routes.bin", "plan.json"])
+def test_a_folder_is_not_taken_for_a_file_of_the_plan(tmp_path: Path, name: str) -> None:
+    target = tmp_path / "x.plan"
+    write_plan(target, files(1))
+    (target / name).unlink()
+    (target / name).mkdir()
+    (target / name / "precious").touch()
+    with pytest.raises(PlanError, match=f"holds '{name}', which is no part of a plan"):
+        write_plan(target, files(2))
+    assert (target / name / "precious").exists()
+
+
 def test_refuses_to_replace_a_file(tmp_path: Path) -> None:
     (tmp_path / "x.plan").write_text("precious")
     with pytest.raises(PlanError, match="is a file, not a plan"):
