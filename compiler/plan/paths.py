@@ -38,9 +38,6 @@ class _Part:
     links: tuple[int, ...]
 
 
-_NOTHING = _Part(NOTHING, ())
-
-
 class Paths:
     """Answers for one state; what is found once between two anchors is kept."""
 
@@ -84,28 +81,28 @@ class Paths:
 
     def _walk(self, start: int, end: int) -> _Part | None:
         """From core node to core node, along the table."""
-        state, part, node = self._state, _NOTHING, start
+        state, node = self._state, start
         core, width = state.core, len(state.core.columns)
         column = core.column_of[end]
+        total, links = NOTHING, []
         for _ in range(len(core.rows)):
             if node == end:
-                return part
+                break
             row = core.row_of[node]
             choice = state.table[row * width + column]
             if not choice:
                 return None
             link = core.out[row][choice - 1]
-            step = self._of_link(link)
-            if step is None:
+            if not state.links[link].up:
                 raise PlanError(
                     ROUTES, f"epoch {state.epoch} routes over link {link}, which is down"
                 )
-            joined = self._joined(part, step)
-            assert joined is not None
-            part, node = joined, state.topology.links[link].dst
-        if node == end:
-            return part
-        raise PlanError(ROUTES, f"epoch {state.epoch} routes in a circle at node {node}")
+            total = joined(total, of_link(state.links[link]))
+            links.append(link)
+            node = state.topology.links[link].dst
+        if node != end:
+            raise PlanError(ROUTES, f"epoch {state.epoch} routes in a circle at node {node}")
+        return _Part(total, tuple(links))
 
     def _of_link(self, link: int) -> _Part | None:
         state = self._state.links[link]
