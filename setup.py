@@ -20,8 +20,9 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-PROGRAMS = {"pktd": "pktd", "tstorm-ns": "ns", "tprobe": "probe"}
-LIBRARIES = {"libtsroutes.so": "routes"}
+# Name -> the folders under tcal_c with its sources.
+PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "shared"], "tprobe": ["probe"]}
+LIBRARIES = {"libtsroutes.so": ["routes"]}
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s"]
 # As in tcal_c/routes/rules.mk.
 LIBRARY_FLAGS = ["-O3", "-fno-math-errno", "-fPIC", "-shared", "-fvisibility=hidden"]
@@ -40,17 +41,19 @@ def find_compiler() -> list[str]:
     )
 
 
-def program_sources(folder: str) -> list[str]:
-    """The sources in one folder, from the root. A test holds them equal to the Makefile's."""
-    found = (ROOT / "tcal_c" / folder).glob("*.c")
+def program_sources(folders: list[str]) -> list[str]:
+    """The sources in the folders, from the root. A test holds them equal to the Makefile's."""
+    found = (p for folder in folders for p in (ROOT / "tcal_c" / folder).glob("*.c"))
     return sorted(str(p.relative_to(ROOT)) for p in found if not p.name.startswith("test_"))
 
 
-def compile_program(name: str, folder: str, target: Path, version: str) -> None:
-    """Compiles every .c file of tcal_c/FOLDER but its tests into TARGET/NAME."""
-    sources = program_sources(folder)
+def compile_program(name: str, folders: list[str], target: Path, version: str) -> None:
+    """Compiles every .c file of the folders under tcal_c but their tests into TARGET/NAME."""
+    sources = program_sources(folders)
     if not sources:
-        sys.exit(f"error: no C sources in tcal_c/{folder}: this copy of the project is incomplete")
+        sys.exit(
+            f"error: no C sources for {name} in tcal_c: this copy of the project is incomplete"
+        )
     target.mkdir(parents=True, exist_ok=True)
     extra = shlex.split(os.environ.get("CFLAGS", "")), shlex.split(os.environ.get("LDFLAGS", ""))
     output = ["-o", str(target / name)]
@@ -64,12 +67,12 @@ def compile_program(name: str, folder: str, target: Path, version: str) -> None:
 class BuildWithPrograms(build_py):
     """build_py that also puts what is compiled beside the package that uses it."""
 
-    def _targets(self) -> dict[str, tuple[str, Path]]:
-        """Name of each program and library -> its folder under tcal_c, and where it goes."""
+    def _targets(self) -> dict[str, tuple[list[str], Path]]:
+        """Name of each program and library -> its folders under tcal_c, and where it goes."""
         root = Path(self.build_lib)
-        programs = {name: (part, root / "runtime" / "bin") for name, part in PROGRAMS.items()}
+        programs = {name: (parts, root / "runtime" / "bin") for name, parts in PROGRAMS.items()}
         plan = root / "compiler" / "plan" / "lib"
-        return programs | {name: (part, plan) for name, part in LIBRARIES.items()}
+        return programs | {name: (parts, plan) for name, parts in LIBRARIES.items()}
 
     def run(self) -> None:
         if self.editable_mode:
@@ -80,8 +83,8 @@ class BuildWithPrograms(build_py):
         super().run()
         if not sys.platform.startswith("linux"):
             sys.exit("error: Thunderstorm runs on Linux only")
-        for name, (folder, target) in self._targets().items():
-            compile_program(name, folder, target, self.distribution.get_version())
+        for name, (folders, target) in self._targets().items():
+            compile_program(name, folders, target, self.distribution.get_version())
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         outputs = super().get_outputs(include_bytecode)

@@ -41,7 +41,6 @@ enum order order_named(const char *name); /* ORDER_NONE if it is none */
 const char *order_name(enum order order);
 int signals_open(const int *signals, size_t count); /* blocks them; a non-blocking descriptor */
 int signals_read(int descriptor, int *number, enum order *order); /* 0: nothing left to read */
-void signals_reset(void); /* in a child: every signal as a new program expects it */
 
 /* program.c */
 int program_find(const char *name); /* 0, or the exit status a shell would give */

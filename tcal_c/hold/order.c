@@ -51,11 +51,3 @@ int signals_read(int descriptor, int *number, enum order *order) {
     *order = queued && known ? (enum order)info.ssi_int : ORDER_NONE;
     return 1;
 }
-
-void signals_reset(void) {
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL); /* refused for KILL and STOP: that is as it should be */
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../shared/signals.h"
 #include "hold.h"
 
 #define CHECK(condition)                                                                           \

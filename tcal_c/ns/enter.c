@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../shared/signals.h"
 #include "ns.h"
 
 struct entry {
@@ -70,7 +71,7 @@ static _Noreturn void become(const struct entry *entry, const struct lifeline *l
         say("cannot enter %s", entry->directory);
         _exit(EXIT_REFUSED);
     }
-    reset_signals();
+    signals_reset();
     execvp(entry->program[0], entry->program);
     say("cannot start %s", entry->program[0]);
     _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);

@@ -37,7 +37,6 @@ int die_with_process(pid_t parent);               /* for a parent in the same PI
 int exit_status(int wait_status);                 /* as a shell says it: 128 + signal */
 int block_signals(const int *signals, size_t count);
 int signal_fd(const int *signals, size_t count); /* blocks them and makes a descriptor */
-void reset_signals(void);
 int parse_number(const char *text, long *value); /* a whole decimal number of 0 or more */
 void say(const char *what, ...) __attribute__((format(printf, 1, 2))); /* stderr, with errno */
 

@@ -74,15 +74,6 @@ int signal_fd(const int *signals, size_t count) {
     return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* A program must start with the default for every signal, whatever we or our parent ignored. */
-void reset_signals(void) {
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL); /* refused for KILL and STOP: that is as it should be */
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 int parse_number(const char *text, long *value) {
     char *end = NULL;
     errno = 0;

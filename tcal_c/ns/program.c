@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../shared/signals.h"
 #include "ns.h"
 
 /* The next NUL-terminated word of [*at, end), NULL when there is none. */
@@ -49,7 +50,7 @@ int program_parse(struct program *program, char *text, size_t length) {
 /* In the child: becomes the program, or writes errno to `report`. */
 static _Noreturn void become(const struct program *program, int log, int report) {
     int empty = open("/dev/null", O_RDONLY);
-    reset_signals();
+    signals_reset();
     if (empty >= 0 && dup2(empty, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0 &&
         setsid() >= 0 && chdir(program->directory) == 0) {
         if (empty > 2)

@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../shared/signals.h"
 #include "ns.h"
 
 static const int WATCHED[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
@@ -125,7 +126,7 @@ static void ask_for_short_slices(void) {
 }
 
 static _Noreturn void run_program(char **program) {
-    reset_signals();
+    signals_reset();
     ask_for_short_slices();
     execvp(program[0], program);
     say("cannot start %s", program[0]);

@@ -17,7 +17,7 @@ import pytest
 from compiler.plan.format import TOOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {"pktd": "pktd", "tstorm-ns": "ns", "tprobe": "probe"}
+PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "shared"], "tprobe": ["probe"]}
 LIBRARY = "libtsroutes.so"
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin", "lib"
@@ -124,16 +124,16 @@ def test_one_version() -> None:
     assert f"PKTD_VERSION ?= {TOOL_VERSION}\n" in rules
 
 
-@pytest.mark.parametrize(("name", "folder"), [*sorted(PROGRAMS.items()), (LIBRARY, "routes")])
-def test_setup_compiles_what_make_compiles(name: str, folder: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "folders"), [*sorted(PROGRAMS.items()), (LIBRARY, ["routes"])])
+def test_setup_compiles_what_make_compiles(name: str, folders: list[str], tmp_path: Path) -> None:
     """setup.py finds sources by itself, since pip must not need make: they must not drift apart."""
     told = run(
         ["make", "-C", str(ROOT / "tcal_c"), "-n", f"BUILD={tmp_path}", f"{tmp_path}/{name}"],
         tmp_path,
     )
     from_make = {word for word in told.split() if word.endswith(".c")}
-    sources = (ROOT / "tcal_c" / folder).glob("*.c")
-    from_setup = {f"{folder}/{p.name}" for p in sources if not p.name.startswith("test_")}
+    sources = {f"{part}/{p.name}" for part in folders for p in (ROOT / "tcal_c" / part).glob("*.c")}
+    from_setup = {name for name in sources if "/test_" not in name}
     assert from_make == from_setup
 
 
