@@ -28,6 +28,8 @@ def isolate() -> None:
     if os.geteuid() != 0:
         flags = ["--user", "--map-root-user", *flags]
     os.environ[_INSIDE] = "user" if os.geteuid() != 0 else "root"
+    # sysctl(8) and tc(8) are there, and on some systems an ordinary user's PATH is without it.
+    os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     _exec(["unshare", *flags, "--", sys.executable, "-m", "bench", *sys.argv[1:]])
 
 
