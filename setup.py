@@ -21,7 +21,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 # Name -> the folders under tcal_c with its sources.
-PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "shared"], "tprobe": ["probe"]}
+PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "common"], "tprobe": ["probe"]}
 LIBRARIES = {"libtsroutes.so": ["routes"]}
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s"]
 # As in tcal_c/routes/rules.mk.

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../shared/signals.h"
+#include "../common/signals.h"
 #include "hold.h"
 
 #define CHECK(condition)                                                                           \

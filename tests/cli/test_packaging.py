@@ -17,7 +17,7 @@ import pytest
 from compiler.plan.format import TOOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "shared"], "tprobe": ["probe"]}
+PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "common"], "tprobe": ["probe"]}
 LIBRARY = "libtsroutes.so"
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin", "lib"
