@@ -43,4 +43,5 @@ def warn_of_plan(model: Model, files: Mapping[str, bytes], machines: Machines, s
     if machines.underlay_ns is not None:
         from compiler import feasibility_underlay
 
-        feasibility_underlay.warn(decode(files), machines.underlay_ns, Places(model), sink)
+        plan = decode(files, topology=model.topology)
+        feasibility_underlay.warn(plan, machines.underlay_ns, Places(model), sink)
