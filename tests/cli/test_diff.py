@@ -7,39 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from tstorm.cli import cli
+from tests.cli.support import TWO_SERVICES, status, tstorm
 from tstorm.exits import FAILED, OK, CommandError
-
-BASE = """\
-seed 3
-service c img=x replicas=2
-service d img=x replicas=3
-bridges s t
-link c--s latency=1ms up=10Mb down=20Mb loss=1%
-link s--t latency=10ms jitter=3ms up=1Gb symmetric
-link d--t latency=4ms jitter=4ms
-at 5s d crash 1
-at 10s s--t leave
-at 20s s--t join
-at 30s quit
-"""
-
-
-def tstorm(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
-
-
-def status(result: Result) -> int:
-    """As the shell sees it (tstorm/__main__.py)."""
-    return result.exception.code if isinstance(result.exception, CommandError) else result.exit_code
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.tdl").write_text(BASE, encoding="utf-8")
+    (tmp_path / "a.tdl").write_text(TWO_SERVICES, encoding="utf-8")
     return tmp_path
 
 
@@ -61,7 +37,7 @@ def test_the_same_is_equal_and_says_nothing(folder: Path) -> None:
 
 
 def test_text_that_changes_nothing_is_no_difference(folder: Path) -> None:
-    write(folder, "# a comment more\n" + BASE.replace("at 10s", "at  10s"))
+    write(folder, "# a comment more\n" + TWO_SERVICES.replace("at 10s", "at  10s"))
     result = tstorm("diff", "a.tdl", "b.tdl")
     assert (status(result), result.stdout) == (OK, "")
     assert "the sources differ in text only" in result.stderr
@@ -69,7 +45,7 @@ def test_text_that_changes_nothing_is_no_difference(folder: Path) -> None:
 
 
 def test_a_statement_more_adds_its_events_and_nothing_else(folder: Path) -> None:
-    write(folder, BASE.replace("at 5s", "at 4s c.0--s set loss=2%\nat 5s"))
+    write(folder, TWO_SERVICES.replace("at 5s", "at 4s c.0--s set loss=2%\nat 5s"))
     found = both()
     assert found["topology"] == {"count": 0, "differences": []}
     assert found["timeline"]["counts"] == {
@@ -87,7 +63,7 @@ def pairs(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_text_of_a_difference(folder: Path) -> None:
-    write(folder, BASE.replace("at 10s s--t leave", "at 12s s--t leave"))
+    write(folder, TWO_SERVICES.replace("at 10s s--t leave", "at 12s s--t leave"))
     result = tstorm("diff", "a.tdl", "b.tdl", "--limit", "2")
     assert status(result) == FAILED
     assert (
@@ -114,7 +90,7 @@ network: 8 of 20 pairs differ at some time before 30s
 
 
 def test_figures_are_those_at_the_beginning_of_an_interval(folder: Path) -> None:
-    write(folder, BASE.replace("latency=10ms jitter=3ms", "latency=12ms jitter=2ms"))
+    write(folder, TWO_SERVICES.replace("latency=10ms jitter=3ms", "latency=12ms jitter=2ms"))
     found = both()
     first = found["network"]["groups"][0]
     assert (first["from_ns"], first["to_ns"]) == (0, 5 * 10**9)
@@ -134,7 +110,7 @@ def test_figures_are_those_at_the_beginning_of_an_interval(folder: Path) -> None
 
 
 def test_elements_that_only_one_has(folder: Path) -> None:
-    more = BASE.replace("bridges s t", "bridges s t u\nlink t--u latency=1ms")
+    more = TWO_SERVICES.replace("bridges s t", "bridges s t u\nlink t--u latency=1ms")
     write(folder, more.replace("service d img=x replicas=3", "service d img=y replicas=4"))
     found = both("--limit", "100")["topology"]["differences"]
     told = {(one["kind"], one["name"], one["field"]): (one["a"], one["b"]) for one in found}
@@ -149,7 +125,7 @@ def test_elements_that_only_one_has(folder: Path) -> None:
 
 
 def test_what_is_left_out_is_counted(folder: Path) -> None:
-    write(folder, BASE.replace("seed 3", "seed 4").replace("latency=4ms", "latency=5ms"))
+    write(folder, TWO_SERVICES.replace("seed 3", "seed 4").replace("latency=4ms", "latency=5ms"))
     result = tstorm("diff", "a.tdl", "b.tdl", "--limit", "0")
     counts = both("--limit", "0")
     assert counts["topology"]["count"] > 0
@@ -178,12 +154,12 @@ def test_plans_and_texts_can_be_compared(folder: Path) -> None:
     assert status(tstorm("diff", "run", "a.tdl")) == OK
     seeds = tstorm("diff", "run", "a.tdl", "--seed", "9")
     assert status(seeds) == OK
-    write(folder, BASE.replace("at 20s", "at 21s"))
+    write(folder, TWO_SERVICES.replace("at 20s", "at 21s"))
     assert "run/plan/source.tdl:10: at 20s s--t join" in tstorm("diff", "run", "b.tdl").stdout
 
 
 def test_without_network(folder: Path) -> None:
-    write(folder, BASE.replace("at 20s", "at 21s"))
+    write(folder, TWO_SERVICES.replace("at 20s", "at 21s"))
     assert both("--no-network")["network"] is None
     assert "network:" not in tstorm("diff", "a.tdl", "b.tdl", "--no-network").stdout
 
@@ -198,7 +174,7 @@ def test_errors_end_with_1_and_an_empty_output(folder: Path) -> None:
 
 def test_a_damaged_plan_is_refused(folder: Path) -> None:
     assert tstorm("compile", "a.tdl", "-o", "a.plan").exit_code == 0
-    write(folder, BASE.replace("at 20s", "at 21s"))
+    write(folder, TWO_SERVICES.replace("at 20s", "at 21s"))
     for name in ("routes.bin", "snapshots.jsonl", "timeline.jsonl", "topology.json", "source.tdl"):
         path = folder / "a.plan" / name
         whole = path.read_bytes()

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from tstorm.cli import cli
+from tests.cli.support import status, tstorm
 from tstorm.exits import FAILED, OK, CommandError
 
 TDL = """\
@@ -26,15 +25,6 @@ at 10s partition c;t
 at 20s heal
 at 30s quit
 """
-
-
-def tstorm(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
-
-
-def status(result: Result) -> int:
-    """As the shell sees it (tstorm/__main__.py)."""
-    return result.exception.code if isinstance(result.exception, CommandError) else result.exit_code
 
 
 @pytest.fixture

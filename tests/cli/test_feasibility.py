@@ -6,17 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from tstorm.cli import cli
+from tests.cli.support import tstorm
 from tstorm.exits import CommandError
 from tstorm.loading import plan_on_disk
 
 TEXT = "service a replicas=3\nbridge s\nlink a--s latency=0.1 up=500Mb symmetric\nat 9s quit\n"
-
-
-def tstorm(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
 
 
 @pytest.fixture(autouse=True)

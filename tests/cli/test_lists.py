@@ -7,28 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from tstorm.cli import cli
+from tests.cli.support import TWO_SERVICES, tstorm
 from tstorm.exits import CommandError
-
-TDL = """\
-seed 3
-service c img=x replicas=2
-service d img=x replicas=3
-bridges s t
-link c--s latency=1ms up=10Mb down=20Mb loss=1%
-link s--t latency=10ms jitter=3ms up=1Gb symmetric
-link d--t latency=4ms jitter=4ms
-at 5s d crash 1
-at 10s s--t leave
-at 20s s--t join
-at 30s quit
-"""
-
-
-def tstorm(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
 
 
 def rows(*arguments: str) -> list[dict[str, Any]]:
@@ -41,7 +22,7 @@ def rows(*arguments: str) -> list[dict[str, Any]]:
 @pytest.fixture
 def source(tmp_path: Path) -> str:
     path = tmp_path / "two.tdl"
-    path.write_text(TDL, encoding="utf-8")
+    path.write_text(TWO_SERVICES, encoding="utf-8")
     return str(path)
 
 

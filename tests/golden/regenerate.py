@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
 from tests.golden.produce import EXAMPLES, GOLDEN, documents
+from tests.golden.renew import renew
 
 
 def main() -> None:
@@ -14,15 +14,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for example in EXAMPLES:
             wanted |= documents(example, Path(folder))
-    for old in GOLDEN.glob("*.json"):
-        if old.name not in wanted:
-            old.unlink()
-            sys.stdout.write(f"removed {old.name}\n")
-    for name, text in sorted(wanted.items()):
-        path = GOLDEN / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-            sys.stdout.write(f"wrote {name}\n")
+    renew(GOLDEN, ".json", wanted)
 
 
 if __name__ == "__main__":

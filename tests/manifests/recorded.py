@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import base64
 import re
-import sys
 from pathlib import Path
 
 from manifests import compose, kubernetes
 from manifests.options import NAMESPACE_DIGITS, Options
+from tests.golden.renew import renew
 from tests.manifests.kube import EXAMPLES, example
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
@@ -66,16 +66,7 @@ def documents() -> dict[str, str]:
 
 
 def main() -> None:
-    wanted = documents()
-    for old in GOLDEN.glob("*.yaml"):
-        if old.name not in wanted:
-            old.unlink()
-            sys.stdout.write(f"removed {old.name}\n")
-    for name, text in sorted(wanted.items()):
-        path = GOLDEN / name
-        if not path.exists() or path.read_text(encoding="ascii") != text:
-            path.write_text(text, encoding="ascii")
-            sys.stdout.write(f"wrote {name}\n")
+    renew(GOLDEN, ".yaml", documents())
 
 
 if __name__ == "__main__":
