@@ -1,0 +1,81 @@
+"""What the parts of an agent tell each other: usage, flows, paths of an epoch, changes of rates.
+
+Nodes and links are the plan's indices. Times are ns, rates b/s of IP
+bytes, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One line of `usage`: what a path has sent and dropped since it was declared."""
+
+    src: int
+    dst: int
+    sent_pkts: int
+    sent_bytes: int
+    drop_queue: int
+    drop_loss: int
+    backlog_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PathView:
+    """One path in one epoch."""
+
+    links: tuple[int, ...]
+    rate_bps: int  # collapsed, 0 = unlimited
+    rtt_ns: int
+
+
+class View(Protocol):
+    """One epoch as an agent sees it."""
+
+    epoch: int
+
+    def path(self, src: int, dst: int) -> PathView | None:
+        """None: unreachable."""
+
+    def capacity(self, link: int) -> int:
+        """b/s, 0 = unlimited."""
+
+    def queue(self, link: int) -> int:
+        """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFlow:
+    """A flow of this agent's own instances: what is told to others."""
+
+    src: int
+    dst: int
+    used_bps: int
+    greedy: bool
+    allocation_bps: int
+    bottleneck: int  # a link, -1 = its own demand
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFlow:
+    """A flow that another agent told of."""
+
+    src: int
+    dst: int
+    demand_bps: int
+    greedy: bool
+    host: int
+    age_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PathChange:
+    """What a path is to be limited to from now on."""
+
+    src: int
+    dst: int
+    rate_bps: int
+    queue_bytes: int
