@@ -13,13 +13,16 @@ static const char USAGE[] =
     "          makes instances (PID, network, mount, UTS and IPC namespaces) on request\n"
     "  enter   --pidfd FD [--userns] --directory DIR -- PROGRAM ARG…\n"
     "          runs PROGRAM in the namespaces of the process behind FD\n"
+    "  in      --net FD --parent PID -- PROGRAM ARG…\n"
+    "          becomes PROGRAM in the network namespace behind FD; dies with process PID\n"
     "Exit status: the program's own; 125 tstorm-ns failed, 126 not executable, 127 not found.\n";
 
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
         int (*run)(int, char **);
-    } commands[] = {{"sandbox", cmd_sandbox}, {"nursery", cmd_nursery}, {"enter", cmd_enter}};
+    } commands[] = {
+        {"sandbox", cmd_sandbox}, {"nursery", cmd_nursery}, {"enter", cmd_enter}, {"in", cmd_in}};
     if (argc >= 2 && strcmp(argv[1], "--help") == 0) {
         fputs(USAGE, stdout);
         return 0;

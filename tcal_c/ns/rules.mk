@@ -1,6 +1,6 @@
 # tstorm-ns: namespaces for a run and its instances (no dependency but libc).
 PROGRAMS += tstorm-ns
-NS_SRC := $(addprefix ns/,$(addsuffix .c,main sandbox nursery instance program enter message process)) common/signals.c
+NS_SRC := $(addprefix ns/,$(addsuffix .c,main sandbox nursery instance program enter in message process)) common/signals.c
 NS_HDR := $(wildcard ns/*.h) common/signals.h
 
 $(BUILD)/tstorm-ns: $(NS_SRC) $(NS_HDR) ns/rules.mk | $(BUILD)
