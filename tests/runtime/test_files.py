@@ -24,6 +24,7 @@ from runtime import (
     environment,
     hosts,
     namespaces,
+    netlink,
     procs,
     programs,
     progress,
@@ -413,8 +414,8 @@ def test_kernel_answers_are_read() -> None:
     attribute += bytes(-len(attribute) % 4)
     head = (36 + len(attribute)).to_bytes(4, "little") + bytes.fromhex("02000003")
     bad = head + bytes(8) + (-17).to_bytes(4, "little", signed=True) + bytes(16) + attribute
-    assert addresses._answer_errors(good + bad) == [(0, ""), (17, "Address already assigned.")]
-    refusal = addresses._refusal("add fd77::1 to eth0", "a.0", 97, "")
+    assert netlink._answer_errors(good + bad) == [(0, ""), (17, "Address already assigned.")]
+    refusal = addresses._refusal(netlink.Refusal("add fd77::1 to eth0", 97, ""), "a.0")
     assert "ipv6.disable" in refusal.remedy
 
 

@@ -1,0 +1,175 @@
+"""Route netlink in one go: requests as bytes, sent together, answered one by one.
+
+Works on a socket that somebody opened in the network namespace that is meant, so no thread here
+ever changes namespaces. Bodies of messages are built by pyroute2.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
+from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWLINK
+from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+from pyroute2.netlink.rtnl.ifinfmsg import IFF_UP, ifinfmsg
+
+from runtime.errors import RunError
+
+ANSWER_SECONDS = 30.0
+SEND_BYTES = (
+    64 * 1024
+)  # requests sent together; the kernel carries each batch out before it returns
+_NODAD = 0x02  # IFA_F_NODAD: usable at once (linux/if_addr.h)
+_ADDRGEN_NONE = 1  # IN6_ADDR_GEN_MODE_NONE: no link-local address, no chatter from the kernel
+_LOOPBACK_INDEX = 1
+_NLMSG_ERROR = 2
+_HEADER = struct.Struct("=IHHII")
+_EXTACK_MESSAGE = 1  # NLMSGERR_ATTR_MSG
+_CAPPED = 0x100  # NLM_F_CAPPED: the request is not repeated in the answer
+_SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11
+
+
+_INET6 = {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", _ADDRGEN_NONE)]}
+QUIET: list[Any] = [("IFLA_AF_SPEC", {"attrs": [("AF_INET6", _INET6)]})]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`what` says it in words that follow "cannot"."""
+
+    what: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The kernel's answer to a request that it did not carry out."""
+
+    what: str
+    code: int  # errno
+    words: str  # its own, '' without any
+
+    @property
+    def reason(self) -> str:
+        return os.strerror(self.code) + (f" ({self.words})" if self.words else "")
+
+
+def encoded(message: Any, kind: int, extra_flags: int = 0) -> bytes:
+    """A message of pyroute2 as the bytes of a request that wants an acknowledgement."""
+    message["header"]["type"] = kind
+    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | extra_flags
+    message.encode()
+    return bytes(message.data)
+
+
+def link(index: int, attributes: Sequence[Any] = (), *, up: bool = False) -> bytes:
+    """RTM_NEWLINK of an existing device: brings it up, sets attributes."""
+    message = ifinfmsg()
+    message["index"] = index
+    message["flags"] = message["change"] = IFF_UP if up else 0
+    message["attrs"] = list(attributes)
+    return encoded(message, RTM_NEWLINK)
+
+
+def new_link(index: int, attributes: Sequence[Any]) -> bytes:
+    """RTM_NEWLINK of a new device with this number (0: any), up."""
+    message = ifinfmsg()
+    message["index"] = index
+    message["flags"] = message["change"] = IFF_UP
+    message["attrs"] = list(attributes)
+    return encoded(message, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL)
+
+
+def loopback_up() -> Request:
+    return Request("bring the loopback up", link(_LOOPBACK_INDEX, up=True))
+
+
+def address(index: int, text: str, prefix: int) -> bytes:
+    """RTM_NEWADDR. Without duplicate detection: an IPv6 address is usable at once."""
+    message = ifaddrmsg()
+    message["family"] = socket.AF_INET6 if ":" in text else socket.AF_INET
+    message["prefixlen"] = prefix
+    message["index"] = index
+    message["attrs"] = [("IFA_LOCAL", text), ("IFA_ADDRESS", text), ("IFA_FLAGS", _NODAD)]
+    return encoded(message, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL)
+
+
+def _extack(answer: bytes, at: int, length: int, flags: int) -> str:
+    """The kernel's own words in an error answer, '' without any."""
+    offset = at + 16 + 4 + 16  # header, error, the repeated request's header
+    if not flags & _CAPPED:
+        (request_length,) = struct.unpack_from("=I", answer, at + 20)
+        offset = at + 20 + request_length
+    while offset + 4 <= at + length:
+        size, kind = struct.unpack_from("=HH", answer, offset)
+        if size < 4:
+            break
+        if kind & 0x3FFF == _EXTACK_MESSAGE:
+            return answer[offset + 4 : offset + size].rstrip(b"\0").decode(errors="replace")
+        offset += (size + 3) & ~3
+    return ""
+
+
+def _answer_errors(answer: bytes) -> list[tuple[int, str]]:
+    """(errno or 0, the kernel's words) of every acknowledgement in a datagram."""
+    found = []
+    at = 0
+    while at + _HEADER.size <= len(answer):
+        length, kind, flags, _seq, _pid = _HEADER.unpack_from(answer, at)
+        if kind == _NLMSG_ERROR:
+            (code,) = struct.unpack_from("=i", answer, at + 16)
+            found.append((-code, _extack(answer, at, length, flags) if code else ""))
+        at += max((length + 3) & ~3, _HEADER.size)
+    return found
+
+
+def prepare(netlink: socket.socket) -> None:
+    """Short answers with the kernel's words, and no waiting for ever."""
+    netlink.setblocking(True)
+    netlink.settimeout(ANSWER_SECONDS)
+    netlink.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
+    netlink.setsockopt(_SOL_NETLINK, _NETLINK_EXT_ACK, 1)
+
+
+def _batches(requests: Sequence[Request]) -> list[list[Request]]:
+    found: list[list[Request]] = []
+    size = SEND_BYTES
+    for request in requests:
+        if size + len(request.payload) > SEND_BYTES:
+            found.append([])
+            size = 0
+        found[-1].append(request)
+        size += len(request.payload)
+    return found
+
+
+def exchange(netlink: socket.socket, requests: Sequence[Request]) -> list[Refusal]:
+    """Sends requests to a prepared socket; returns those refused, in order. May block.
+
+    The kernel goes on after a refusal. Raises OSError if the socket does.
+    """
+    refusals = []
+    for batch in _batches(requests):
+        netlink.send(b"".join(request.payload for request in batch))
+        answers: list[tuple[int, str]] = []
+        while len(answers) < len(batch):
+            answers.extend(_answer_errors(netlink.recv(SEND_BYTES)))
+        for request, (code, words) in zip(batch, answers, strict=False):
+            if code:
+                refusals.append(Refusal(request.what, code, words))
+    return refusals
+
+
+def carry_out(netlink: socket.socket, where: str, requests: Sequence[Request]) -> None:
+    """The same; RunError for the first refusal, naming the attempt, `where` and the reason."""
+    try:
+        refusals = exchange(netlink, requests)
+    except OSError as error:
+        raise RunError(f"cannot configure {where}: {error}") from error
+    if refusals:
+        raise RunError(f"cannot {refusals[0].what} in {where}: {refusals[0].reason}")
