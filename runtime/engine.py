@@ -21,6 +21,7 @@ END_SECONDS = 5.0
 ANSWER_SECONDS = 60.0  # a pktd that takes longer for one batch is stuck
 
 Applied = Callable[[int, int], None]  # commit number, CLOCK_MONOTONIC ns when it took effect
+Told = Callable[[str], None]  # what follows `!` in any other event
 
 
 class EngineError(RunError):
@@ -29,7 +30,7 @@ class EngineError(RunError):
 
 @dataclass(slots=True)
 class Answer:
-    """What followed `ok`, and the lines after it (`stats links` and `stats pairs` have any)."""
+    """What followed `ok`, and the lines after it (see counts_lines)."""
 
     words: list[str]
     body: list[bytes] = field(default_factory=list)
@@ -65,14 +66,16 @@ class _Batch:
 
 def counts_lines(command: str) -> bool:
     """Whether the answer to this command is `ok N` and N more lines."""
-    return command in ("stats links", "stats pairs")
+    return command in ("stats links", "stats pairs", "usage", "usage all", "ports")
 
 
 class Engine(asyncio.Protocol):
     """The connection. `closed` is done, with the reason, once pktd is gone."""
 
-    def __init__(self, on_applied: Applied) -> None:
+    def __init__(self, on_applied: Applied, on_told: Told | None = None) -> None:
         self._on_applied = on_applied
+        self._on_told = on_told
+        self._awaited = b""  # the answer to `sync`: what comes before it was for somebody else
         self._pending: deque[tuple[str, _Batch]] = deque()
         self._rest = b""
         self._body_left = 0
@@ -87,6 +90,8 @@ class Engine(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
+            if self._awaited and line != self._awaited:
+                continue
             if self._body_left:
                 self._take_body(line)
             elif line.startswith(b"!"):
@@ -112,10 +117,13 @@ class Engine(asyncio.Protocol):
         words = line.split()
         if words[:2] == ["!", "applied"] and len(words) == 5:
             self._on_applied(int(words[2]), int(words[4]))
+        elif self._on_told is not None:
+            self._on_told(line.removeprefix("! "))
 
     def _take_answer(self, line: str) -> None:
         if not self._pending:
             return  # an answer to nothing: the next command's would be wrong, and says so
+        self._awaited = b""
         words = line.split(" ")
         command, batch = self._pending[0]
         if words[0] != "ok":
@@ -152,6 +160,17 @@ class Engine(asyncio.Protocol):
         if not done:
             raise EngineError(f"pktd did not answer within {ANSWER_SECONDS:.0f} s")
         return future.result()
+
+    async def sync(self, token: str) -> None:
+        """Takes over a connection that somebody else has used, whatever is on the way on it.
+
+        Nothing else may be waiting. Raises EngineError if no answer comes.
+        """
+        assert not self._pending and self._transport is not None
+        self._rest, self._body_left = b"", 0
+        self._awaited = f"ok sync {token}".encode()
+        self._transport.write(b"\n")  # ends a line that was cut off; what it says to it is dropped
+        await self.call(f"sync {token}")
 
     def close(self) -> None:
         """No more commands: pktd reads end of file."""
