@@ -169,7 +169,7 @@ class Engine(asyncio.Protocol):
         assert not self._pending and self._transport is not None
         self._rest, self._body_left = b"", 0
         self._awaited = f"ok sync {token}".encode()
-        self._transport.write(b"\n")  # ends a line that was cut off; what it says to it is dropped
+        self._transport.write(b"\x18\n")  # CAN: half a line that was left is not a whole one
         await self.call(f"sync {token}")
 
     def close(self) -> None:
