@@ -37,6 +37,8 @@ class Answer:
 
 @dataclass(slots=True)
 class _Question:
+    what: str
+    seconds: float
     asked_ns: int
     future: asyncio.Future[Answer]
 
@@ -52,23 +54,36 @@ class Asker:
         self.channel = channel
         self._on_say = on_say
         self._questions: deque[_Question] = deque()
+        self._timer: asyncio.TimerHandle | None = None
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     async def ask(self, request: Mapping[str, object], seconds: float) -> Answer:
-        """Raises RefusedError if the agent refuses, ChannelError if it is lost or does not answer."""
+        """Sends at once, then waits.
+
+        `seconds` count from the answer before, so a short question may be asked behind a long one.
+        Raises RefusedError if the agent refuses, ChannelError if it is lost or does not answer.
+        """
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._questions.append(_Question(time.monotonic_ns(), future))
-        try:
-            self.channel.send(request)
-        except RunError:
-            self._questions.pop()
-            raise
-        done, _ = await asyncio.wait({future}, timeout=seconds)
-        if not done:
-            reason = f"no answer to `{request.get('do')}` within {seconds:g} s"
-            self.channel.give_up(reason, "silent")
-            raise ChannelError(f"{self.channel.peer} is gone: {reason}")
-        return future.result()
+        asked = time.monotonic_ns()
+        self.channel.send(request)
+        self._questions.append(_Question(str(request.get("do")), seconds, asked, future))
+        if len(self._questions) == 1:
+            self._watch()
+        return await future
+
+    def _watch(self) -> None:
+        """Gives the oldest question its time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._questions:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._questions[0].seconds, self._overdue)
+
+    def _overdue(self) -> None:
+        question = self._questions[0]
+        reason = f"no answer to `{question.what:.40}` within {question.seconds:g} s"
+        self.channel.give_up(reason, "silent")
 
     async def _read(self) -> None:
         try:
@@ -79,29 +94,38 @@ class Asker:
                 else:
                     self._answer(received.message, received.at_ns)
         except RunError as error:
-            while self._questions:
-                _fail(self._questions.popleft().future, ChannelError(error.message))
+            self._fail_all(error.message)
+        except BaseException as error:
+            # A fault of ours in on_say: without the channel nobody could take it for a good run.
+            self.channel.give_up(f"what it said could not be dealt with: {error!r}", "bad_messages")
+            self._fail_all("its channel was given up")
+            raise
+
+    def _fail_all(self, reason: str) -> None:
+        while self._questions:
+            _fail(self._questions.popleft().future, ChannelError(reason))
+        self._watch()
 
     def _answer(self, message: dict[str, Any], now: int) -> None:
         value, error = message.get("ok"), message.get("error")
         if not self._questions or (isinstance(value, dict) == isinstance(error, str)):
             self.channel.give_up("it answers what is no answer", "bad_messages")
-            raise ChannelError(f"{self.channel.peer} answers what is no answer")
+            raise ChannelError(f"{self.channel.peer} is gone: it answers what is no answer")
         question = self._questions.popleft()
+        self._watch()
         if question.future.done():
             return  # nobody waits for it any more
         if isinstance(value, dict):
             question.future.set_result(Answer(value, question.asked_ns, now))
         else:
             remedy = str(message.get("remedy", ""))
-            _fail(
-                question.future, RefusedError(f"{error:.{TEXT_LENGTH}}", f"{remedy:.{TEXT_LENGTH}}")
-            )
+            words = RefusedError(f"{error:.{TEXT_LENGTH}}", f"{remedy:.{TEXT_LENGTH}}")
+            _fail(question.future, words)
 
     async def close(self) -> None:
         """Goodbye; waits until the connection is over."""
         self.channel.close()
-        await self._reader
+        await asyncio.wait({self._reader})
 
 
 def _fail(future: asyncio.Future[Answer], error: RunError) -> None:

@@ -1,1 +1,1 @@
-"""The coordinator: the one end of a run that speaks to every agent (docs/agent.md)."""
+"""Brings the agents of a run together: who is where, one start for all, whose clock says what."""

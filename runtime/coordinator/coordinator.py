@@ -1,0 +1,322 @@
+"""All agents of a run: gathers them, starts them at one moment, watches them, ends them.
+
+Order of calls: connect, prepare, (requests), start, (requests), stop, close. Nothing is started
+before every agent is there, has the same plan, is ready, and has a clock that is known well enough.
+Times without a host are CLOCK_MONOTONIC of this process, ns. docs/agent.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from runtime.coordinator.clocks import Offset
+from runtime.coordinator.link import (
+    ANSWER_SECONDS,
+    AgentError,
+    Host,
+    Link,
+    LostError,
+    OnLost,
+    OnSay,
+)
+from runtime.errors import RunError
+
+CONNECT_SECONDS = 10.0
+PREPARE_SECONDS = 120.0
+REJOIN_SECONDS = 10.0
+STOP_SECONDS = 10.0
+MEASURE_SECONDS = 1.0
+LEAD_NS = 500_000_000
+CLOCK_BUDGET_NS = 5_000_000
+
+OnNotice = Callable[[int, str], None]
+Resume = Callable[[], Mapping[str, object]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What all agents have to agree on. `options` as in docs/agent.md (`prepare`)."""
+
+    run: str
+    digest: str
+    placement: tuple[int, ...]
+    options: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Last answers by host, and why there is none from the others."""
+
+    answers: dict[int, dict[str, Any]] = field(default_factory=dict)
+    missing: dict[int, str] = field(default_factory=dict)
+
+
+def _ignore(_host: int, _text: str) -> None:
+    return
+
+
+class Coordinator:
+    """Knows hosts by their position in `hosts`.
+
+    on_say     what an agent said (checked by runtime.coordinator.says)
+    on_lost    an agent that was there is gone, and why; once for each time it is lost
+    on_notice  something about an agent that is worth telling
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[Host],
+        key: bytes,
+        on_say: OnSay,
+        on_lost: OnLost = _ignore,
+        on_notice: OnNotice = _ignore,
+        clock_budget_ns: int = CLOCK_BUDGET_NS,
+    ) -> None:
+        self.hosts = tuple(hosts)
+        self.t0_ns = 0
+        self._key = key
+        self._on_notice = on_notice
+        self._budget_ns = clock_budget_ns
+        self._links = [Link(n, host, on_say, on_lost) for n, host in enumerate(self.hosts)]
+        self._experiment: Experiment | None = None
+        self._start: dict[int, Offset] = {}  # by which each agent's T0 was converted
+        self._away: set[int] = set()  # hosts whose clock was complained of
+        self._watches: list[asyncio.Task[None]] = []
+
+    # -- before the start -----------------------------------------------------------------------
+
+    async def connect(self, seconds: float = CONNECT_SECONDS) -> None:
+        """Waits for all agents. Raises RunError that names every one that did not come."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        found = await self._all(lambda link: link.connect(self._key, deadline))
+        late = [error for error in found.values() if isinstance(error, RunError)]
+        if late:
+            reasons = "; ".join(error.message for error in late)
+            what = f"{len(late)} of {len(self.hosts)} agents did not come within {seconds:g} s"
+            raise RunError(f"{what}: {reasons}", late[0].remedy)
+        loop = asyncio.get_running_loop()
+        self._watches = [loop.create_task(self._watch(link)) for link in self._links]
+
+    async def prepare(
+        self, experiment: Experiment, seconds: float = PREPARE_SECONDS
+    ) -> list[dict[str, Any]]:
+        """Makes all agents ready for step 0; returns what they tell of themselves, by host.
+
+        Raises AgentError if one refuses, is lost, or has another plan.
+        """
+        self._experiment = experiment
+        found = await self._everyone(lambda link: self._prepare(link, {}, seconds))
+        return list(found.values())
+
+    async def _prepare(
+        self, link: Link, more: Mapping[str, object], seconds: float
+    ) -> dict[str, Any]:
+        assert self._experiment is not None
+        wanted = self._experiment.digest
+        answer = await link.ask({**self._preparation(link.number), **more}, seconds)
+        digest = answer.get("digest")
+        if digest != wanted:
+            raise AgentError(
+                link.number,
+                f"{link.host.name} has another plan: its digest is {digest!r:.80}, the run's is"
+                f" {wanted!r}",
+                "give every host the plan of this run",
+            )
+        return answer
+
+    def _preparation(self, host: int) -> dict[str, object]:
+        assert self._experiment is not None
+        return {
+            "do": "prepare",
+            "run": self._experiment.run,
+            "digest": self._experiment.digest,
+            "host": host,
+            "hosts": [{"name": host.name, "address": host.address} for host in self.hosts],
+            "placement": list(self._experiment.placement),
+            "options": dict(self._experiment.options),
+        }
+
+    async def measure(self) -> list[Offset]:
+        """The clocks of all agents, now, by host. Raises AgentError above the budget."""
+        found = await self._everyone(lambda link: link.measure())
+        for number, offset in found.items():
+            self._check_budget(number, offset)
+        return list(found.values())
+
+    def _check_budget(self, number: int, offset: Offset) -> None:
+        if offset.bound_ns > self._budget_ns:
+            raise AgentError(
+                number,
+                f"the clock of {self.hosts[number].name} is not known well enough: it is"
+                f" {_ms(offset.offset_ns)} away, give or take {_ms(offset.bound_ns)}; the budget is"
+                f" {_ms(self._budget_ns)}",
+                "look for what delays messages to it, or allow more (--clock-budget)",
+            )
+
+    async def start(self, lead_ns: int = LEAD_NS) -> int:
+        """Measures the clocks, then fixes T0, `lead_ns` from now. Returns T0.
+
+        Every agent has confirmed, before T0, that step 0 will take effect then. Raises AgentError
+        otherwise; some may begin in that case, so stop() is what has to follow.
+        """
+        offsets = dict(enumerate(await self.measure()))
+        t0_ns = time.monotonic_ns() + lead_ns
+        self._start = offsets
+        await self._everyone(
+            lambda link: link.ask({"do": "start", "t0_ns": offsets[link.number].there(t0_ns)})
+        )
+        late_ns = time.monotonic_ns() - t0_ns
+        if late_ns > 0:
+            raise RunError(
+                f"the start was confirmed by all agents only {_ms(late_ns)} after it",
+                "the machines or the network are too busy: try again",
+            )
+        self.t0_ns = t0_ns
+        return t0_ns
+
+    # -- while it runs --------------------------------------------------------------------------
+
+    async def request(
+        self, host: int, request: Mapping[str, object], seconds: float = ANSWER_SECONDS
+    ) -> dict[str, Any]:
+        """Asks one agent. Raises AgentError, a LostError if it is not there."""
+        return await self._links[host].ask(request, seconds)
+
+    async def broadcast(
+        self,
+        request: Mapping[str, object],
+        seconds: float = ANSWER_SECONDS,
+        *,
+        everyone: bool = True,
+    ) -> dict[int, dict[str, Any]]:
+        """Asks all agents at once; returns when all have answered, answers by host.
+
+        Raises AgentError for the first that refuses or (with `everyone`) is lost; without
+        `everyone` the lost ones are left out: what they missed must be in their rejoin().
+        """
+        found = await self._all(lambda link: link.ask(request, seconds))
+        answers: dict[int, dict[str, Any]] = {}
+        for number, result in found.items():
+            if not isinstance(result, RunError):
+                answers[number] = result
+            elif everyone or not isinstance(result, LostError):
+                raise result
+        return answers
+
+    @property
+    def lost(self) -> dict[int, str]:
+        """Hosts whose agent is not there now, and why."""
+        return {link.number: link.lost for link in self._links if link.lost}
+
+    async def rejoin(
+        self, host: int, resume: Resume, seconds: float = REJOIN_SECONDS
+    ) -> dict[str, Any] | None:
+        """Takes up with an agent that was lost during the run.
+
+        A process that is still the same only gets its connection back (None is returned). A new
+        one is prepared with what `resume()` returns; that is called in the moment in which the
+        request leaves, and other requests reach the agent after it, so nothing falls between.
+        Raises AgentError.
+        """
+        link = self._links[host]
+        if self._experiment is None or not self.t0_ns:
+            raise RunError(f"{link.host.name} was lost before the start: {link.lost}")
+        end = asyncio.get_running_loop().time() + seconds
+        if not await link.connect(self._key, end, shut=True):
+            link.open()
+            return None
+        offset = await link.measure()
+        self._check_budget(host, offset)
+        self._start[host] = offset
+        link.open()
+        state = {**resume(), "t0_ns": offset.there(self.t0_ns)}
+        left = max(end - asyncio.get_running_loop().time(), 1.0)
+        return await self._prepare(link, {"resume": state}, left)
+
+    async def _watch(self, link: Link) -> None:
+        """Measures an agent's clock once a second, which also shows whether it lives."""
+        await asyncio.sleep(MEASURE_SECONDS * link.number / len(self._links))  # not all at once
+        while True:
+            await asyncio.sleep(MEASURE_SECONDS)
+            try:
+                if not link.lost:
+                    await link.measure()
+                    self._check_clock(link)
+            except LostError:
+                continue  # on_lost has been told
+
+    def _check_clock(self, link: Link) -> None:
+        """Tells, once, of a clock that has left the budget since the start was converted by it."""
+        start = self._start.get(link.number)
+        if start is None or link.number in self._away:
+            return
+        away = link.clock.away_ns(start)
+        if away > self._budget_ns:
+            self._away.add(link.number)
+            self._on_notice(
+                link.number,
+                f"the clock of {link.host.name} has moved by {_ms(away)} since the start: its"
+                " changes take effect that much early or late",
+            )
+
+    def offsets(self) -> list[dict[str, object]]:
+        """What was measured of the clocks, for the run's records; by host."""
+        return [{"host": link.host.name, **link.clock.as_record()} for link in self._links]
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def stop(self, seconds: float = STOP_SECONDS) -> Stopped:
+        """Ends all agents that are there. Never raises: who did not answer is named."""
+        self._stop_watching()
+        for link in self._links:
+            link.leaving = True
+        found = await self._all(lambda link: link.ask({"do": "stop"}, seconds))
+        stopped = Stopped()
+        for number, result in found.items():
+            if isinstance(result, RunError):
+                stopped.missing[number] = result.message
+            else:
+                stopped.answers[number] = result
+        return stopped
+
+    async def close(self) -> None:
+        """Ends all connections. Agents that were not stopped take it as a lost coordinator."""
+        self._stop_watching()
+        await asyncio.gather(*(link.close() for link in self._links))
+
+    def _stop_watching(self) -> None:
+        for task in self._watches:
+            task.cancel()
+        self._watches.clear()
+
+    # -- all at once ----------------------------------------------------------------------------
+
+    async def _all(self, ask: Callable[[Link], Coroutine[Any, Any, T]]) -> dict[int, T | RunError]:
+        """Does something with every link side by side; results or errors by host."""
+
+        async def one(link: Link) -> T | RunError:
+            try:
+                return await ask(link)
+            except RunError as error:
+                return error
+
+        results = await asyncio.gather(*(one(link) for link in self._links))
+        return dict(enumerate(results))
+
+    async def _everyone(self, ask: Callable[[Link], Coroutine[Any, Any, T]]) -> dict[int, T]:
+        """The same; raises the first error, by host, once all are done."""
+        answers: dict[int, T] = {}
+        for number, result in (await self._all(ask)).items():
+            if isinstance(result, RunError):
+                raise result
+            answers[number] = result
+        return answers
+
+
+def _ms(time_ns: int) -> str:
+    return f"{time_ns / 1e6:.3f} ms"
