@@ -1,9 +1,9 @@
-"""Compiles the C programs and the C library into the wheel. All else is in pyproject.toml.
+"""Compiles the C programs and the C libraries into the wheel. All else is in pyproject.toml.
 
-Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tstorm-ns,tprobe} and
-compiler/plan/lib/libtsroutes.so in the wheel, which is tagged for this platform but for any
-Python 3. Only a C compiler is needed, not make. An editable install compiles nothing: there all of
-it comes from `make` (tcal_c/build).
+Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tstorm-ns,tprobe},
+compiler/plan/lib/libtsroutes.so and runtime/agent/lib/libtsshare.so in the wheel, which is tagged
+for this platform but for any Python 3. Only a C compiler is needed, not make. An editable install
+compiles nothing: there all of it comes from `make` (tcal_c/build).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 # Name -> the folders under tcal_c with its sources.
 PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "common"], "tprobe": ["probe"]}
-LIBRARIES = {"libtsroutes.so": ["routes"]}
+LIBRARIES = {"libtsroutes.so": ["routes"], "libtsshare.so": ["share"]}
+# Name of a library -> the package that loads it.
+USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s"]
 # As in tcal_c/routes/rules.mk.
 LIBRARY_FLAGS = ["-O3", "-fno-math-errno", "-fPIC", "-shared", "-fvisibility=hidden"]
@@ -71,8 +73,9 @@ class BuildWithPrograms(build_py):
         """Name of each program and library -> its folders under tcal_c, and where it goes."""
         root = Path(self.build_lib)
         programs = {name: (parts, root / "runtime" / "bin") for name, parts in PROGRAMS.items()}
-        plan = root / "compiler" / "plan" / "lib"
-        return programs | {name: (parts, plan) for name, parts in LIBRARIES.items()}
+        return programs | {
+            name: (parts, root / USERS[name] / "lib") for name, parts in LIBRARIES.items()
+        }
 
     def run(self) -> None:
         if self.editable_mode:

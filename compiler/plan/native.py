@@ -53,14 +53,19 @@ class U64(_Numbers):
     typecode, size = "Q", 8
 
 
+class F64(_Numbers):
+    typecode, size = "d", 8
+
+
 class Handle(ctypes.c_void_p):
     """An object of the library's; a type of its own keeps ctypes from making an int of it."""
 
 
 _u32, _i32, _u64 = ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64
 
-# name -> (result, arguments)
-PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+Prototypes = dict[str, tuple[Any, tuple[Any, ...]]]  # name -> (result, arguments)
+
+PROTOTYPES: Prototypes = {
     "tsroutes_abi": (_u32, ()),
     "tsroutes_table_new": (Handle, (_u32, _u32, _u32, U8, U32, U32, U32, U16, _u32, U16)),
     "tsroutes_table_free": (None, (Handle,)),
@@ -85,23 +90,31 @@ def places() -> tuple[Path, ...]:
 
 def load(path: Path) -> ctypes.CDLL:
     """The library at `path` with its prototypes. Raises PlanError if it is not this release's."""
+    return load_library(path, PROTOTYPES, "tsroutes_abi", ABI)
+
+
+def load_library(path: Path, prototypes: Prototypes, version: str, abi: int) -> ctypes.CDLL:
+    """Any library of the project's: its function `version` must return `abi`.
+
+    Raises PlanError for everything that is wrong with it.
+    """
     try:
         found = ctypes.CDLL(str(path))
     except OSError as error:
         raise PlanError(str(path), f"cannot be loaded: {error}", _REMEDY) from error
     try:
-        version = found.tsroutes_abi
-        version.restype, version.argtypes = PROTOTYPES["tsroutes_abi"]
-        abi = version()
-        if abi == ABI:
-            for name, (result, arguments) in PROTOTYPES.items():
+        asked = getattr(found, version)
+        asked.restype, asked.argtypes = prototypes[version]
+        has = asked()
+        if has == abi:
+            for name, (result, arguments) in prototypes.items():
                 function = getattr(found, name)
                 function.restype, function.argtypes = result, arguments
     except AttributeError as error:
         raise PlanError(str(path), f"is another library: {error}", _REMEDY) from error
-    if abi != ABI:
+    if has != abi:
         raise PlanError(
-            str(path), f"has interface version {abi}, and this release needs {ABI}", _REMEDY
+            str(path), f"has interface version {has}, and this release needs {abi}", _REMEDY
         )
     return found
 
@@ -109,11 +122,16 @@ def load(path: Path) -> ctypes.CDLL:
 @cache
 def library() -> ctypes.CDLL:
     """The library, loaded once. Raises PlanError if it was not built or does not fit."""
-    for path in places():
+    return load(first_of(places()))
+
+
+def first_of(looked_for: tuple[Path, ...]) -> Path:
+    """The first of these places of a library where there is something. Raises PlanError."""
+    for path in looked_for:
         if os.path.lexists(path):
-            return load(path)
-    looked = " and ".join(str(path) for path in places())
-    raise PlanError(NAME, f"the library is missing (looked for {looked})", _REMEDY)
+            return path
+    looked = " and ".join(str(path) for path in looked_for)
+    raise PlanError(looked_for[0].name, f"the library is missing (looked for {looked})", _REMEDY)
 
 
 def no_memory(what: str) -> PlanError:

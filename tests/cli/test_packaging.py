@@ -18,7 +18,8 @@ from compiler.plan.format import TOOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "common"], "tprobe": ["probe"]}
-LIBRARY = "libtsroutes.so"
+LIBRARIES = {"libtsroutes.so": ["routes"], "libtsshare.so": ["share"]}
+USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin", "lib"
 )
@@ -61,7 +62,7 @@ def test_the_wheel_fits_any_python_3_on_this_platform(wheel: Path) -> None:
     assert re.fullmatch(r"thunderstorm-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
     names = zipfile.ZipFile(wheel).namelist()
     assert {f"runtime/bin/{name}" for name in PROGRAMS} <= set(names)
-    assert f"compiler/plan/lib/{LIBRARY}" in names
+    assert {f"{USERS[name]}/lib/{name}" for name in LIBRARIES} <= set(names)
     assert "tdl/grammar.lark" in names
     templates = {str(path.relative_to(ROOT)) for path in (ROOT / "manifests").rglob("*.j2")}
     assert templates
@@ -89,7 +90,7 @@ def test_the_sdist_has_what_tests_and_docs_need(wheel: Path) -> None:
         "tests/conftest.py",
         ".ci/run",
     } <= names
-    built = ("tcal_c/build/", "runtime/bin/", "compiler/plan/lib/")
+    built = ("tcal_c/build/", "runtime/bin/", *(f"{user}/lib/" for user in USERS.values()))
     assert not [name for name in names if name.startswith(built)]
 
 
@@ -100,10 +101,12 @@ def test_the_programs_come_from_the_installed_package(name: str, installed: Path
     assert Path(found.strip()) == installed / "runtime" / "bin" / name
 
 
-def test_the_library_comes_from_the_installed_package(installed: Path) -> None:
-    code = "from compiler.plan.native import library; print(library()._name)"
+@pytest.mark.parametrize("name", sorted(LIBRARIES))
+def test_the_libraries_come_from_the_installed_package(name: str, installed: Path) -> None:
+    module = f"{USERS[name].replace('/', '.')}.native"
+    code = f"from {module} import library; print(library()._name)"
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
-    assert Path(found.strip()) == installed / "compiler" / "plan" / "lib" / LIBRARY
+    assert Path(found.strip()) == installed / USERS[name] / "lib" / name
 
 
 def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Path) -> None:
@@ -124,7 +127,7 @@ def test_one_version() -> None:
     assert f"PKTD_VERSION ?= {TOOL_VERSION}\n" in rules
 
 
-@pytest.mark.parametrize(("name", "folders"), [*sorted(PROGRAMS.items()), (LIBRARY, ["routes"])])
+@pytest.mark.parametrize(("name", "folders"), sorted((PROGRAMS | LIBRARIES).items()))
 def test_setup_compiles_what_make_compiles(name: str, folders: list[str], tmp_path: Path) -> None:
     """setup.py finds sources by itself, since pip must not need make: they must not drift apart."""
     told = run(
@@ -137,9 +140,10 @@ def test_setup_compiles_what_make_compiles(name: str, folders: list[str], tmp_pa
     assert from_make == from_setup
 
 
-def test_setup_compiles_the_library_as_make_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", sorted(LIBRARIES))
+def test_setup_compiles_a_library_as_make_does(name: str, tmp_path: Path) -> None:
     told = run(["make", "-C", str(ROOT / "tcal_c"), "-n", f"BUILD={tmp_path}"], tmp_path)
-    [line] = [line for line in told.splitlines() if f"-o {tmp_path}/{LIBRARY}" in line]
+    [line] = [line for line in told.splitlines() if f"-o {tmp_path}/{name}" in line]
     text = (ROOT / "setup.py").read_text(encoding="utf-8")
     flags = re.search(r"^LIBRARY_FLAGS = (\[.*?\])$", text, re.MULTILINE)
     assert flags
