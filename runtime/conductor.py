@@ -1,5 +1,5 @@
-"""Carries the timeline out: stages each step at the engine ahead of time, and does the rest of its
-events (processes) when the engine says that the step has taken effect.
+"""Carries the timeline out: stages each step at the network ahead of time, and does the rest of its
+events (processes) when the network says that the step has taken effect.
 
 Times are ns of CLOCK_MONOTONIC; `elapsed` is relative to the common start T0.
 """
@@ -15,16 +15,12 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
-from runtime import staging
-from runtime.engine import Engine, EngineError
 from runtime.errors import RunError
-from runtime.holds import Holds
 from runtime.instances import Incarnation, Instance
+from runtime.network import Change, Effect, Held, Network, Notice
 from runtime.timeline import DOWN, Step, Timeline, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
-START_MARGIN_NS = 100_000_000  # from the last staged line to T0
-BATCH_LINES = 2000
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
 
 _STATE_AFTER = {
@@ -36,7 +32,6 @@ _STATE_AFTER = {
 }
 
 Log = Callable[[Mapping[str, object]], None]
-Notice = Callable[[str], None]
 
 
 async def sleep_until(at_ns: int) -> None:
@@ -49,7 +44,7 @@ async def sleep_until(at_ns: int) -> None:
 class _Staged:
     step: Step
     incarnations: dict[str, Incarnation] = field(default_factory=dict)
-    held: dict[int, set[int]] = field(default_factory=dict)  # node -> links to cut at its end
+    held: Held = field(default_factory=dict)
     gate: int = -1  # closing it starts the programs that were never there before
     opened_ns: int = 0  # when it was closed, since T0
 
@@ -73,18 +68,16 @@ class Conductor:
         self.next_step = 0
         self._log = log
         self._notice = notice
-        self._engine: Engine | None = None
+        self._network: Network | None = None
         state = plan.state_at(timeline.clock.start_at_ns)
         self._states = list(state.nodes)
-        self._holds = Holds(plan.topology, state.links)
-        self._staging = asyncio.Lock()  # what is staged and its commit belong together
         self._cuts: set[asyncio.Task[None]] = set()
         names = [node.name for node in plan.topology.nodes]
         self._node_index = {name: index for index, name in enumerate(names)}
         self._initial = dict(zip(names, self._states, strict=True))
         self._seen: set[str] = set()  # instances that have joined in some staged step
-        self._pending: dict[int, _Staged | None] = {}  # None: nothing is left to do
-        self._early: dict[int, int] = {}
+        self._pending: dict[int, _Staged] = {}  # by step
+        self._early: dict[int, Effect | None] = {}
         self._chains: dict[str, asyncio.Task[None]] = {}
         self._steps_left = len(timeline.steps)
         self._all_applied = asyncio.Event()
@@ -108,19 +101,12 @@ class Conductor:
             return time.monotonic_ns() + 10**12
         return self.t0_ns + steps[self.next_step].due_ns
 
-    async def stage_start(self, engine: Engine) -> None:
-        """Declares everything, sets T0 and stages the first step for it."""
-        self._engine = engine
-        state = self.plan.state_at(self.timeline.clock.start_at_ns)
-        lines = list(staging.declaration_lines(self.plan.topology, state.links))
-        for epoch in range(self.timeline.first + 1):
-            lines.extend(staging.route_lines(self.plan.route_groups(epoch)))
-        for begin in range(0, len(lines), BATCH_LINES):
-            await engine.batch(lines[begin : begin + BATCH_LINES])
+    async def stage_start(self, network: Network) -> None:
+        """Everything that is there at the start; sets T0."""
+        self._network = network
         staged = await self._incarnate(self.timeline.steps[0], self.present)
-        await engine.batch(staging.attach_lines(self._ports(staged), ()))
-        self.t0_ns = time.monotonic_ns() + START_MARGIN_NS
-        await self._commit(engine, staged)
+        self.t0_ns = await network.begin(self._ports(staged))
+        self._wait_for_effect(0, staged)
 
     async def _incarnate(self, step: Step, more: frozenset[str] = frozenset()) -> _Staged:
         names = [*sorted(more), *step.joins]
@@ -155,37 +141,35 @@ class Conductor:
                 wanted[index] = incarnation.port
         return wanted
 
-    async def _commit(self, engine: Engine, staged: _Staged) -> None:
-        answer = await engine.call(f"commit {self.t0_ns + staged.step.due_ns}")
-        number = int(answer.words[0])
+    def _wait_for_effect(self, number: int, staged: _Staged) -> None:
         if number in self._early:
             self._take_effect(staged, self._early.pop(number))
         else:
             self._pending[number] = staged
 
-    def on_applied(self, number: int, at_ns: int) -> None:
-        """The engine says that a commit has taken effect."""
-        if number not in self._pending:
-            self._early[number] = at_ns  # before the answer to `commit` was seen
-        elif (staged := self._pending.pop(number)) is not None:
-            self._take_effect(staged, at_ns)
+    def on_effect(self, number: int, effect: Effect | None) -> None:
+        """The network says that a step has taken effect; None: it did not change at all."""
+        if number in self._pending:
+            self._take_effect(self._pending.pop(number), effect)
+        else:
+            self._early[number] = effect  # before we knew that it was staged
 
     async def carry_out(self) -> None:
         """Stages every later step in time. Returns when all events are done and the end is there.
 
-        Raises RunError if the engine refuses something or does not apply it.
+        Raises RunError if the network refuses something or does not apply it.
         """
-        assert self._engine is not None
+        assert self._network is not None
         preparing = asyncio.create_task(self._prepare_rejoins())
         try:
-            for step in self.timeline.steps[1:]:
+            for number, step in enumerate(self.timeline.steps[1:], start=1):
                 await sleep_until(self.t0_ns + step.due_ns - STAGE_AHEAD_NS)
-                await self._stage(self._engine, step)
+                await self._stage(self._network, number, step)
             await sleep_until(self.t0_ns + self.timeline.end_due_ns)
             try:
                 await asyncio.wait_for(self._all_applied.wait(), OVERDUE_SECONDS)
             except TimeoutError as error:
-                raise RunError("the packet engine did not apply the last changes") from error
+                raise RunError("the network did not apply the last changes") from error
             if self._chains:
                 await asyncio.wait(set(self._chains.values()), timeout=OVERDUE_SECONDS)
         finally:
@@ -197,22 +181,12 @@ class Conductor:
             await sleep_until(self.t0_ns + item.begin_ns)
             self.instances[item.name].prepare()
 
-    async def _stage(self, engine: Engine, step: Step) -> None:
+    async def _stage(self, network: Network, number: int, step: Step) -> None:
         gone = self._follow(step)
         staged = await self._incarnate(step)
-        leaving = self._leaving(step, gone)
-        targets = {event.target for event in step.events}
-        links, staged.held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
-        links.extend(self._holds.back(self._ports(staged), links))
-        lines = staging.delta_lines(links, self.plan.route_groups(step.epoch.index))
-        lines.extend(staging.attach_lines(self._ports(staged), gone - staged.held.keys()))
-        if lines:
-            async with self._staging:
-                await engine.batch(lines)
-                await self._commit(engine, staged)
-        else:
-            due = (self.t0_ns + step.due_ns) / 1e9  # asyncio's clock is CLOCK_MONOTONIC in s
-            asyncio.get_running_loop().call_at(due, self._take_effect, staged, None)
+        change = Change(number, step, self._ports(staged), gone, self._leaving(step, gone))
+        staged.held = await network.stage(change)
+        self._wait_for_effect(number, staged)
 
     def _follow(self, step: Step) -> set[int]:
         """Takes note of the nodes' new states; returns the instances that are gone then."""
@@ -233,31 +207,23 @@ class Conductor:
             if last.get(name) == "leave" and self.instances[name].program is not None
         }
 
-    async def _cut(self, incarnation: Incarnation, name: str, node: int, links: set[int]) -> None:
+    async def _cut(
+        self, incarnation: Incarnation, name: str, node: int, links: frozenset[int]
+    ) -> None:
         """The network of an instance that has left, once its last process has ended."""
         await incarnation.holder.gone
         instance = self.instances[name]
-        if instance.state != DOWN or self._engine is None:
-            return  # it is back already: its rejoin has seen to the links
-        lines = [f"set {link} up=0" for link in sorted(links)]
-        try:
-            async with self._staging:
-                await self._engine.batch([*lines, f"unbind {node}"])
-                answer = await self._engine.call("commit 0")
-        except EngineError:
-            return  # the engine is gone: the driver says so
-        number = int(answer.words[0])
-        if self._early.pop(number, None) is None:
-            self._pending[number] = None
-        self._log({"kind": "cut", "target": name, "applied_ns": self.elapsed()})
+        if instance.state != DOWN or self._network is None:
+            return  # it is back already: its rejoin has seen to its network
+        if await self._network.cut(node, links):
+            self._log({"kind": "cut", "target": name, "applied_ns": self.elapsed()})
 
-    def _take_effect(self, staged: _Staged, at_ns: int | None) -> None:
-        """Does what is left of a step. `at_ns` is None if the network does not change."""
+    def _take_effect(self, staged: _Staged, network: Effect | None) -> None:
+        """Does what is left of a step. `network` is None if that does not change."""
         step = staged.step
         if staged.gate >= 0:
             staged.opened_ns = self.elapsed()  # on return others may have had the processor
             os.close(staged.gate)
-        network = None if at_ns is None else at_ns - self.t0_ns
         self.next_step += 1
         for name in sorted(staged.incarnations.keys() - set(step.joins)):
             self.instances[name].state = self._initial[name]
@@ -268,13 +234,14 @@ class Conductor:
         if self._steps_left == 0:
             self._all_applied.set()
 
-    def _do(self, event: Event, staged: _Staged, network: int | None) -> None:
+    def _do(self, event: Event, staged: _Staged, network: Effect | None) -> None:
         if event.kind == "join":
             self._chain(event.target, self._join(event.target, event, staged, network))
         elif event.kind in ("leave", "crash"):
             self._chain(event.target, self._end(event, staged, network))
         else:
-            self._done(event, staged.step, network, network)
+            applied = None if network is None else network.at_ns
+            self._done(event, staged.step, network, applied)
         if event.kind in _STATE_AFTER:
             self.instances[event.target].state = _STATE_AFTER[event.kind]
 
@@ -299,7 +266,7 @@ class Conductor:
             self.broken.set_exception(error)
 
     async def _join(
-        self, name: str, event: Event | None, staged: _Staged, network: int | None
+        self, name: str, event: Event | None, staged: _Staged, network: Effect | None
     ) -> None:
         instance, incarnation = self.instances[name], staged.incarnations[name]
         error, started = "", None
@@ -322,7 +289,7 @@ class Conductor:
             self._log({"kind": "exit", "target": name, "applied_ns": applied, "error": error})
             self._notice(f"{name}: cannot start {argv[0]}: {error}")
 
-    async def _end(self, event: Event, staged: _Staged, network: int | None) -> None:
+    async def _end(self, event: Event, staged: _Staged, network: Effect | None) -> None:
         instance = self.instances[event.target]
         if event.kind == "crash":
             instance.crash()
@@ -341,7 +308,7 @@ class Conductor:
         self,
         event: Event,
         step: Step,
-        network: int | None,
+        network: Effect | None,
         applied: int | None,
         started: int | None = None,
     ) -> None:
@@ -359,7 +326,11 @@ class Conductor:
             "lag_ns": when - step.due_ns,
         }
         if network is not None:
-            record["network_ns"] = network
+            record["network_ns"] = network.at_ns
+            if network.spread_ns is not None:
+                record["network_spread_ns"] = network.spread_ns
+            if network.late:
+                record["late_hosts"] = list(network.late)
         if started is not None:
             record["started_ns"] = started
         self._log(record)

@@ -20,19 +20,19 @@ from typing import IO, Any
 
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
-from runtime import engine as engines
 from runtime import environment, files, nursery, status
 from runtime.channel import DriverEnd
 from runtime.conductor import Conductor
 from runtime.config import DriverConfig, from_record
 from runtime.control import ControlServer, Reply
 from runtime.errors import MachineError, RunError
+from runtime.hopnetwork import HopNetwork
 from runtime.instances import Instance, Maker
+from runtime.network import Counters, Network
 from runtime.nursery import Ended
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.progress import RUNNING, STARTING, STOPPING, to_record
 from runtime.records import EVENTS, SAMPLES, LineFile
-from runtime.sampler import Sampler
 from runtime.timeline import Timeline, first_incarnations
 
 DRIVER_LOG = "driver.log"  # what the driver and pktd say on stderr
@@ -58,10 +58,10 @@ class Driver:
             self.plan, self.timeline, self.instances, self.events.append, self.notice
         )
         self.nursery: nursery.Nursery | None = None
-        self.process: engines.EngineProcess | None = None
+        self.network: Network | None = None
         self.maker: Maker | None = None
         self.control: ControlServer | None = None
-        self.sampler: Sampler | None = None
+        self.sampler: Counters | None = None
         self.sampling: asyncio.Task[None] | None = None
         self.facts: dict[str, Any] = {}
         self.phase = STARTING
@@ -75,29 +75,30 @@ class Driver:
         self.nursery = nursery.start(Path(self.config.nursery), self._log)
         wanted = first_incarnations(self.timeline, self.conductor.present)
         files.raise_limit(len(wanted))  # after the nursery, so that programs keep the usual limit
-        self.process = await engines.start(self.config.pktd, self._log, self.conductor.on_applied)
-        engine = self.process.engine
-        self.maker = Maker(self.nursery, engine, self.config.ports)
+        self.network = network = self._choose_network()
+        await network.start(self.conductor.on_effect)
+        self.maker = Maker(self.nursery, network)
         self.control = ControlServer(Path(self.config.socket), self._answer)
         self._add_instances(self.maker, frozenset(wanted))
         await self._make_incarnations()
-        await self.conductor.stage_start(engine)
-        clock, t0_ns = self.timeline.clock, self.conductor.t0_ns
-        self.sampler = Sampler(engine, self.samples, clock, t0_ns)
+        await self.conductor.stage_start(network)
+        self.sampler = network.sampler(self.samples)
         self.facts.update(
-            engine=self.process.facts,
-            ports=sorted(self.maker.port_kinds),
-            stamps=sorted(self.maker.stamps),
-            scheduling=prefer(0, self.process.process.pid),
-            start_monotonic_ns=t0_ns,  # what programs' own monotonic times count from
+            network.facts,
+            scheduling=prefer(0, *network.pids),
+            start_monotonic_ns=self.conductor.t0_ns,  # what programs' own times count from
         )
         gc.collect()
         gc.freeze()  # what is here stays: later collections look at new objects only
 
+    def _choose_network(self) -> Network:
+        config, log_name = self.config, str(self.directory / DRIVER_LOG)
+        return HopNetwork(self.plan, self.timeline, config.pktd, config.ports, self._log, log_name)
+
     def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:
         """Those that are ever there, in the order of the topology."""
         topology = self.plan.topology
-        for node in topology.nodes:
+        for index, node in enumerate(topology.nodes):
             if node.service < 0 or node.name not in wanted:
                 continue
             service = topology.services[node.service]
@@ -112,7 +113,9 @@ class Driver:
             home = environment.instance_directory(self.directory, node.name)
             (home / "tmp").mkdir(parents=True)
             program = environment.program(self.directory, service, node, env)
-            self.instances[node.name] = Instance(node, env, program, maker, self._program_ended)
+            self.instances[node.name] = Instance(
+                index, node, env, program, maker, self._program_ended
+            )
 
     async def _make_incarnations(self) -> None:
         tasks = [instance.prepare() for instance in self.instances.values()]
@@ -205,31 +208,27 @@ class Driver:
     async def _whole(self) -> None:
         self.report()
         await self.set_up()
-        assert self.sampler and self.process and self.nursery and self.maker
+        assert self.sampler and self.network and self.nursery
         self.phase = RUNNING
         self.channel.send({"started": self.facts})
         work = asyncio.create_task(self.conductor.carry_out())
         self.sampling = asyncio.create_task(self.sampler.run())
         beside = {
             asyncio.create_task(self.report_regularly()),
-            asyncio.create_task(self.maker.tidy(self.conductor.next_due_ns)),
+            asyncio.create_task(self.network.tidy(self.conductor.next_due_ns)),
         }
-        gone = {self.process.engine.closed, self.nursery.closed, self.conductor.broken}
+        gone = {self.network.closed, self.nursery.closed, self.conductor.broken}
         try:
             await asyncio.wait({work, *gone}, return_when=asyncio.FIRST_COMPLETED)
-            await self._check_helpers(self.process)
+            await self._check_helpers(self.network)
             (self.conductor.broken if self.conductor.broken.done() else work).result()
         finally:
             for task in (*beside, work):
                 task.cancel()
 
-    async def _check_helpers(self, process: engines.EngineProcess) -> None:
-        if process.engine.closed.done():
-            code = await process.end()
-            raise RunError(
-                f"the packet engine (pktd) ended during the run (status {code})",
-                f"its last words are in {self.directory / DRIVER_LOG}",
-            )
+    async def _check_helpers(self, network: Network) -> None:
+        if network.closed.done():
+            raise await network.why()
         if self.nursery and self.nursery.closed.done():
             raise RunError("the process that holds the instances (tstorm-ns nursery) ended")
 
@@ -240,23 +239,14 @@ class Driver:
         self.report()
         if self.instances:
             await asyncio.gather(*(instance.finish() for instance in self.instances.values()))
-        if self.process is not None:
-            await self._last_counters(self.process.engine)
-            await self.process.end()
-        for owned in (self.control, self.maker, self.nursery, self.events, self.samples):
-            if owned is not None:
-                owned.close()
-
-    async def _last_counters(self, engine: engines.Engine) -> None:
-        """A run that failed because of the engine ends without them."""
-        try:
+        if self.network is not None:
             if self.sampler is not None and self.sampling is not None:
                 self.sampler.stop()
                 await self.sampling
-            answer = await engine.call("stats engine")
-        except RunError:
-            return
-        self.facts["totals"] = answer.values()
+            self.facts.update(await self.network.end())
+        for owned in (self.control, self.maker, self.nursery, self.events, self.samples):
+            if owned is not None:
+                owned.close()
 
 
 def prefer(*processes: int) -> str:

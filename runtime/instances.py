@@ -1,13 +1,12 @@
 """The instances of a run: making incarnations ahead of time, starting, stopping and killing them.
 
-An incarnation is one life of an instance: its namespaces (a Holder), its port at the packet engine
-and its addresses. A rejoin is a new incarnation under the old name.
+An incarnation is one life of an instance: its namespaces (a Holder), its port at the network and
+its addresses. A rejoin is a new incarnation under the old name.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,16 +14,14 @@ from dataclasses import dataclass
 
 from compiler.plan.types import Node
 from runtime import addresses
-from runtime.engine import Engine, EngineError
 from runtime.errors import RunError
 from runtime.hosts import hostname
+from runtime.network import Attaching
 from runtime.nursery import Ended, Holder, Nursery, Program
 
 GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL
 AT_ONCE = 32  # incarnations in the making
 READY_SECONDS = 60.0
-QUIET_NS = 60_000_000
-MANY_UNUSED = 500
 
 
 @dataclass(slots=True)
@@ -35,41 +32,26 @@ class Incarnation:
 
 
 class Maker:
-    """Makes incarnations and takes them away again. Port numbers are reused, oldest first."""
+    """Makes incarnations and takes them away again."""
 
-    def __init__(self, nursery: Nursery, engine: Engine, kind: str) -> None:
+    def __init__(self, nursery: Nursery, network: Attaching) -> None:
         self._nursery = nursery
-        self._engine = engine
-        self._kind = kind
-        self._free: deque[int] = deque()
-        self._ports = 0
+        self._network = network
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
-        self._unused: deque[int] = deque()
-        self._some_unused = asyncio.Event()
-        self.port_kinds: set[str] = set()
-        self.stamps: set[str] = set()
 
-    def _take_port(self) -> int:
-        if self._free:
-            return self._free.popleft()
-        self._ports += 1
-        return self._ports - 1
-
-    async def make(self, node: Node) -> Incarnation:
+    async def make(self, index: int, node: Node) -> Incarnation:
         """Namespaces, device, addresses. Raises RunError and leaves nothing behind."""
         async with self._limit:
             holder = self._nursery.spawn(node.name, hostname(node.name))
-            port = self._take_port()
             try:
-                await self._furnish(holder, port, node)
+                port = await self._furnish(holder, index, node)
             except BaseException:
                 holder.kill()
-                self._free.append(port)
                 raise
         return Incarnation(holder, port)
 
-    async def _furnish(self, holder: Holder, port: int, node: Node) -> None:
+    async def _furnish(self, holder: Holder, index: int, node: Node) -> int:
         try:
             netlink = await asyncio.wait_for(holder.ready, READY_SECONDS)
         except TimeoutError as error:
@@ -77,43 +59,21 @@ class Maker:
                 f"instance {node.name} was not ready in {READY_SECONDS:.0f} s"
             ) from error
         with netlink:
-            answer = await self._engine.call(
-                f"open {port} netns=/proc/{holder.pid}/ns/net if={addresses.INTERFACE}"
-                f" kind={self._kind} remove=netns"
-            )
-            self.port_kinds.add(answer.values().get("kind", "?"))
-            self.stamps.add(answer.values().get("stamp", "?"))
-            wanted = addresses.Addresses(node.ipv4, node.ipv6)
-            await asyncio.get_running_loop().run_in_executor(
-                self._pool, addresses.configure, netlink, node.name, wanted
-            )
+            port = await self._network.attach(holder, index)
+            try:
+                wanted = addresses.Addresses(node.ipv4, node.ipv6)
+                await asyncio.get_running_loop().run_in_executor(
+                    self._pool, addresses.configure, netlink, node.name, wanted
+                )
+                await self._network.furnished(holder, index, port)
+            except BaseException:
+                self._network.give_back(port)
+                raise
+        return port
 
     def give_back(self, incarnation: Incarnation) -> None:
-        """Its processes are dead: the port is closed when there is time for it."""
-        self._unused.append(incarnation.port)
-        self._some_unused.set()
-
-    async def tidy(self, next_due: Callable[[], int]) -> None:
-        """Closes unused ports between events; runs until cancelled.
-
-        The kernel takes 20 ms and more to remove a device, and pktd says nothing in that time; so
-        it is done only when no event is near (`next_due`: CLOCK_MONOTONIC ns), or far too many
-        have piled up.
-        """
-        while True:
-            await self._some_unused.wait()
-            gap = next_due() - time.monotonic_ns()
-            if gap < QUIET_NS and len(self._unused) < MANY_UNUSED:
-                await asyncio.sleep(max(gap, 0) / 1e9 + 0.005)
-                continue
-            port = self._unused.popleft()
-            if not self._unused:
-                self._some_unused.clear()
-            try:
-                await self._engine.call(f"close {port}")
-            except EngineError:
-                return  # the engine is gone and its devices with it; the run is ending
-            self._free.append(port)
+        """Its processes are dead: its port can go."""
+        self._network.give_back(incarnation.port)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -130,12 +90,14 @@ class Instance:
 
     def __init__(
         self,
+        index: int,
         node: Node,
         environment: Mapping[str, str],
         program: Program | None,
         maker: Maker,
         on_ended: OnEnded,
     ) -> None:
+        self.index = index  # of the node in the topology
         self.node = node
         self.environment = environment
         self.name = node.name
@@ -151,7 +113,7 @@ class Instance:
 
     def prepare(self) -> asyncio.Task[Incarnation]:
         """Begins to make the next incarnation."""
-        task = asyncio.get_running_loop().create_task(self._maker.make(self.node))
+        task = asyncio.get_running_loop().create_task(self._maker.make(self.index, self.node))
         self._prepared.append(task)
         return task
 

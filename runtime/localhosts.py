@@ -177,7 +177,7 @@ def make(count: int) -> LocalHosts:
 
 
 def _in_thread(action: Callable[[], Value]) -> Value:
-    """Runs it in a thread that ends then: a thread that has changed namespaces serves nobody else."""
+    """Runs it in a thread that ends then: one that has changed namespaces serves nobody else."""
     results: list[Value] = []
     errors: list[BaseException] = []
 

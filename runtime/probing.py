@@ -19,6 +19,7 @@ from compiler.plan.types import Node
 from runtime import engine, nursery, programs
 from runtime.errors import RunError
 from runtime.instances import Maker
+from runtime.ports import EnginePorts
 
 _NODE = Node("probe.0", 0, "10.77.0.1", "fd77:7473::1", ())
 
@@ -64,11 +65,12 @@ async def _attach() -> list[dict[str, str]]:
     try:
         checks.append(_scheduling(process.facts.get("sched", "")))
         home = nursery.start(programs.find("tstorm-ns"), sys.stderr.buffer)
-        maker = Maker(home, process.engine, "auto")
-        incarnation = await maker.make(_NODE)
-        kind = next(iter(maker.port_kinds))
+        ports = EnginePorts(process.engine, "auto")
+        maker = Maker(home, ports)
+        incarnation = await maker.make(0, _NODE)
+        kind = next(iter(ports.kinds))
         checks.append(_check("ports", "ok", _PORTS.get(kind, kind)))
-        checks.append(_stamp(next(iter(maker.stamps))))
+        checks.append(_stamp(next(iter(ports.stamps))))
         incarnation.holder.kill()
         await incarnation.holder.gone
         maker.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 from runtime.engine import Engine, EngineError
@@ -79,6 +80,6 @@ class Sampler:
         self._stop.set()
 
 
-def table(rows: dict[bytes, bytes]) -> list[list[int]]:
+def table(rows: Mapping[bytes, bytes]) -> list[list[int]]:
     """The latest counters, in order of their numbers."""
     return sorted([int(word) for word in row.split()] for row in rows.values())

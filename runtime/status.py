@@ -9,6 +9,7 @@ from runtime import sampler
 from runtime.conductor import Conductor
 from runtime.config import DriverConfig
 from runtime.instances import Instance
+from runtime.network import Counters
 from runtime.progress import RUNNING, NextEvent, Progress, ServiceState
 
 NEXT_EVENTS = 10
@@ -86,9 +87,7 @@ def _named(rows: list[list[int]], columns: tuple[str, ...], names: list[str], ke
     return found
 
 
-def state(
-    config: DriverConfig, conductor: Conductor, counters: sampler.Sampler | None
-) -> dict[str, Any]:
+def state(config: DriverConfig, conductor: Conductor, counters: Counters | None) -> dict[str, Any]:
     """Everything `tstorm inspect` shows; names instead of numbers."""
     topology = conductor.plan.topology
     record = progress(config, conductor, RUNNING)

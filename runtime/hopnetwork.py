@@ -1,0 +1,169 @@
+"""The network of a run on one machine: pktd, with every link as a queue of its own (docs/pktd.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+from compiler.plan.reader import Plan
+from runtime import engine as engines
+from runtime import staging
+from runtime.engine import Engine, EngineError, EngineProcess
+from runtime.errors import RunError
+from runtime.holds import Holds
+from runtime.network import Change, Counters, Effect, Held, OnEffect
+from runtime.nursery import Holder
+from runtime.ports import EnginePorts
+from runtime.records import LineFile
+from runtime.sampler import Sampler
+from runtime.timeline import Step, Timeline
+
+START_MARGIN_NS = 100_000_000  # from the last staged line to T0
+BATCH_LINES = 2000
+
+
+class HopNetwork:
+    """See runtime.network. Answers to commits may come after the news that they are applied."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        timeline: Timeline,
+        argv: Sequence[str],
+        kind: str,
+        log: IO[bytes],
+        log_name: str,
+    ) -> None:
+        self._plan = plan
+        self._timeline = timeline
+        self._argv = argv
+        self._log = log
+        self._log_name = log_name  # where the user finds it
+        state = plan.state_at(timeline.clock.start_at_ns)
+        self._holds = Holds(plan.topology, state.links)
+        self._staging = asyncio.Lock()  # what is staged and its commit belong together
+        self._pending: dict[int, int | None] = {}  # commit -> step; None: nothing is left to do
+        self._early: dict[int, int] = {}
+        self._ports_kind = kind
+        self._process: EngineProcess | None = None
+        self._on_effect: OnEffect = lambda _step, _effect: None
+        self._t0_ns = 0
+        self.facts: dict[str, Any] = {}
+        self.pids: list[int] = []
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def engine(self) -> Engine:
+        assert self._process is not None
+        return self._process.engine
+
+    async def start(self, on_effect: OnEffect) -> None:
+        self._on_effect = on_effect
+        self._process = await engines.start(self._argv, self._log, self._applied)
+        self.ports = EnginePorts(self.engine, self._ports_kind)
+        self.closed = self._process.engine.closed
+        self.pids = [self._process.process.pid]
+        self.facts["engine"] = self._process.facts
+
+    async def attach(self, holder: Holder, node: int) -> int:
+        return await self.ports.attach(holder, node)
+
+    async def furnished(self, holder: Holder, node: int, port: int) -> None:
+        await self.ports.furnished(holder, node, port)
+
+    def give_back(self, port: int) -> None:
+        self.ports.give_back(port)
+
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        await self.ports.tidy(next_due)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        plan = self._plan
+        state = plan.state_at(self._timeline.clock.start_at_ns)
+        lines = list(staging.declaration_lines(plan.topology, state.links))
+        for epoch in range(self._timeline.first + 1):
+            lines.extend(staging.route_lines(plan.route_groups(epoch)))
+        for first in range(0, len(lines), BATCH_LINES):
+            await self.engine.batch(lines[first : first + BATCH_LINES])
+        await self.engine.batch(staging.attach_lines(bound, ()))
+        self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
+        self._t0_ns = time.monotonic_ns() + START_MARGIN_NS
+        await self._commit(0, self._timeline.steps[0])
+        return self._t0_ns
+
+    def sampler(self, file: LineFile) -> Counters:
+        return Sampler(self.engine, file, self._timeline.clock, self._t0_ns)
+
+    async def stage(self, change: Change) -> Held:
+        step, gone = change.step, set(change.gone)
+        targets = {event.target for event in step.events}
+        leaving = set(change.leaving)
+        links, held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
+        links.extend(self._holds.back(change.bound, links))
+        lines = staging.delta_lines(links, self._plan.route_groups(step.epoch.index))
+        lines.extend(staging.attach_lines(change.bound, gone - held.keys()))
+        if lines:
+            async with self._staging:
+                await self.engine.batch(lines)
+                await self._commit(change.number, step)
+        else:
+            due = (self._t0_ns + step.due_ns) / 1e9  # asyncio's clock is CLOCK_MONOTONIC in s
+            loop = asyncio.get_running_loop()
+            loop.call_at(due, lambda: self._on_effect(change.number, None))
+        return {node: frozenset(numbers) for node, numbers in held.items()}
+
+    async def cut(self, node: int, links: frozenset[int]) -> bool:
+        lines = [f"set {link} up=0" for link in sorted(links)]
+        try:
+            async with self._staging:
+                await self.engine.batch([*lines, f"unbind {node}"])
+                answer = await self.engine.call("commit 0")
+        except EngineError:
+            return False  # the engine is gone: `closed` says so
+        number = int(answer.words[0])
+        if self._early.pop(number, None) is None:
+            self._pending[number] = None
+        return True
+
+    async def _commit(self, number: int, step: Step) -> None:
+        answer = await self.engine.call(f"commit {self._t0_ns + step.due_ns}")
+        commit = int(answer.words[0])
+        if commit in self._early:
+            self._effect(number, self._early.pop(commit))
+        else:
+            self._pending[commit] = number
+
+    def _applied(self, commit: int, at_ns: int) -> None:
+        """The engine says that a commit has taken effect."""
+        if commit not in self._pending:
+            self._early[commit] = at_ns  # before the answer to `commit` was seen
+        elif (number := self._pending.pop(commit)) is not None:
+            self._effect(number, at_ns)
+
+    def _effect(self, number: int, at_ns: int) -> None:
+        self._on_effect(number, Effect(at_ns - self._t0_ns))
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def why(self) -> RunError:
+        assert self._process is not None
+        code = await self._process.end()
+        return RunError(
+            f"the packet engine (pktd) ended during the run (status {code})",
+            f"its last words are in {self._log_name}",
+        )
+
+    async def end(self) -> dict[str, Any]:
+        """A run that failed because of the engine ends without its totals."""
+        if self._process is None:
+            return {}
+        totals: dict[str, Any] = {}
+        with suppress(EngineError):
+            totals["totals"] = (await self.engine.call("stats engine")).values()
+        await self._process.end()
+        return totals
