@@ -1,0 +1,220 @@
+"""What agents tell each other: datagrams out, datagrams in, and what they say.
+
+Input: this agent's flows at every tick and the datagrams of others. Output: datagrams with the host
+that each is for, and the flows of others as they stand. docs/metadata.md is the specification. The
+socket and the clock are the caller's: times are arguments (CLOCK_MONOTONIC), and no time of this
+host's ever reaches another one, so that it does not matter what their clocks differ by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.agent import codec
+from runtime.agent.auth import Seal, Window
+from runtime.agent.codec import CodecError, Header
+from runtime.agent.interest import Interest
+from runtime.agent.ledger import Ledger, RemoteFlows
+from runtime.agent.telling import REFRESH_NS, SLOT_NS, Pieces, Telling
+from runtime.agent.types import LocalFlow
+
+HEARTBEAT_NS = REFRESH_NS  # a host that is told nothing for that long is told that
+HELLO_NS = SLOT_NS  # how often a host that was not heard of yet is greeted
+
+# Each datagram that comes in is counted in one of the first ten.
+COUNTERS = (
+    "taken",
+    "too_long",
+    "garbage",
+    "other_version",
+    "other_run",
+    "misdirected",
+    "forged",
+    "stale",
+    "replayed",
+    "late",
+    "malformed",
+    "received_bytes",
+    "sent",
+    "sent_bytes",
+    "sent_flows",
+    "taken_flows",
+    "reordered",
+    "missing",
+    "epoch_ahead",
+    "epoch_behind",
+    "restarts_seen",
+    "aged_flows",
+)
+
+
+class _Peer:
+    """Another host, as far as it was heard of."""
+
+    __slots__ = ("boot", "due", "sent_ns", "sequence", "window")
+
+    def __init__(self) -> None:
+        self.boot = 0  # its start, 0: not heard of
+        self.window = Window(0)
+        self.sequence = 0  # of what was sent to it
+        self.sent_ns = -HEARTBEAT_NS  # when
+        self.due = False  # it waits for a sign of ours
+
+
+class Metadata:
+    """One agent's metadata, of one start of the agent."""
+
+    def __init__(self, key: bytes, run: bytes, me: int, hosts: int, *, boot: int) -> None:
+        """`boot` names this start: greater than that of any earlier agent of this host in this run
+        (CLOCK_MONOTONIC in ns at the start will do), from 1 to 2^64 - 1. ValueError for numbers out
+        of range."""
+        if not 0 <= me < hosts <= codec.MAX_HOSTS:
+            raise ValueError(f"host {me} of {hosts} is not a host")
+        if not 0 < boot <= codec.MAX_BOOT:
+            raise ValueError(f"{boot} cannot name a start: 1 to 2^64 - 1 can")
+        self._seal = Seal(key, run)
+        self._me = me
+        self._boot = boot
+        self._peers = [_Peer() for _ in range(hosts)]
+        self._live = 0  # the hosts that were heard of
+        self._number = 0
+        self._interest: Interest | None = None
+        self._telling = Telling()
+        self._ledger: Ledger | None = None
+        self._counters = dict.fromkeys(COUNTERS, 0)
+
+    def epoch(self, number: int, interest: Interest, now_ns: int) -> None:
+        """The network is now as in epoch `number`. Comes before anything else."""
+        del now_ns  # nothing about an epoch depends on it
+        if interest.hosts > len(self._peers):
+            raise ValueError(f"instances are on {interest.hosts} hosts of {len(self._peers)}")
+        self._number = number
+        self._interest = interest
+        self._telling.epoch(interest)
+        if self._ledger is None:
+            self._ledger = Ledger(len(self._peers), interest.instances, interest.placement)
+
+    def counters(self) -> dict[str, int]:
+        """Cumulative, by the names of docs/metadata.md."""
+        aged = self._ledger.aged if self._ledger else 0
+        missing = sum(peer.window.missing for peer in self._peers) + self._counters["missing"]
+        return {**self._counters, "aged_flows": aged, "missing": missing}
+
+    def remote(self, now_ns: int) -> RemoteFlows:
+        """The flows of other hosts as they stand."""
+        if self._ledger is None:
+            return RemoteFlows([], [], 1, now_ns)
+        return self._ledger.flows(now_ns)
+
+    # --- out ---------------------------------------------------------------------------------
+
+    def outgoing(self, now_ns: int, flows: Sequence[LocalFlow]) -> list[tuple[int, bytes]]:
+        """(host, datagram) to send now. `flows` are all that move; one that is missing has ended.
+
+        To be called at every tick, in order of time.
+        """
+        if len(self._peers) == 1 or self._interest is None:
+            return []
+        pieces = Pieces(self._telling.tick(now_ns, flows, self._live))
+        out: list[tuple[int, bytes]] = []
+        neighbours = self._interest.neighbours(self._me)
+        for host, peer in enumerate(self._peers):
+            for count, body in pieces.of(host):
+                out.append((host, self._datagram(host, peer, now_ns, count, body)))
+            if neighbours >> host & 1 and self._is_due(peer, now_ns):
+                out.append((host, self._datagram(host, peer, now_ns, 0, b"")))
+        return out
+
+    def _is_due(self, peer: _Peer, now_ns: int) -> bool:
+        waited = now_ns - peer.sent_ns
+        if not peer.boot:
+            return waited >= HELLO_NS
+        return waited >= HEARTBEAT_NS or peer.due
+
+    def _datagram(self, host: int, peer: _Peer, now_ns: int, count: int, body: bytes) -> bytes:
+        peer.sequence += 1
+        peer.sent_ns, peer.due = now_ns, False
+        header = Header(
+            self._seal.run_tag,
+            self._me,
+            host,
+            self._boot,
+            peer.boot,
+            peer.sequence,
+            self._number,
+        )
+        datagram = self._seal.close(codec.encode(header, count, body))
+        self._counters["sent"] += 1
+        self._counters["sent_bytes"] += len(datagram)
+        self._counters["sent_flows"] += count
+        return datagram
+
+    # --- in ----------------------------------------------------------------------------------
+
+    def incoming(self, now_ns: int, datagram: bytes) -> None:
+        """Takes a datagram as it came; whatever is wrong with it is counted, and it is dropped."""
+        self._counters["received_bytes"] += len(datagram)
+        self._counters[self._judged(now_ns, datagram)] += 1
+
+    def _judged(self, now_ns: int, datagram: bytes) -> str:
+        """Takes it or not; returns the counter that it belongs to. Cheap tests come first."""
+        if len(datagram) > codec.MAX_DATAGRAM:
+            return "too_long"
+        if len(datagram) < codec.MIN_DATAGRAM:
+            return "garbage"
+        magic, version, run_tag, sender, receiver, boot, for_boot = codec.split_head(datagram)
+        if magic != codec.MAGIC:
+            return "garbage"
+        if version != codec.VERSION:
+            return "other_version"
+        if run_tag != self._seal.run_tag:
+            return "other_run"
+        if receiver != self._me or sender == self._me or sender >= len(self._peers):
+            return "misdirected"
+        if not self._seal.holds(datagram):
+            return "forged"
+        peer = self._peers[sender]
+        if boot < peer.boot or not boot or for_boot not in (0, self._boot):
+            return "stale"
+        try:
+            message = codec.decode_numbers(datagram)
+        except CodecError:
+            return "malformed"
+        if boot > peer.boot:
+            self._meet(sender, peer, boot, now_ns)
+        verdict = peer.window.judge(message.sequence, now_ns)
+        if verdict:
+            return verdict
+        return self._take(now_ns, sender, peer, bool(for_boot), message)
+
+    def _meet(self, host: int, peer: _Peer, boot: int, now_ns: int) -> None:
+        """A host is heard of for the first time since its start."""
+        if peer.boot:
+            self._counters["restarts_seen"] += 1
+            self._counters["missing"] += peer.window.missing
+        peer.boot, peer.window = boot, Window(now_ns)
+        self._live |= 1 << host
+        self._telling.forget(host)
+        if self._ledger is not None:
+            self._ledger.forget(host)
+
+    def _take(
+        self, now_ns: int, sender: int, peer: _Peer, bound: bool, message: codec.Message
+    ) -> str:
+        newest = message.sequence == peer.window.highest
+        if not bound:
+            peer.due = True  # it does not know us: show ourselves
+            return "malformed" if message.paths else "taken"
+        if message.paths and (
+            self._ledger is None
+            or not self._ledger.take(
+                sender, message.sequence, newest, now_ns, message.paths, message.values
+            )
+        ):
+            return "malformed"
+        counters = self._counters
+        counters["taken_flows"] += len(message.paths)
+        counters["reordered"] += not newest
+        if message.epoch != self._number:
+            counters["epoch_ahead" if message.epoch > self._number else "epoch_behind"] += 1
+        return "taken"
