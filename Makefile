@@ -2,6 +2,7 @@
 #   make demo     compile and run an example with real traffic, planned against measured
 #   make test     checks, C tests, Python tests; what needs root or a missing tool is skipped, named
 #   make test-cluster   the tests on a real Kubernetes cluster, which it builds first; root only
+#   make test-netem     the tests of the kernel datapath, under user-mode Linux where this kernel lacks it
 #   make check    linters, types, import rules, formatting, C warnings as errors
 #   make bench    measurements into bench/results and docs/performance.md
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
@@ -54,6 +55,9 @@ test-cluster: $(VENV)/.dev programs
 	@tests/cluster/cluster images
 	@$(PY) scripts/run_tests.py --cluster $(TESTS)
 
+test-netem: $(VENV)/.dev programs
+	@$(PY) scripts/run_tests.py --netem $(TESTS)
+
 check: $(VENV)/.dev
 	@scripts/check $(VENV)/bin
 
@@ -79,4 +83,4 @@ clean:
 	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 	@$(MAKE) --no-print-directory -C tcal_c clean
 
-.PHONY: all programs demo test test-cluster check ctest bench fuzz golden clean
+.PHONY: all programs demo test test-cluster test-netem check ctest bench fuzz golden clean

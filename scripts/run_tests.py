@@ -3,9 +3,11 @@
 Python tests marked `e2e` start namespaces and real programs: they run one after another, the
 others on two workers. Root runs the e2e tests a second time as an ordinary user, where the machine
 lets it, since a rootless run is a way of its own through the runtime. Tests marked `cluster` run
-where a Kubernetes cluster was built (tests/cluster/README.md). Arguments go to pytest
-(`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C tests, the second run and the
-cluster. `--cluster` first leaves out everything but the cluster, which then must be possible.
+where a Kubernetes cluster was built (tests/cluster/README.md), those marked `netem` under a kernel
+that has it: this one, else user-mode Linux. Arguments go to pytest
+(`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C tests, the second run, the
+cluster and that kernel. `--cluster` or `--netem` first leaves out everything else, which then must
+be possible.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent  # not resolved: the environment's own
 CLUSTER = ROOT / "tests/cluster"
+WITH_NETEM = ROOT / "tests/netem/with_netem.py"
 ORDINARY_USER = "nobody"
 NO_TESTS = 5  # pytest's exit code when a selection is empty
 
@@ -113,10 +116,11 @@ def as_ordinary_user(home: str) -> tuple[tuple[str, ...], str]:
 def everything(totals: Totals) -> None:
     step(totals, "checks", ["scripts/check", str(BIN)])
     step(totals, "C tests", ["make", "--no-print-directory", "-C", "tcal_c", "test"])
-    suite(totals, "Python tests", ["-m", "not e2e and not cluster", "-n", "2"])
+    suite(totals, "Python tests", ["-m", "not e2e and not cluster and not netem", "-n", "2"])
     suite(totals, "end-to-end tests", ["-m", "e2e"])
     if os.geteuid() == 0:
         rootless(totals)
+    netem(totals, [], must=False)
     cluster(totals, [], why_no_cluster())
 
 
@@ -129,6 +133,22 @@ def rootless(totals: Totals) -> None:
         else:
             say(f"{name}: skipped: {why_not}")
             totals.skipped += 1
+
+
+def netem(totals: Totals, arguments: list[str], *, must: bool) -> None:
+    """The kernel datapath's tests, under this kernel or another, which the headline names."""
+    prefix = (sys.executable, str(WITH_NETEM))
+    found = subprocess.run([*prefix, "--check"], check=False, capture_output=True, text=True)
+    name = f"kernel datapath under a kernel with netem ({found.stdout.strip() or 'none'})"
+    if found.returncode == 0:
+        selection = ["-m", "netem", "-p", "no:cacheprovider", *(arguments or ["tests/netem"])]
+        suite(totals, name, selection, (*prefix, "--"))
+        return
+    say(f"{name}: {'FAILED' if must else 'skipped'}: {found.stderr.strip()} (make test-netem)")
+    if must:
+        totals.failed += 1
+    else:
+        totals.skipped += 1
 
 
 def why_no_cluster() -> str:
@@ -154,6 +174,8 @@ def main() -> int:
     totals = Totals()
     if sys.argv[1:2] == ["--cluster"]:
         cluster(totals, sys.argv[2:])
+    elif sys.argv[1:2] == ["--netem"]:
+        netem(totals, sys.argv[2:], must=True)
     elif sys.argv[1:]:
         suite(totals, "Python tests", sys.argv[1:])
     else:

@@ -1,4 +1,5 @@
-"""What all tests share: those marked `root` or `e2e` are skipped, and say why, where they must be.
+"""What all tests share: those marked `root`, `e2e` or `netem` are skipped, and say why, where they
+must be.
 
 Only the machine's own refusal is a reason: a program of ours that is missing or broken must fail.
 """
@@ -27,8 +28,13 @@ def _why_no_namespaces() -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ordinary = os.geteuid() != 0
+    with_netem = [item for item in items if item.get_closest_marker("netem")]
     end_to_end = [item for item in items if item.get_closest_marker("e2e")]
     refused = _why_no_namespaces() if end_to_end else ""
+    # With this set they were to be run under such a kernel: then nothing excuses them.
+    if with_netem and "TSTORM_TEST_NETEM" not in os.environ:
+        for item in with_netem:
+            item.add_marker(pytest.mark.skip(reason="needs a kernel with netem: make test-netem"))
     for item in items:
         if ordinary and item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="needs root"))
