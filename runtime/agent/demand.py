@@ -1,0 +1,167 @@
+"""What one path's flow would like to send, inferred from what it did send.
+
+Input: the path's counters at every tick and the limit that was in force meanwhile. Output: greedy
+(it would take more than its limit) or a demand in b/s. No clock: times are arguments.
+
+A flow is greedy as long as there is evidence that its limit holds it: its queue was never empty
+between two ticks, packets found no room, or it sent all that the limit allows over a window. Then
+its demand is unknown, and unlimited as far as sharing goes. Otherwise it has what it wants, and its
+demand is what it sends: over the window, so that the grain of packets, super-packets and short
+bursts averages out, but at once when it sent much more in each of the last two ticks, or much less
+for longer than it ever paused lately (a stop is told from a pause by that).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+WINDOW_TICKS = 8
+MOST_WINDOW_NS = 10_000_000_000  # longer round trips are not waited for
+SAMPLES = 12  # kept of a window, whatever its length
+FULL_PERCENT = 97  # of what was allowed: nothing is left that it could have sent
+LEAVE_PERCENT = 95  # less than that, over the window: it has stopped being greedy
+BUSY_PERCENT = 50  # less than that on average: a queue that overflows is a burst, not greed
+GRAIN_BYTES = 3000  # two full packets: how far counters can be off what is sent steadily
+OVER_PERCENT = 130
+OVER_TICKS = 4
+PAUSE_MEMORY = 8  # a pause is remembered for so many times its length
+BITS = 8_000_000_000  # bytes per ns in b/s
+
+
+class Counters(NamedTuple):
+    """Of one path, as `usage` tells them."""
+
+    sent_bytes: int
+    drops: int  # no room in the queue
+    backlog_bytes: int
+
+
+class Sample(NamedTuple):
+    """Counters at one time; `allowed` is what the limits would have let through by then."""
+
+    at_ns: int
+    sent_bytes: int
+    allowed_bytes: int
+    drops: int
+
+
+class Meter:
+    """Follows one flow from the tick at which it was first seen."""
+
+    __slots__ = (
+        "_backlog",
+        "_blocked",
+        "_last",
+        "_last_bps",
+        "_longest_low_ns",
+        "_low_from",
+        "_over",
+        "_period_ns",
+        "_samples",
+        "_window_ns",
+        "demand_bps",
+        "greedy",
+        "rate_bps",
+        "used_percent",
+    )
+
+    def __init__(self, at_ns: int, sent_bytes: int, drops: int, period_ns: int) -> None:
+        """Counters as they were at the tick before."""
+        self._period_ns = period_ns
+        self._last = Sample(at_ns, sent_bytes, 0, drops)
+        self._samples = deque([self._last])  # what the window is measured from comes first
+        self._window_ns = WINDOW_TICKS * period_ns
+        self._backlog = 0
+        self._blocked = 0  # ticks in a row, with a queue at both ends of each
+        self._last_bps = 0  # over the last tick
+        self._low_from: Sample | None = None  # since when it has sent much less than before
+        self._longest_low_ns = 0  # of the pauses that ended, the long ago ones forgotten
+        self._over = 0  # ticks in a row that sent far more than allowed
+        self.greedy = False
+        self.demand_bps = 0  # of one that is not greedy; sticky: follows the rate in steps
+        self.rate_bps = 0  # what it sends, over the window
+        self.used_percent = 0  # of what was allowed, over the window
+
+    def update(self, now_ns: int, counters: Counters, limit_bps: int, rtt_ns: int) -> None:
+        """One tick: counters as they are now, and the limit since the last tick (not 0)."""
+        last = self._last
+        passed_ns = max(now_ns - last.at_ns, 1)
+        allowed = limit_bps * passed_ns // BITS
+        sent = counters.sent_bytes - last.sent_bytes
+        now = Sample(now_ns, counters.sent_bytes, last.allowed_bytes + allowed, counters.drops)
+        rate_bps = sent * BITS // passed_ns
+        waiting = counters.backlog_bytes
+        self._blocked = self._blocked + 1 if self._backlog and waiting else 0
+        self._backlog = waiting
+        self._window_ns = min(max(WINDOW_TICKS * self._period_ns, rtt_ns), MOST_WINDOW_NS)
+        self._note_pause(now, rate_bps, rtt_ns)
+        self._measure(now)
+        self._over = (
+            self._over + 1 if 100 * (sent - 2 * GRAIN_BYTES) > OVER_PERCENT * allowed else 0
+        )
+        overflowed = now.drops > last.drops and 100 * sent >= BUSY_PERCENT * allowed
+        self._judge(now, limit_bps, overflowed=overflowed)
+        self._follow(rate_bps, passed_ns)
+        self._last, self._last_bps = now, rate_bps
+
+    @property
+    def quiet(self) -> bool:
+        """It sends nothing and nothing of it waits."""
+        return not (self.rate_bps or self._backlog or self._last_bps)
+
+    @property
+    def overrun(self) -> bool:
+        """The limit is not in force: the datapath must have missed it, or was told otherwise."""
+        return self._over > 0 and self._over % OVER_TICKS == 0
+
+    def _note_pause(self, now: Sample, rate_bps: int, rtt_ns: int) -> None:
+        """Forgets what was before a pause that is longer than any lately."""
+        last = self._last
+        passed_ns = now.at_ns - last.at_ns
+        if self._backlog or 2 * rate_bps >= self.rate_bps:
+            if self._low_from is not None:
+                paused_ns = min(last.at_ns - self._low_from.at_ns, self._window_ns)
+                self._longest_low_ns = max(self._longest_low_ns, paused_ns)
+                self._low_from = None
+            self._longest_low_ns = max(self._longest_low_ns - passed_ns // PAUSE_MEMORY, 0)
+            return
+        if self._low_from is None:
+            self._low_from = last
+        patience_ns = max(2 * self._period_ns, min(rtt_ns, self._window_ns) * 3 // 4)
+        if now.at_ns - self._low_from.at_ns >= patience_ns + 2 * self._longest_low_ns:
+            self._samples = deque([self._low_from])
+            self._low_from = None
+
+    def _measure(self, now: Sample) -> None:
+        """The rate over the window; of its samples enough are kept, and not more."""
+        samples = self._samples
+        while len(samples) > 1 and samples[1].at_ns <= now.at_ns - self._window_ns:
+            samples.popleft()
+        first = samples[0]
+        self.rate_bps = (
+            (now.sent_bytes - first.sent_bytes) * BITS // max(now.at_ns - first.at_ns, 1)
+        )
+        allowed = max(now.allowed_bytes - first.allowed_bytes, 1)
+        self.used_percent = 100 * (now.sent_bytes - first.sent_bytes) // allowed
+        if SAMPLES * (now.at_ns - samples[-1].at_ns) >= self._window_ns:
+            samples.append(now)
+
+    def _judge(self, now: Sample, limit_bps: int, *, overflowed: bool) -> None:
+        deep = self._backlog * BITS >= 2 * self._period_ns * limit_bps
+        held = self._blocked >= 2 or (deep and self._blocked >= 1)
+        if overflowed or held or self.used_percent >= FULL_PERCENT:
+            self.greedy = True
+        elif self.greedy:
+            lost = now.drops > self._samples[0].drops and self.used_percent >= BUSY_PERCENT
+            self.greedy = lost or self._blocked > 0 or self.used_percent >= LEAVE_PERCENT
+
+    def _follow(self, rate_bps: int, passed_ns: int) -> None:
+        """Moves the demand if it is not what the flow sends, give or take."""
+        grain_bps = GRAIN_BYTES * BITS // self._window_ns
+        base = self.rate_bps
+        steady = min(rate_bps, self._last_bps)  # more than before, and not for one tick only
+        if 4 * steady > 5 * base and (steady - base) * passed_ns > GRAIN_BYTES * BITS:
+            base = steady
+        if not 98 * base <= 100 * self.demand_bps <= 105 * base + 100 * grain_bps:
+            self.demand_bps = (1015 * base + 250 * grain_bps) // 1000 if base else 0

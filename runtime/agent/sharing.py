@@ -1,0 +1,203 @@
+"""The sharing loop of an agent, without its clock and sockets: counters in, limits out.
+
+At every tick: what did the own flows send (runtime.agent.demand), what do others tell of theirs,
+who gets how much of each link (runtime.agent.solver), and which paths need another limit for it.
+
+The limit of a flow is its entitlement: for a greedy one its share; for one that wants less, what it
+may take at once if it wanted more, so that nobody waits for a tick to grow. A path that sends
+nothing has its collapsed rate, so that a newcomer starts like on an idle network and has its share
+after the first tick that sees it. The queue of a limited path is as long in time as that of the
+link that limits it.
+
+Whoever uses this must know:
+- A path is taken to be at its collapsed rate and queue until a change says otherwise, and again
+  when an epoch changes either of the two. `declared` is for all other cases in which the datapath
+  was told.
+- `usage` counts from a path's first declaration; lines of paths that did not move may be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from runtime.agent.demand import Counters, Meter
+from runtime.agent.limits import Route, Routes, outdated, wanted
+from runtime.agent.solver import UNLIMITED, Flow, Share, solve
+from runtime.agent.types import LocalFlow, PathChange, RemoteFlow, Usage, View
+
+IDLE_AFTER_TICKS = 40  # a second at 25 ms
+IDLE_PERIODS = 2  # an idle agent looks half as often: the first tick after that is late by one
+
+Pair = tuple[int, int]  # source, destination
+
+
+class Tick(NamedTuple):
+    """What follows from a tick."""
+
+    changes: list[PathChange]
+    flows: list[LocalFlow]  # the own active flows over limited links, to be told to others
+    next_ns: int  # when to tick again
+
+
+class _Path:
+    """An own path that has moved, and is limited or active."""
+
+    __slots__ = ("counters", "limit", "meter", "route")
+
+    def __init__(self, route: Route, meter: Meter) -> None:
+        self.route = route
+        self.meter = meter
+        self.limit = route.collapsed
+        self.counters = Counters(0, 0, 0)
+
+
+class Sharing:
+    """One agent's. `epoch` comes first."""
+
+    def __init__(self, period_ns: int = 25_000_000) -> None:
+        self._period_ns = period_ns
+        self._routes = Routes()
+        self._totals: dict[Pair, Counters] = {}  # of every own path that ever moved
+        self._paths: dict[Pair, _Path] = {}  # active ones, by source and destination
+        self._last_ns = -1
+        self._silent_ticks = 0
+        self._asked: list[tuple[Pair, int]] = []  # demands of the last solution
+        self._answer: list[Share] = []
+        self._counted = dict.fromkeys(("ticks", "solved", "changes", "resets", "overruns"), 0)
+
+    @property
+    def active(self) -> bool:
+        """Whether an own flow over a limited link has sent something lately."""
+        return bool(self._paths)
+
+    def counters(self) -> dict[str, int]:
+        """Since the start: ticks, how often shares were computed, limits changed, counters that
+        went backwards (resets), flows that sent more than their limit (overruns); and now: flows,
+        how many of them are greedy, limited paths."""
+        paths = self._paths.values()
+        return {
+            **self._counted,
+            "flows": len(paths),
+            "greedy": sum(path.meter.greedy for path in paths),
+            "limited": sum(path.limit != path.route.collapsed for path in paths),
+        }
+
+    def epoch(self, view: View, now_ns: int) -> None:
+        """The network is another one since now."""
+        if self._last_ns < 0:
+            self._last_ns = now_ns
+        self._routes = Routes(view)
+        self._asked = []
+        for pair, path in list(self._paths.items()):
+            route = self._routes.of(pair)
+            if route is None or not route.links:
+                del self._paths[pair]
+            elif route.collapsed != path.route.collapsed:
+                path.limit = path.limit.redeclared(path.route.collapsed, route.collapsed)
+            if route is not None:
+                path.route = route
+
+    def declared(self, pairs: Iterable[Pair]) -> None:
+        """The datapath was told the collapsed figures of these paths once more."""
+        for pair in pairs:
+            if pair in self._paths:
+                path = self._paths[pair]
+                path.limit = path.route.collapsed
+
+    def restore(self, now_ns: int, usage: Sequence[Usage]) -> None:
+        """After a restart: the paths were all declared anew, and had sent this much before."""
+        self._last_ns = now_ns
+        self._paths.clear()
+        self._asked = []
+        for line in usage:
+            self._totals[line.src, line.dst] = _counters(line)
+
+    def tick(self, now_ns: int, usage: Sequence[Usage], remote: Sequence[RemoteFlow]) -> Tick:
+        """Counters since the last tick and the flows of other agents as they are known now."""
+        self._counted["ticks"] += 1
+        self._take(usage)
+        for path in self._paths.values():
+            path.meter.update(now_ns, path.counters, path.limit.rate_bps, path.route.rtt_ns)
+        changes = self._release()
+        own = sorted(self._paths)
+        shares = self._solve(own, remote)
+        changes += self._enforce(own, shares)
+        self._counted["changes"] += len(changes)
+        self._last_ns = now_ns
+        self._silent_ticks = 0 if own else self._silent_ticks + 1
+        idle = self._silent_ticks >= IDLE_AFTER_TICKS
+        next_ns = now_ns + self._period_ns * (IDLE_PERIODS if idle else 1)
+        return Tick(changes, [self._told(*each) for each in zip(own, shares, strict=True)], next_ns)
+
+    def _take(self, usage: Sequence[Usage]) -> None:
+        """The counters of every active path, those that became active now included."""
+        for line in usage:
+            pair, now = (line.src, line.dst), _counters(line)
+            before = self._totals.get(pair, Counters(0, 0, 0))
+            if now.sent_bytes < before.sent_bytes or now.drops < before.drops:
+                self._counted["resets"] += 1
+                before = Counters(0, 0, 0)
+                self._paths.pop(pair, None)
+            self._totals[pair] = now
+            if pair not in self._paths:
+                route = self._routes.of(pair)
+                if route is None or not route.links or now == before:
+                    continue
+                meter = Meter(self._last_ns, before.sent_bytes, before.drops, self._period_ns)
+                self._paths[pair] = _Path(route, meter)
+            self._paths[pair].counters = now
+
+    def _release(self) -> list[PathChange]:
+        """Paths that are quiet again get their collapsed rate back."""
+        changes = []
+        for pair, path in sorted(self._paths.items()):
+            if path.meter.quiet:
+                del self._paths[pair]
+                if path.limit != path.route.collapsed:
+                    changes.append(path.route.collapsed.change(pair))
+        return changes
+
+    def _solve(self, own: Sequence[Pair], remote: Sequence[RemoteFlow]) -> list[Share]:
+        """Shares of the own flows. Not computed again as long as the question is the same."""
+        asked = [(pair, self._demand(pair)) for pair in own]
+        for flow in remote:
+            pair = flow.src, flow.dst
+            demand = UNLIMITED if flow.greedy else flow.demand_bps
+            if own and demand and pair not in self._paths:
+                asked.append((pair, demand))
+        if own and asked != self._asked:
+            flows = []
+            for pair, demand in asked:
+                route = self._routes.of(pair)
+                if route is not None and route.links:
+                    flows.append(Flow(route.links, route.rtt_ns, demand))
+            self._answer = solve(flows, self._routes.capacities).shares
+            self._asked = asked
+            self._counted["solved"] += 1
+        return self._answer[: len(own)]
+
+    def _demand(self, pair: Pair) -> int:
+        meter = self._paths[pair].meter
+        return UNLIMITED if meter.greedy else meter.demand_bps
+
+    def _enforce(self, own: Sequence[Pair], shares: Sequence[Share]) -> list[PathChange]:
+        changes = []
+        for pair, share in zip(own, shares, strict=True):
+            path = self._paths[pair]
+            limit = wanted(path.route, share, self._routes)
+            over = path.meter.overrun
+            self._counted["overruns"] += over
+            if over or outdated(path.limit, limit, path.meter):
+                path.limit = limit
+                changes.append(limit.change(pair))
+        return changes
+
+    def _told(self, pair: Pair, share: Share) -> LocalFlow:
+        meter = self._paths[pair].meter
+        used = meter.rate_bps if meter.greedy else meter.demand_bps
+        return LocalFlow(*pair, used, meter.greedy, share.allocation_bps, share.bottleneck)
+
+
+def _counters(line: Usage) -> Counters:
+    return Counters(line.sent_bytes, line.drop_queue, line.backlog_bytes)
