@@ -1,51 +1,163 @@
 """Which hosts have to know of which flows: those that share a link with limited rate.
 
 Input: the network in one epoch, and which host each instance is on. Output: for every link a bit
-mask of the hosts from whose instances a path leads over it (bit h: host h). A flow on a path is of
-interest to the hosts in the masks of its links, because one of theirs may compete with it there.
+mask of the hosts from whose instances a path leads over it (bit h: host h). A flow is of interest
+to the hosts in the masks of the links on its path, because one of theirs may compete with it there.
 
-Algorithm: routes towards one anchor form a tree. The masks of the nodes flow down it, each link
-takes what passes, and a link's mask is that of all trees together. Access links are in no tree and
-are added at the end. Cost: rows × columns of the routing table.
+Algorithm: routes towards one anchor form a tree; the masks of the nodes flow down it. In C
+(tcal_c/share/interest.c), for 64 hosts at a time, one pass over the routing table. An epoch in
+which no route changes, and no link but in its figures, takes the masks of the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from array import array
+from collections.abc import Iterable, Sequence
 
-from compiler.plan.core import NO_LINK
+from compiler.plan.core import NO_LINK, Core
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.native import no_memory
 from compiler.plan.state import NetworkState
+from compiler.plan.types import Topology
+from runtime.agent import native
+
+_NOWHERE = 0xFFFF_FFFF  # TSSHARE_NONE
+_AT_ONCE = 64  # hosts
+
+
+class _Net:
+    """The shape of a topology, as the library keeps it."""
+
+    def __init__(self, topology: Topology, core: Core) -> None:
+        self.core = core
+        row_of, places = core.row_of, range(core.instances)
+        first, out = array("I", [0]), array("I")
+        for links in core.out:
+            out.extend(links)
+            first.append(len(out))
+        self.library = native.library()
+        self.handle = self.library.tsshare_net_new(
+            len(core.rows),
+            len(core.columns),
+            len(topology.links),
+            core.instances,
+            array("I", (row_of[anchor] for anchor in core.columns)),
+            first,
+            out,
+            _numbers(row_of[link.dst] for link in topology.links),
+            array("I", (row_of[core.anchor[i]] for i in places)),
+            array("I", (core.column_of[core.anchor[i]] for i in places)),
+            _numbers(core.access_out[i] for i in places),
+            _numbers(core.access_in[i] for i in places),
+        )
+        if not self.handle:
+            raise no_memory("for finding out which hosts share which links")
+        weakref.finalize(self, self.library.tsshare_net_free, self.handle)
 
 
 class Interest:
     """Answers for one epoch. Raises PlanError for routes that cannot be followed."""
 
-    def __init__(self, state: NetworkState, placement: Sequence[int], hosts: int = 0) -> None:
-        """`placement` is the host of each node, -1 for bridges; `hosts` their number if known."""
+    def __init__(
+        self,
+        state: NetworkState,
+        placement: Sequence[int],
+        hosts: int = 0,
+        previous: Interest | None = None,
+    ) -> None:
+        """`placement` is the host of each node, -1 for bridges; `hosts` their number, if some may
+        be without instances. `previous` is that of an epoch before, to save time."""
         self.epoch = state.epoch
         self.instances = state.core.instances
         self.placement = tuple(placement[: self.instances])
         self.hosts = hosts or max(self.placement, default=-1) + 1
-        self._state = state
-        self._masks = _Masks(state, self.placement).all()
-        self._flows: dict[tuple[int, int], int] = {}
-        self._neighbours: dict[int, int] = {}
+        self._table = state.table
+        self._up = array("B", [link.up for link in state.links])
+        self._limited = array("B", [link.up and link.rate_bps > 0 for link in state.links])
+        self._net: _Net
+        same = previous is not None and previous._net.core is state.core
+        self._net = previous._net if previous and same else _Net(state.topology, state.core)
+        self._parts: list[array[int]]  # the masks of 64 hosts each
+        self._flows: dict[int, int]  # of paths that were asked for
+        self._neighbours: dict[int, int]
+        if previous and same and self._alike(previous):
+            self._parts, self._flows = previous._parts, previous._flows
+            self._neighbours = previous._neighbours
+        else:
+            self._parts = [self._part(first) for first in range(0, self.hosts, _AT_ONCE)]
+            self._flows, self._neighbours = {}, {}
+
+    def _alike(self, other: Interest) -> bool:
+        return (
+            self._up == other._up
+            and self._limited == other._limited
+            and (self.placement, self.hosts) == (other.placement, other.hosts)
+            and (self._table is other._table or self._table == other._table)
+        )
+
+    def _part(self, first: int) -> array[int]:
+        """The masks of hosts `first` to `first` + 63."""
+        masks = array("Q", [0]) * len(self._up)
+        failed = self._net.library.tsshare_interest(
+            self._net.handle,
+            self._table,
+            self._up,
+            self._limited,
+            array("I", self.placement),
+            first,
+            masks,
+        )
+        if failed:
+            raise self._wrong()
+        return masks
+
+    def _wrong(self) -> PlanError:
+        return PlanError(ROUTES, f"epoch {self.epoch} has routes that cannot be followed")
 
     def of_link(self, link: int) -> int:
         """The hosts with a path over this link; 0 if it is down or its rate is not limited."""
-        return self._masks[link]
+        mask = 0
+        for place, part in enumerate(self._parts):
+            mask |= part[link] << _AT_ONCE * place
+        return mask
 
     def of_flow(self, src: int, dst: int, links: Sequence[int] | None = None) -> int:
         """The hosts, but that of `src`, with a path that shares a limited link with this one.
 
-        `links` are those of the path if they are known; else they are looked up, once.
+        `links` are those of the path if they are known; else they are looked up.
         """
-        if links is not None:
-            return self._of_links(src, links)
-        found = self._flows.get((src, dst))
-        if found is None:
-            found = self._flows[src, dst] = self._of_links(src, self._links(src, dst))
+        if links is None:
+            return self.of_flows([src * self.instances + dst])[0]
+        mask = 0
+        for link in links:
+            mask |= self.of_link(link)
+        return mask & ~(1 << self.placement[src])
+
+    def of_flows(self, paths: Sequence[int]) -> list[int]:
+        """of_flow() of many paths, each src × instances + dst."""
+        known = self._flows
+        new = [path for path in paths if path not in known]
+        if new:
+            srcs = array("I", [path // self.instances for path in new])
+            dsts = array("I", [path % self.instances for path in new])
+            masks = [0] * len(new)
+            for place, part in enumerate(self._parts):
+                for at, mask in enumerate(self._along(part, srcs, dsts)):
+                    masks[at] |= mask << _AT_ONCE * place
+            placement = self.placement
+            for path, src, mask in zip(new, srcs, masks, strict=True):
+                known[path] = mask & ~(1 << placement[src])
+        return [known[path] for path in paths]
+
+    def _along(self, part: array[int], srcs: array[int], dsts: array[int]) -> array[int]:
+        found = array("Q", [0]) * len(srcs)
+        net = self._net
+        failed = net.library.tsshare_interest_paths(
+            net.handle, self._table, self._up, part, len(srcs), srcs, dsts, found
+        )
+        if failed:
+            raise self._wrong()
         return found
 
     def neighbours(self, host: int) -> int:
@@ -54,120 +166,13 @@ class Interest:
         if found is None:
             own = 1 << host
             found = 0
-            for mask in self._masks:
+            for link in range(len(self._up)):
+                mask = self.of_link(link)
                 if mask & own:
                     found |= mask
             found = self._neighbours[host] = found & ~own
         return found
 
-    def _of_links(self, src: int, links: Sequence[int]) -> int:
-        mask = 0
-        for link in links:
-            mask |= self._masks[link]
-        return mask & ~(1 << self.placement[src])
 
-    def _links(self, src: int, dst: int) -> list[int]:
-        """Of the path; none if there is no path."""
-        state, node = self._state, src
-        found: list[int] = []
-        while node != dst:
-            link = state.next_link(node, dst)
-            if link == NO_LINK or not state.links[link].up:
-                return []
-            found.append(link)
-            node = state.topology.links[link].dst
-            if len(found) > len(state.nodes):
-                raise _circle(state)
-        return found
-
-
-def _circle(state: NetworkState) -> PlanError:
-    return PlanError(ROUTES, f"epoch {state.epoch} routes in a circle")
-
-
-class _Masks:
-    """The masks of one state, in the making."""
-
-    def __init__(self, state: NetworkState, placement: Sequence[int]) -> None:
-        self.state = state
-        self.core = core = state.core
-        self.bits = [1 << host for host in placement]
-        self.masks = [0] * len(state.links)
-        up = [link.up for link in state.links]
-        behind = [core.access_out[i] != NO_LINK for i in range(core.instances)]
-        self.sends = [not b or up[core.access_out[i]] for i, b in enumerate(behind)]
-        self.receives = [not b or up[core.access_in[i]] for i, b in enumerate(behind)]
-        self.own = [0] * len(core.rows)  # row -> hosts of the instances that start there
-        for instance in range(core.instances):
-            if self.sends[instance]:
-                self.own[core.row_of[core.anchor[instance]]] |= self.bits[instance]
-        self.reaches = [False] * len(core.rows)  # row -> whether it has a way to another anchor
-
-    def all(self) -> list[int]:
-        for column in range(len(self.core.columns)):
-            receivers = [i for i in self.core.behind[column] if self.receives[i]]
-            if receivers:
-                arrives = self._flow_down(column)
-                self._way_in(column, receivers, arrives)
-        self._way_out()
-        links = self.state.links
-        return [m if links[i].up and links[i].rate_bps else 0 for i, m in enumerate(self.masks)]
-
-    def _flow_down(self, column: int) -> int:
-        """Adds the tree of one anchor to the masks; returns what arrives at it from elsewhere."""
-        core, width = self.core, len(self.core.columns)
-        root = core.row_of[core.columns[column]]
-        parent: list[int] = [-1] * len(core.rows)
-        by: list[int] = [NO_LINK] * len(core.rows)
-        waits = [0] * len(core.rows)
-        for row in range(len(core.rows)):
-            choice = self.state.table[row * width + column]
-            if choice:
-                by[row] = link = core.out[row][choice - 1]
-                parent[row] = core.row_of[self.state.topology.links[link].dst]
-                waits[parent[row]] += 1
-        arrives = [0] * len(core.rows)
-        ready = [row for row in range(len(core.rows)) if not waits[row]]
-        for row in ready:
-            if by[row] == NO_LINK:
-                continue
-            mask = arrives[row] | self.own[row]
-            self.masks[by[row]] |= mask
-            self.reaches[row] = True
-            arrives[parent[row]] |= mask
-            waits[parent[row]] -= 1
-            if not waits[parent[row]]:
-                ready.append(parent[row])
-        if len(ready) < len(core.rows):
-            raise _circle(self.state)
-        return arrives[root]
-
-    def _way_in(self, column: int, receivers: list[int], arrives: int) -> None:
-        """The access links towards instances behind one anchor."""
-        core = self.core
-        senders = [i for i in core.behind[column] if self.sends[i]]
-        near = 0
-        several = 0  # hosts with at least two senders here
-        for sender in senders:
-            several |= near & self.bits[sender]
-            near |= self.bits[sender]
-        for receiver in receivers:
-            link = core.access_in[receiver]
-            if link != NO_LINK:
-                others = near
-                if self.sends[receiver] and not several & self.bits[receiver]:
-                    others &= ~self.bits[receiver]  # nobody sends to itself
-                self.masks[link] |= arrives | others
-
-    def _way_out(self) -> None:
-        """The access links from instances that can reach another one."""
-        core = self.core
-        for instance in range(core.instances):
-            link = core.access_out[instance]
-            if link == NO_LINK:
-                continue
-            near = core.behind[core.column_of[core.anchor[instance]]]
-            if self.reaches[core.row_of[core.anchor[instance]]] or any(
-                self.receives[other] for other in near if other != instance
-            ):
-                self.masks[link] |= self.bits[instance]
+def _numbers(numbers: Iterable[int]) -> array[int]:
+    return array("I", (_NOWHERE if number == NO_LINK else number for number in numbers))

@@ -11,7 +11,7 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
-from compiler.plan.native import F64, U32, U64, Prototypes, first_of, load_library
+from compiler.plan.native import F64, U8, U16, U32, U64, Handle, Prototypes, first_of, load_library
 
 ABI = 1  # TSSHARE_ABI in tsshare.h
 NAME = "libtsshare.so"
@@ -24,6 +24,13 @@ PROTOTYPES: Prototypes = {
         _i32,
         (_u32, U32, U32, U64, U64, _u32, U64, U64, U32, U64, F64),
     ),
+    "tsshare_net_new": (
+        Handle,
+        (_u32, _u32, _u32, _u32, U32, U32, U32, U32, U32, U32, U32, U32),
+    ),
+    "tsshare_net_free": (None, (Handle,)),
+    "tsshare_interest": (_i32, (Handle, U16, U8, U8, U32, _u32, U64)),
+    "tsshare_interest_paths": (_i32, (Handle, U16, U8, U64, _u32, U32, U32, U64)),
 }
 
 

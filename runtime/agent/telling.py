@@ -87,8 +87,9 @@ class Telling:
     def epoch(self, interest: Interest) -> None:
         """From now on these are the interests."""
         self._interest = interest
-        for path, flow in self._flows.items():
-            flow.interested = interest.of_flow(*divmod(path, interest.instances))
+        masks = interest.of_flows(list(self._flows))
+        for flow, mask in zip(self._flows.values(), masks, strict=True):
+            flow.interested = mask
 
     def forget(self, host: int) -> None:
         """That host has started again and knows nothing."""

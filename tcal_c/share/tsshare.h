@@ -53,4 +53,47 @@ TSSHARE_API int32_t tsshare_solve(uint32_t flows, const uint32_t *first, const u
                                   uint64_t *allocations_bps, uint32_t *bottlenecks,
                                   uint64_t *entitlements_bps, double *levels_bits);
 
+/* --- interest --------------------------------------------------------------------------------- */
+
+struct tsshare_net;
+
+/* The shape of a network as docs/plan.md has it (routes); NULL with errno set if that cannot be.
+ * TSSHARE_NONE stands for no row and no link.
+ *
+ * roots             column -> row
+ * out_first, out    row r's links to core nodes are out[out_first[r]] up to out[out_first[r + 1]],
+ *                   in the order in which the table numbers them; rows + 1 entries in out_first
+ * heads             link -> the row that it leads to
+ * instance_rows, instance_columns   instance -> where it hangs on the core
+ * access_out, access_in             instance -> the link towards and from there */
+TSSHARE_API struct tsshare_net *
+tsshare_net_new(uint32_t rows, uint32_t columns, uint32_t links, uint32_t instances,
+                const uint32_t *roots, const uint32_t *out_first, const uint32_t *out,
+                const uint32_t *heads, const uint32_t *instance_rows,
+                const uint32_t *instance_columns, const uint32_t *access_out,
+                const uint32_t *access_in);
+
+TSSHARE_API void tsshare_net_free(struct tsshare_net *net);
+
+/* Which hosts have paths over which links: masks[link] gets bit h if there is a path over it from
+ * an instance of host first_host + h to another instance; h is 0 to 63, other hosts are passed
+ * over. 0 where the link is not limited.
+ *
+ * table     rows x columns cells
+ * up, limited   per link; limited: its rate is finite, and it is up
+ * hosts     instance -> its host
+ *
+ * -EINVAL when the table cannot be followed: it leads in a circle, over a link that is down or to
+ * a row where it ends. The masks are then of no use. */
+TSSHARE_API int32_t tsshare_interest(struct tsshare_net *net, const uint16_t *table,
+                                     const uint8_t *up, const uint8_t *limited,
+                                     const uint32_t *hosts, uint32_t first_host, uint64_t *masks);
+
+/* For `count` pairs of instances the masks of all links of the path together, 0 where there is no
+ * path. -EINVAL as above, and for an instance that is not there. */
+TSSHARE_API int32_t tsshare_interest_paths(struct tsshare_net *net, const uint16_t *table,
+                                           const uint8_t *up, const uint64_t *masks, uint32_t count,
+                                           const uint32_t *srcs, const uint32_t *dsts,
+                                           uint64_t *found);
+
 #endif
