@@ -10,6 +10,12 @@ struct addr {
     uint8_t bytes[16];
 };
 
+/* The addresses that agree with this one in the first `bits` bits; the others are 0. */
+struct prefix {
+    struct addr addr;
+    uint8_t bits;
+};
+
 struct addr_slot {
     struct addr addr; /* version 0: free */
     uint32_t node;

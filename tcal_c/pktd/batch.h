@@ -5,9 +5,9 @@
 #include "addr.h"
 #include "link.h"
 
-enum op_kind { OP_NODE, OP_BIND, OP_UNBIND, OP_LINK, OP_SET, OP_ROUTES };
+enum op_kind { OP_NODE, OP_BIND, OP_UNBIND, OP_LINK, OP_SET, OP_ROUTES, OP_PATH };
 
-/* One change. `index` finds the details of a node or a link in the batch's own arrays. */
+/* One change. `index` finds the details of a node, link or path in the batch's own arrays. */
 struct op {
     uint8_t kind; /* enum op_kind */
     uint16_t node;

@@ -78,7 +78,7 @@ void engine_drop(struct frame *frame, enum drop_cause cause, uint32_t count) {
 
 static void deliver(struct engine *e, struct piece *piece) {
     struct frame *frame = piece->frame;
-    uint32_t port = e->node[frame->dest].port;
+    uint32_t port = e->node[e->paths ? frame->source : frame->dest].port;
     if (port == 0) {
         engine_drop(frame, DROP_ROUTE, piece->count);
         return;
@@ -107,6 +107,11 @@ static void deliver(struct engine *e, struct piece *piece) {
 
 /* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. */
 static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
+    if (e->closed) {
+        engine_drop(piece->frame, DROP_DOWN, piece->count);
+        pool_piece_release(&e->pool, piece);
+        return;
+    }
     if (node == piece->frame->dest) {
         deliver(e, piece);
         pool_piece_release(&e->pool, piece);
@@ -122,18 +127,38 @@ static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
     link_offer(e, link, piece, at_ns);
 }
 
-/* Finds out where a frame comes from and where it goes; false when nobody has the address. */
-static bool classify(struct engine *e, uint32_t port, struct frame *frame) {
+enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN };
+
+/* Finds out where a frame comes from and where it goes. */
+static enum verdict classify(const struct engine *e, uint32_t port, struct frame *frame) {
     struct addr to = {.version = frame->info.version};
     memcpy(to.bytes, frame->info.dest, sizeof to.bytes);
     uint32_t dest = addr_find(&e->addrs, &to);
     uint32_t source = e->port_node[port];
+    if (dest == NODE_NONE && e->paths) {
+        /* What is sent to a group was not sent to pktd: the filters choose single destinations. */
+        return frame_bytes(frame)[0] & 1 ? VERDICT_UNKNOWN : VERDICT_PASS;
+    }
     if (dest == NODE_NONE || source == 0) {
-        return false;
+        return VERDICT_UNKNOWN;
     }
     frame->source = (uint16_t)(source - 1);
     frame->dest = (uint16_t)dest;
-    return true;
+    return VERDICT_ENTER;
+}
+
+/* Out again as it came, at once. */
+static void pass(struct engine *e, uint32_t port, struct frame *frame) {
+    uint32_t segments = frame->info.segments;
+    struct iovec io[2] = {{&frame->info.vnet, sizeof frame->info.vnet},
+                          {frame_bytes(frame), frame->info.length}};
+    if (e->deliver(e->deliver_context, port, io, 2)) {
+        counter_add(&e->count.drop_write, segments);
+        return;
+    }
+    counter_add(&e->count.tx, segments);
+    counter_add(&e->count.tx_frames, 1);
+    counter_add(&e->count.passed, segments);
 }
 
 static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
@@ -166,10 +191,19 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
     counter_add(&e->count.rx, frame->info.segments);
     if (error == PACKET_MALFORMED) {
         counter_add(&e->count.drop_malformed, 1);
-    } else if (error == PACKET_NOT_IP || !classify(e, port, frame)) {
-        counter_add(&e->count.drop_unknown, frame->info.segments);
-    } else {
+        pool_release(&e->pool, frame);
+        return;
+    }
+    switch (error == PACKET_NOT_IP ? VERDICT_UNKNOWN : classify(e, port, frame)) {
+    case VERDICT_ENTER:
         enter(e, frame, at_ns);
+        break;
+    case VERDICT_PASS:
+        pass(e, port, frame);
+        break;
+    case VERDICT_UNKNOWN:
+        counter_add(&e->count.drop_unknown, frame->info.segments);
+        break;
     }
     pool_release(&e->pool, frame);
 }
@@ -234,6 +268,25 @@ static void apply_link(struct engine *e, uint32_t number, const struct op_link *
     link_change(e, link, &op->config, at_ns);
 }
 
+/* A path is a link with the route that leads over it. */
+static void apply_path(struct engine *e, const struct op *op, const struct op_link *path,
+                       uint64_t at_ns) {
+    struct link *link = engine_link(e, op->link);
+    link->source = path->source;
+    link->dest = path->dest;
+    link->seed = path->config.fields & LINK_SEED ? path->seed : link->seed;
+    link_change(e, link, &path->config, at_ns);
+    fib_set(&e->fib, path->source, path->dest, path->dest, op->link);
+}
+
+void engine_use_paths(struct engine *e) {
+    e->paths = true;
+}
+
+void engine_close_paths(struct engine *e, bool closed) {
+    e->closed = closed;
+}
+
 void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns) {
     for (size_t i = 0; i < batch->op_count; i++) {
         const struct op *op = &batch->op[i];
@@ -252,6 +305,9 @@ void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns) {
             break;
         case OP_SET:
             link_change(e, engine_link(e, op->link), &batch->link[op->index].config, at_ns);
+            break;
+        case OP_PATH:
+            apply_path(e, op, &batch->link[op->index], at_ns);
             break;
         case OP_ROUTES:
             fib_set(&e->fib, op->node, op->dests.first, op->dests.last, op->link);

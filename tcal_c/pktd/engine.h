@@ -32,6 +32,7 @@ struct engine_counters {
     counter drop_malformed;
     counter drop_nobuf;
     counter drop_write;
+    counter passed;    /* segments to addresses that no node has */
     counter in_flight; /* pieces in links */
     counter commits;
 };
@@ -46,6 +47,8 @@ struct engine {
     struct pairs pairs;
     struct fib fib;
     uint64_t seq;
+    bool paths;  /* what has passed its link leaves by the port of its source */
+    bool closed; /* no path lets anything through */
     struct engine_counters count;
     engine_deliver *deliver;
     void *deliver_context;
@@ -93,6 +96,13 @@ void engine_run(struct engine *e, uint64_t until_ns);
 
 /* Applies a batch as of `at_ns`. */
 void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns);
+
+/* From now on links are paths: a frame enters and leaves at the same port, and one to an address
+ * that no node has passes. */
+void engine_use_paths(struct engine *e);
+
+/* Drops what paths are offered and what would leave them, or no longer. */
+void engine_close_paths(struct engine *e, bool closed);
 
 void engine_close_port(struct engine *e, uint32_t port);
 

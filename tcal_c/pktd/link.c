@@ -85,6 +85,20 @@ static void close_run(struct engine *e, struct link *link, struct piece *origin,
     run->count = 0;
 }
 
+uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *packets) {
+    uint64_t backlog =
+        queue_backlog(counter_get(&c->rate_bps), counter_get(&c->busy_until_ns), at_ns);
+    uint64_t bytes = counter_get(&c->burst_bytes);
+    uint64_t count = counter_get(&c->burst_pkts);
+    *packets = backlog && bytes ? (uint64_t)(((u128)backlog * count + bytes - 1) / bytes) : 0;
+    return backlog;
+}
+
+static void count_accepted(struct link *link, uint64_t packets, uint64_t bytes) {
+    counter_add(&link->count.accepted_pkts, packets);
+    counter_add(&link->count.accepted_bytes, bytes);
+}
+
 /* Draws and queues one segment; true when it goes on. */
 static bool offer_segment(struct link *link, struct frame *frame, uint32_t bytes, uint64_t nth,
                           uint64_t at_ns, struct service *service) {
@@ -105,6 +119,7 @@ static bool offer_segment(struct link *link, struct frame *frame, uint32_t bytes
         counter_set(&link->count.burst_bytes, counter_get(&link->count.burst_bytes) * keep + bytes);
         counter_set(&link->count.busy_until_ns, link->queue.free_ns);
     }
+    count_accepted(link, 1, bytes);
     return true;
 }
 
@@ -153,6 +168,7 @@ void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64
     if (!link->up) {
         drop_piece(e, link, piece);
     } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0) {
+        count_accepted(link, piece->count, bytes);
         piece->nth = nth;
         piece->served_ns = at_ns;
         append(e, link, piece, at_ns);
@@ -184,6 +200,10 @@ struct piece *link_take(struct engine *e, struct link *link) {
 
 /* Everything in the link is lost. */
 static void flush(struct engine *e, struct link *link, uint64_t at_ns) {
+    uint64_t packets;
+    uint64_t bytes = link_backlog(&link->count, at_ns, &packets);
+    /* What waited never got through the queue. */
+    count_accepted(link, -packets, -bytes);
     while (link->head) {
         drop_piece(e, link, detach_head(e, link));
     }

@@ -17,7 +17,8 @@ enum link_field {
     LINK_QUEUE = 16,
     LINK_DIST = 32,
     LINK_UP = 64,
-    LINK_ALL = 127
+    LINK_ALL = 127, /* of a link, whose seed is told apart */
+    LINK_SEED = 128
 };
 
 /* Properties as a client states them; `fields` tells which are meant. */
@@ -40,10 +41,22 @@ struct link_counters {
     counter drop_queue;
     counter drop_loss;
     counter drop_down;
+    counter accepted_pkts; /* by the queue, less what waited when the link went down */
+    counter accepted_bytes;
     counter busy_until_ns; /* copies of the queue's state, for the backlog */
     counter rate_bps;
     counter burst_pkts; /* accepted since the queue was last empty */
     counter burst_bytes;
+};
+
+/* What the client was last told of a path. Control thread. */
+struct link_usage {
+    uint64_t offered_pkts; /* then */
+    uint64_t sent_pkts;
+    uint64_t sent_bytes;
+    uint64_t drop_queue;
+    uint64_t drop_loss;
+    uint64_t backlog_bytes;
 };
 
 struct link {
@@ -62,6 +75,7 @@ struct link {
     bool up;
     struct link_counters count;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
+    struct link_usage told;
 };
 
 /* How long the segments of one piece may take on a link; see docs/pktd.md, "Super-packets". TCP
@@ -74,6 +88,10 @@ void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64
 
 /* Takes the piece that is due out of the link. */
 struct piece *link_take(struct engine *e, struct link *link);
+
+/* Bytes that wait at `at_ns`, and packets: those bytes divided by the mean size since the queue was
+ * last empty. Any thread. */
+uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *packets);
 
 /* Changes properties at `at_ns`. */
 void link_change(struct engine *e, struct link *link, const struct link_config *config,

@@ -96,6 +96,9 @@ static void add_pending(struct loop *loop, struct message *message) {
 static void add_port(struct loop *loop, struct port *port) {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = port->number};
     loop->port[port->number] = port;
+    if (port->out >= 0) {
+        engine_use_paths(loop->engine);
+    }
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, port->fd, &event)) {
         port->gone = true;
     }
@@ -120,6 +123,9 @@ static void handle(struct loop *loop, struct message *message) {
         break;
     case MESSAGE_CLOSE:
         remove_port(loop, message->port);
+        break;
+    case MESSAGE_LEASE:
+        engine_close_paths(loop->engine, message->expired);
         break;
     case MESSAGE_STOP:
         loop->stop = true;
@@ -384,7 +390,7 @@ static int make_parts(struct loop *loop, const struct loop_options *options) {
     if (!loop->port || !loop->scratch) {
         return -ENOMEM;
     }
-    pace_init(&loop->pace, clock_now());
+    pace_init(&loop->pace, clock_now(), options->sharers);
     return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &event) ? -errno : 0;
 }
 

@@ -10,7 +10,14 @@
 
 #include <pthread.h>
 
-enum message_kind { MESSAGE_BATCH, MESSAGE_RESERVE, MESSAGE_OPEN, MESSAGE_CLOSE, MESSAGE_STOP };
+enum message_kind {
+    MESSAGE_BATCH,
+    MESSAGE_RESERVE,
+    MESSAGE_OPEN,
+    MESSAGE_CLOSE,
+    MESSAGE_LEASE,
+    MESSAGE_STOP
+};
 
 /* From the control thread to the data thread and, done, back again. */
 struct message {
@@ -20,6 +27,7 @@ struct message {
         struct batch *batch;
         struct engine_room room;
         struct port *port;
+        bool expired;
     };
 };
 
@@ -27,6 +35,7 @@ struct loop_options {
     bool fifo;
     bool lock;
     uint64_t pool_bytes;
+    uint32_t sharers; /* pktds on this machine */
 };
 
 struct loop {

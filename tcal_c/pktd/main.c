@@ -12,15 +12,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define SHARERS_MAX 1000u
 #define POOL_MAX_BYTES (2ull << 30)
 
 static const char usage[] =
-    "usage: pktd [--no-fifo] [--no-lock] [--no-bpf] [--pool-bytes N]\n"
+    "usage: pktd [--no-fifo] [--no-lock] [--no-bpf] [--pool-bytes N] [--cpu-share N]\n"
     "Moves packets between network namespaces; commands on standard input, answers on standard\n"
     "output, as docs/pktd.md says. The options keep it from using what the machine would permit:\n"
     "real-time scheduling, locked memory, arrival stamps by BPF. --pool-bytes limits the memory "
     "of\n"
-    "packets in flight (default: a quarter of the machine's, at most 2 GiB).\n";
+    "packets in flight (default: a quarter of the machine's, at most 2 GiB). --cpu-share tells\n"
+    "that N pktds share this machine: each spins an N-th of what one would.\n";
 
 struct options {
     struct loop_options loop;
@@ -35,17 +37,31 @@ static uint64_t default_pool_bytes(void) {
     return min_u64(quarter, POOL_MAX_BYTES);
 }
 
+/* A decimal number from `low` to `high`; complains otherwise. */
+static bool read_number(const char *name, const char *text, uint64_t low, uint64_t high,
+                        uint64_t *value) {
+    char *end = NULL;
+    *value = strtoull(text, &end, 10);
+    if (*end || text[0] < '0' || text[0] > '9' || *value < low || *value > high) {
+        fprintf(stderr, "pktd: --%s takes a number from %llu to %llu\n", name,
+                (unsigned long long)low, (unsigned long long)high);
+        return false;
+    }
+    return true;
+}
+
 /* -1: go on, otherwise the exit status. */
 static int read_options(int argc, char **argv, struct options *o) {
     static const struct option names[] = {{"no-fifo", no_argument, NULL, 'f'},
                                           {"no-lock", no_argument, NULL, 'l'},
                                           {"no-bpf", no_argument, NULL, 'b'},
                                           {"pool-bytes", required_argument, NULL, 'p'},
+                                          {"cpu-share", required_argument, NULL, 'c'},
                                           {"version", no_argument, NULL, 'v'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-        char *end = NULL;
+        uint64_t number;
         switch (c) {
         case 'f':
             o->loop.fifo = false;
@@ -57,11 +73,15 @@ static int read_options(int argc, char **argv, struct options *o) {
             o->bpf = false;
             break;
         case 'p':
-            o->loop.pool_bytes = strtoull(optarg, &end, 10);
-            if (*end || optarg[0] < '0' || optarg[0] > '9' || o->loop.pool_bytes < (4u << 20)) {
-                fprintf(stderr, "pktd: --pool-bytes takes a number of at least 4194304\n");
+            if (!read_number("pool-bytes", optarg, 4u << 20, INT64_MAX, &o->loop.pool_bytes)) {
                 return 2;
             }
+            break;
+        case 'c':
+            if (!read_number("cpu-share", optarg, 1, SHARERS_MAX, &number)) {
+                return 2;
+            }
+            o->loop.sharers = (uint32_t)number;
             break;
         case 'v':
             printf("pktd %s\n", PKTD_VERSION);
@@ -92,7 +112,7 @@ static void raise_file_limit(void) {
 
 int main(int argc, char **argv) {
     static struct loop loop;
-    struct options options = {.loop = {true, true, default_pool_bytes()}, .bpf = true};
+    struct options options = {.loop = {true, true, default_pool_bytes(), 1}, .bpf = true};
     int status = read_options(argc, argv, &options);
     if (status >= 0) {
         return status;

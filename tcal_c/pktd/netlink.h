@@ -2,6 +2,7 @@
 #ifndef PKTD_NETLINK_H
 #define PKTD_NETLINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,5 +32,27 @@ void nl_nest_end(struct nl_request *q, uint32_t nest);
 /* Sends and waits for the answer: 0 or -errno; then `why` holds the kernel's text (may be empty).
  */
 int nl_talk(int fd, struct nl_request *q, char *why, size_t why_room);
+
+/* Attributes one after the other, as received. */
+struct nl_view {
+    const char *bytes;
+    size_t length;
+};
+
+/* Copies the fixed part of a message and finds its attributes; false when it is too short. */
+bool nl_body(const struct nlmsghdr *message, void *body, size_t bytes, struct nl_view *attrs);
+
+/* The first attribute of that type, or NULL. */
+const struct nlattr *nl_find(const struct nl_view *attrs, uint16_t type);
+
+/* The attributes inside one; none for NULL. */
+struct nl_view nl_inside(const struct nlattr *attr);
+
+/* Copies a value; false when there is none or it is too short. */
+bool nl_get(const struct nlattr *attr, void *value, size_t bytes);
+
+/* Asks for a list and calls `visit` for each message of the answer: 0 or -errno. */
+typedef void nl_visit(void *context, const struct nlmsghdr *message);
+int nl_dump(int fd, struct nl_request *q, nl_visit *visit, void *context);
 
 #endif

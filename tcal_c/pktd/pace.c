@@ -18,11 +18,12 @@
 #define WRITE_MAX_NS 20000u
 #define WRITE_STEP_NS 20u
 
-void pace_init(struct pace *p, uint64_t now_ns) {
+void pace_init(struct pace *p, uint64_t now_ns, uint32_t sharers) {
     *p = (struct pace){.wake_ns = WAKE_START_NS,
                        .write_ns = WRITE_START_NS,
                        .window_ns = now_ns,
-                       .may_spin_ns = WINDOW_NS * BUDGET_PERCENT / 100};
+                       .sharers = sharers,
+                       .may_spin_ns = WINDOW_NS * BUDGET_PERCENT / 100 / sharers};
     counter_set(&p->spin_ns, WAKE_START_NS);
 }
 
@@ -34,7 +35,7 @@ static void turn_window(struct pace *p, uint64_t now_ns) {
     }
     uint64_t idle = p->slept_ns + p->spun_ns;
     uint64_t work = length > idle ? length - idle : 0;
-    uint64_t budget = length * BUDGET_PERCENT / 100;
+    uint64_t budget = length * BUDGET_PERCENT / 100 / p->sharers;
     p->may_spin_ns = budget > work ? (budget - work) * WINDOW_NS / length : 0;
     uint64_t due = WINDOW_NS * REST_PERMILLE / 1000;
     p->rest_ns = p->slept_ns < due ? due - p->slept_ns : 0;

@@ -11,11 +11,14 @@ struct pace {
     uint64_t slept_ns;  /* in this window */
     uint64_t spun_ns;
     uint64_t may_spin_ns; /* in this window */
-    uint64_t rest_ns;     /* owed to the other programs from the last one */
-    counter spin_ns;      /* for hello and stats: the spin in force */
+    uint32_t sharers;
+    uint64_t rest_ns; /* owed to the other programs from the last one */
+    counter spin_ns;  /* for hello and stats: the spin in force */
 };
 
-void pace_init(struct pace *p, uint64_t now_ns);
+/* `sharers` threads like this one share the machine's patience: the spin of each is so much less.
+ */
+void pace_init(struct pace *p, uint64_t now_ns, uint32_t sharers);
 
 /* How long to sleep now if something is due at `due_ns`: 0 = do not, look again at once. */
 uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns);

@@ -25,35 +25,40 @@ void port_fail(struct port_error *error, int code, const char *why, const char *
     }
 }
 
+struct opening {
+    struct port *port;
+    const struct port_request *request;
+    int program;
+};
+
 /* Runs in the target namespace: the TAP itself, or the stamp of a veth that is there already. */
-static bool inside(struct port *port, const struct port_request *request, int program,
-                   struct port_error *error) {
+static bool inside(void *context, struct port_error *error) {
+    const struct opening *o = context;
     char why[128];
-    if (port->kind == PORT_TAP && !tap_open(port, request, error)) {
+    if (o->port->kind == PORT_TAP && !tap_open(o->port, o->request, error)) {
         return false;
     }
-    int index = (int)if_nametoindex(request->name);
-    if (program >= 0 && index > 0 && stamp_attach(program, index, why, sizeof why) == 0) {
-        port->stamp = STAMP_BPF;
+    int index = (int)if_nametoindex(o->request->name);
+    if (o->program >= 0 && index > 0 && stamp_attach(o->program, index, why, sizeof why) == 0) {
+        o->port->stamp = STAMP_BPF;
     }
     return true;
 }
 
-/* Enters the namespace, runs inside(), comes back. A thread that cannot come back must not go on.
- */
-static bool visit(struct port *port, const struct port_request *request, int netns, int program,
-                  struct port_error *error) {
+/* A thread that cannot come back must not go on. */
+bool port_visit(int netns, const char *path, port_inside *run, void *context,
+                struct port_error *error) {
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     if (home < 0) {
         port_fail(error, -errno, NULL, "open /proc/thread-self/ns/net");
         return false;
     }
     if (setns(netns, CLONE_NEWNET)) {
-        port_fail(error, -errno, NULL, "enter network namespace %s", request->netns);
+        port_fail(error, -errno, NULL, "enter network namespace %s", path);
         close(home);
         return false;
     }
-    bool good = inside(port, request, program, error);
+    bool good = run(context, error);
     if (setns(home, CLONE_NEWNET)) {
         perror("pktd: return to the own network namespace");
         abort();
@@ -64,15 +69,21 @@ static bool visit(struct port *port, const struct port_request *request, int net
 
 static bool open_kind(struct port *port, enum port_kind kind, const struct port_request *request,
                       int netns, int program, struct port_error *error) {
-    *port =
-        (struct port){.fd = -1, .kind = kind, .number = request->number, .leave = request->leave};
+    *port = (struct port){.fd = -1,
+                          .out = -1,
+                          .redirect.nl = -1,
+                          .mac = PORT_MAC_BYTES,
+                          .kind = kind,
+                          .number = request->number,
+                          .leave = request->leave};
     if (kind == PORT_PACKET && !packet_open(port, request, netns, error)) {
         return false;
     }
     if (kind == PORT_PACKET && program < 0) {
         return true;
     }
-    if (!visit(port, request, netns, program, error)) {
+    struct opening opening = {port, request, program};
+    if (!port_visit(netns, request->netns, inside, &opening, error)) {
         if (port->fd >= 0) {
             close(port->fd);
         }
@@ -124,6 +135,12 @@ void port_close(struct port *port) {
         tap_leave(port);
     }
     close(port->fd);
+    if (port->out >= 0) {
+        close(port->out);
+    }
+    if (port->redirect.nl >= 0) {
+        close(port->redirect.nl);
+    }
     if (!port->leave) {
         packet_close(port);
     }
@@ -141,12 +158,15 @@ int port_read(struct port *port, uint8_t *data, size_t room, struct port_frame *
      * let the packet leave too early. */
     frame->at_ns = clock_now();
     if (port->stamp == STAMP_BPF && frame->bytes >= 12) {
-        frame->at_ns = stamp_take(data + VNET_HEADER_BYTES + 6, frame->at_ns);
+        frame->at_ns = stamp_take(data + VNET_HEADER_BYTES + 6, port->mac, frame->at_ns);
     }
     return got;
 }
 
 int port_write(struct port *port, const struct iovec *io, int count) {
+    if (port->out >= 0) {
+        return packet_send(port->out, io, count);
+    }
     return port->kind == PORT_TAP ? tap_write(port, io, count) : packet_write(port, io, count);
 }
 

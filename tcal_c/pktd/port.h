@@ -2,7 +2,7 @@
 #ifndef PKTD_PORT_H
 #define PKTD_PORT_H
 
-#include "common.h"
+#include "redirect.h"
 
 #include <net/if.h>
 #include <sys/types.h>
@@ -30,6 +30,16 @@ struct port_request {
     bool leave;        /* the end of its namespace removes the device, not port_close */
 };
 
+#define PREFIX_LIMIT 32u
+
+/* A device that is there already, and what of that which leaves by it becomes pktd's. */
+struct attach_request {
+    struct port_request port; /* the name of pktd's own device is chosen, its mtu too */
+    char target[IFNAMSIZ];
+    struct prefix prefix[PREFIX_LIMIT];
+    uint32_t prefix_count;
+};
+
 enum port_stamp { STAMP_READ, STAMP_SOCKET, STAMP_BPF };
 
 struct port {
@@ -41,6 +51,12 @@ struct port {
     char peer[IFNAMSIZ]; /* PORT_PACKET: pktd's end of the veth pair */
     uint64_t lost;       /* control thread: see port_lost */
     bool gone;           /* data thread: the device has disappeared */
+    uint8_t mac[6];      /* source of the frames that come, under the stamp */
+    /* Of an attached port; `out` is -1 otherwise. */
+    int out; /* a packet socket on the target */
+    char target[IFNAMSIZ];
+    struct redirect redirect;
+    uint64_t netns_inode;
 };
 
 /* What one read gave: bytes after the virtio header, and when the packet was sent. */
@@ -53,6 +69,16 @@ struct port_frame {
  * program's descriptor or -1. */
 struct port *port_open(const struct port_request *request, int program, char *error,
                        size_t error_room);
+
+/* Makes a device beside the target and sends there what leaves by it towards the prefixes; frames
+ * that are written leave by the target. NULL with the reason in `error`. Control thread. */
+struct port *port_attach(const struct attach_request *request, int program, char *error,
+                         size_t error_room);
+
+/* Leaves the target of an attached port as it was, which must come before port_close: 0 or -errno.
+ * Of any other port, or with `leave`, nothing is done. Control thread. */
+int port_restore(struct port *port, char *why, size_t why_room);
+
 /* Removes the device, for which the kernel takes 20 ms and more; with `leave` only lets go of it:
  * the kernel removes the devices of a dying namespace together, in the background. */
 void port_close(struct port *port);

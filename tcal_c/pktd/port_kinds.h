@@ -13,6 +13,12 @@ struct port_error {
 void port_fail(struct port_error *error, int code, const char *why, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Runs `inside` in that network namespace and comes back; false when it did or the kernel refuses.
+ */
+typedef bool port_inside(void *context, struct port_error *error);
+bool port_visit(int netns, const char *path, port_inside *inside, void *context,
+                struct port_error *error);
+
 /* Both are called in the target network namespace (tap) or with it as a descriptor (packet); they
  * fill fd and peer and return false with `error` set when the kernel refuses. */
 bool tap_open(struct port *port, const struct port_request *request, struct port_error *error);
@@ -26,7 +32,13 @@ void tap_leave(struct port *port); /* its close will not remove the device */
 int tap_write(struct port *port, const struct iovec *io, int count);
 int packet_write(struct port *port, const struct iovec *io, int count);
 
+/* Writes a frame to a packet socket as port_write does. */
+int packet_send(int fd, const struct iovec *io, int count);
+
 uint64_t packet_lost(struct port *port);
+
+/* Writes a sysctl, if that is allowed. */
+void port_set_file(const char *path, const char *text);
 
 /* Removes pktd's end of the pair. */
 void packet_close(struct port *port);

@@ -31,7 +31,7 @@
 
 #define RECEIVE_BYTES (64 << 20)
 
-static void write_file(const char *path, const char *text) {
+void port_set_file(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
         /* Only ever a precaution: what it should prevent is dropped anyway. */
@@ -49,7 +49,7 @@ static void own_namespace(void) {
     if (!tried) {
         tried = true;
         if (unshare(CLONE_NEWNET) == 0) {
-            write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+            port_set_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         }
     }
 }
@@ -87,7 +87,7 @@ static int bring_up(int nl, const char *name, char *why, size_t why_room) {
     struct nl_request q;
     char path[80];
     snprintf(path, sizeof path, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
-    write_file(path, "1");
+    port_set_file(path, "1");
     nl_begin(&q, RTM_NEWLINK, 0, &info, sizeof info);
     nl_put_text(&q, IFLA_IFNAME, name);
     return nl_talk(nl, &q, why, why_room);
@@ -217,9 +217,13 @@ int packet_read(struct port *port, uint8_t *data, size_t room, struct port_frame
     return 1;
 }
 
-int packet_write(struct port *port, const struct iovec *io, int count) {
+int packet_send(int fd, const struct iovec *io, int count) {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)io, .msg_iovlen = (size_t)count};
-    return sendmsg(port->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
+    return sendmsg(fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+int packet_write(struct port *port, const struct iovec *io, int count) {
+    return packet_send(port->fd, io, count);
 }
 
 uint64_t packet_lost(struct port *port) {

@@ -19,6 +19,12 @@ struct proto_host {
     void (*close)(void *context, uint32_t port);
     void (*reserve)(void *context, const struct engine_room *room);
     void (*commit)(void *context, struct batch *batch);
+    /* Attaches to somebody else's device; `out` gets the whole answer. */
+    bool (*attach)(void *context, const struct attach_request *request, struct text *out,
+                   struct refusal *r);
+    bool (*detach)(void *context, uint32_t port, struct refusal *r);
+    void (*describe_port)(void *context, uint32_t port, struct text *out); /* IF INODE KIND */
+    void (*lease)(void *context, uint64_t ns);
     void (*engine_stats)(void *context, struct text *out); /* KEY=VALUE… of the loop */
 };
 
@@ -41,11 +47,13 @@ void proto_line(struct proto *p, char *line, size_t length);
 void proto_too_long(struct proto *p);
 
 void proto_applied(struct proto *p, const struct batch *batch);
+void proto_leased(struct proto *p, bool expired);
 void proto_destroy(struct proto *p);
 
 /* stats.c */
 void stats_links(struct proto *p);
 void stats_pairs(struct proto *p);
 void stats_engine(struct proto *p);
+void stats_usage(struct proto *p, bool all);
 
 #endif

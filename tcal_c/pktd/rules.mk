@@ -5,7 +5,7 @@ PKTD_VERSION ?= 0.1.0
 PKTD_SOURCES := $(wildcard pktd/*.c)
 PKTD_HEADERS := $(wildcard pktd/*.h)
 # Everything that needs neither a clock nor a descriptor: what the tests and the fuzzers drive.
-PKTD_OUTSIDE := pktd/main.c pktd/control.c pktd/loop.c pktd/closer.c pktd/port.c pktd/port_tap.c pktd/port_packet.c
+PKTD_OUTSIDE := pktd/main.c pktd/control.c pktd/host.c pktd/loop.c pktd/closer.c pktd/port.c pktd/port_tap.c pktd/port_packet.c pktd/port_attach.c
 PKTD_CORE := $(filter-out $(PKTD_OUTSIDE),$(PKTD_SOURCES))
 PKTD_FLAGS = $(WARN) -DPKTD_VERSION='"$(PKTD_VERSION)"' -Ipktd -pthread
 

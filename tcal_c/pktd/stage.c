@@ -22,7 +22,7 @@ bool refuse(struct refusal *r, const char *code, const char *format, ...) {
     return false;
 }
 
-static bool no_memory(struct refusal *r) {
+bool stage_no_memory(struct refusal *r) {
     return refuse(r, "limit", "out of memory");
 }
 
@@ -55,6 +55,10 @@ void stage_destroy(struct stage *s) {
     free(s->link);
     free(s->addrs.slot);
     free(s->undo);
+    if (s->path) {
+        fib_destroy(s->path);
+        free(s->path);
+    }
     batch_free(s->batch);
 }
 
@@ -71,7 +75,15 @@ void stage_port(struct stage *s, uint32_t port, bool open) {
     uint8_t bit = (uint8_t)(1u << port % 8);
     s->port_open[port / 8] =
         (uint8_t)(open ? s->port_open[port / 8] | bit : s->port_open[port / 8] & ~bit);
+    if (!open && s->port_node[port]) {
+        s->node_port[s->port_node[port] - 1] = 0;
+        s->port_node[port] = 0;
+    }
     s->port_end = port + 1 > s->port_end ? port + 1 : s->port_end;
+}
+
+uint32_t stage_port_node(const struct stage *s, uint32_t port) {
+    return s->port_node[port] - 1;
 }
 
 bool stage_port_is_open(const struct stage *s, uint32_t port) {
@@ -83,7 +95,7 @@ static bool room_for_op(struct stage *s) {
     return grow((void **)&b->op, &b->op_room, b->op_count, sizeof *b->op);
 }
 
-static bool check_node(const struct stage *s, uint32_t node, struct refusal *r) {
+bool stage_check_node(const struct stage *s, uint32_t node, struct refusal *r) {
     return s->node[node].declared || refuse(r, "unknown", "node %u is not declared", node);
 }
 
@@ -101,6 +113,14 @@ static bool remember(struct stage *s, bool is_link, uint32_t number) {
     if (!is_link) {
         undo->node = s->node[number];
     }
+    return true;
+}
+
+bool stage_remember_link(struct stage *s, uint32_t link) {
+    if (!remember(s, true, link)) {
+        return false;
+    }
+    s->undo_count++;
     return true;
 }
 
@@ -157,7 +177,7 @@ bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const 
     if (!room_for_op(s) || !room_for_addrs(s) ||
         !grow((void **)&b->node, &b->node_room, b->node_count, sizeof *b->node) ||
         !remember(s, false, node)) {
-        return no_memory(r);
+        return stage_no_memory(r);
     }
     s->undo_count++;
     set_node(s, node, &(struct staged_node){true, *addr4, *addr6});
@@ -169,14 +189,14 @@ bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const 
 }
 
 bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r) {
-    if (!check_node(s, node, r)) {
+    if (!stage_check_node(s, node, r)) {
         return false;
     }
     if (!stage_port_is_open(s, port)) {
         return refuse(r, "unknown", "port %u is not open", port);
     }
     if (!room_for_op(s)) {
-        return no_memory(r);
+        return stage_no_memory(r);
     }
     s->batch->op[s->batch->op_count++] =
         (struct op){.kind = OP_BIND, .node = (uint16_t)node, .port = port};
@@ -184,17 +204,17 @@ bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r
 }
 
 bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r) {
-    if (!check_node(s, node, r)) {
+    if (!stage_check_node(s, node, r)) {
         return false;
     }
     if (!room_for_op(s)) {
-        return no_memory(r);
+        return stage_no_memory(r);
     }
     s->batch->op[s->batch->op_count++] = (struct op){.kind = OP_UNBIND, .node = (uint16_t)node};
     return true;
 }
 
-static bool room_for_link(struct stage *s, uint32_t link) {
+bool stage_room_for_link(struct stage *s, uint32_t link) {
     if (link >= s->link_room) {
         uint32_t room = s->link_room ? s->link_room : 1024;
         while (room <= link) {
@@ -213,7 +233,7 @@ static bool room_for_link(struct stage *s, uint32_t link) {
     return engine_prepare_link(s->engine, link);
 }
 
-static bool push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op) {
+bool stage_push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op) {
     struct batch *b = s->batch;
     if (!room_for_op(s) ||
         !grow((void **)&b->link, &b->link_room, b->link_count, sizeof *b->link)) {
@@ -226,22 +246,22 @@ static bool push_link(struct stage *s, enum op_kind kind, uint32_t link, const s
 }
 
 bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct refusal *r) {
-    if (!check_node(s, op->source, r) || !check_node(s, op->dest, r)) {
+    if (!stage_check_node(s, op->source, r) || !stage_check_node(s, op->dest, r)) {
         return false;
     }
     if (op->source == op->dest) {
         return refuse(r, "conflict", "link %u: from node %u to itself", link, op->source);
     }
-    if (!room_for_link(s, link)) {
-        return no_memory(r);
+    if (!stage_room_for_link(s, link)) {
+        return stage_no_memory(r);
     }
     struct staged_link *known = &s->link[link];
     if (known->declared && (known->source != op->source || known->dest != op->dest)) {
         return refuse(r, "conflict", "link %u goes from node %u to node %u; its ends cannot change",
                       link, known->source, known->dest);
     }
-    if ((!known->declared && !remember(s, true, link)) || !push_link(s, OP_LINK, link, op)) {
-        return no_memory(r);
+    if ((!known->declared && !remember(s, true, link)) || !stage_push_link(s, OP_LINK, link, op)) {
+        return stage_no_memory(r);
     }
     s->undo_count += !known->declared;
     *known = (struct staged_link){true, op->source, op->dest};
@@ -253,12 +273,13 @@ bool stage_set(struct stage *s, uint32_t link, const struct link_config *config,
     if (!check_link(s, link, r)) {
         return false;
     }
-    return push_link(s, OP_SET, link, &(struct op_link){.config = *config}) || no_memory(r);
+    return stage_push_link(s, OP_SET, link, &(struct op_link){.config = *config}) ||
+           stage_no_memory(r);
 }
 
 static bool check_routes(struct stage *s, uint32_t node, uint32_t link,
                          const struct dest_range *range, size_t count, struct refusal *r) {
-    if (!check_node(s, node, r)) {
+    if (!stage_check_node(s, node, r)) {
         return false;
     }
     if (link != LINK_NONE) {
@@ -276,7 +297,7 @@ static bool check_routes(struct stage *s, uint32_t node, uint32_t link,
                           range[i].first, range[i].last);
         }
         for (uint32_t dest = range[i].first; dest <= range[i].last; dest++) {
-            if (!check_node(s, dest, r)) {
+            if (!stage_check_node(s, dest, r)) {
                 return false;
             }
         }
@@ -294,7 +315,7 @@ bool stage_routes(struct stage *s, uint32_t node, uint32_t link, const struct de
     for (size_t i = 0; i < count; i++) {
         if (!fib_prepare(&s->engine->fib, node, range[i].first, range[i].last) || !room_for_op(s)) {
             b->op_count = before;
-            return no_memory(r);
+            return stage_no_memory(r);
         }
         b->op[b->op_count++] =
             (struct op){.kind = OP_ROUTES,
@@ -329,7 +350,7 @@ bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r) {
         free(room->slots);
         free(room->heap);
         *room = (struct engine_room){0};
-        return no_memory(r);
+        return stage_no_memory(r);
     }
     s->slots_given = room->slots ? room->slot_capacity : s->slots_given;
     s->heap_given = room->heap ? room->heap_capacity : s->heap_given;
@@ -339,7 +360,7 @@ bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r) {
 struct batch *stage_commit(struct stage *s, uint64_t at_ns, struct refusal *r) {
     struct batch *fresh = calloc(1, sizeof *fresh);
     if (!fresh) {
-        no_memory(r);
+        stage_no_memory(r);
         return NULL;
     }
     struct batch *batch = s->batch;

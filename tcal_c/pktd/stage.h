@@ -31,7 +31,11 @@ struct stage_undo {
     struct staged_node node;
 };
 
+/* What the client uses pktd for. */
+enum stage_mode { MODE_ANY, MODE_LINKS, MODE_PATHS };
+
 struct stage {
+    enum stage_mode mode;
     struct engine *engine; /* only its inert memory is touched from here */
     struct staged_node *node;
     struct staged_link *link;
@@ -40,6 +44,9 @@ struct stage {
     uint32_t port_end;
     uint32_t link_room;
     uint8_t port_open[(PORT_LIMIT + 7) / 8];
+    uint32_t port_node[PORT_LIMIT]; /* node + 1, as of the batches applied; 0 = none */
+    uint32_t node_port[NODE_LIMIT]; /* port + 1 */
+    struct fib *path;               /* the link of a pair of nodes; NULL before the first */
     struct addr_table addrs;
     uint32_t addr_count;
     struct batch *batch;
@@ -69,17 +76,40 @@ struct dest_range {
 bool stage_routes(struct stage *s, uint32_t node, uint32_t link, const struct dest_range *range,
                   size_t count, struct refusal *r);
 
+/* stage_paths.c: declares the path from op->source to op->dest or changes it. */
+bool stage_path(struct stage *s, const struct op_link *op, struct refusal *r);
+
+/* The link of a path, LINK_NONE when it was never declared. */
+uint32_t stage_path_link(const struct stage *s, uint32_t source, uint32_t dest);
+
+/* Calls `visit` for every path ever declared, by source, then destination. */
+typedef void path_visit(void *context, uint32_t source, uint32_t dest, uint32_t link);
+void stage_paths(const struct stage *s, path_visit *visit, void *context);
+
 /* Memory the data thread needs before the next batch; all zero when it has enough. */
 bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r);
 
 /* Hands the staged batch over, numbered; the next change starts a new one. NULL: refused. */
 struct batch *stage_commit(struct stage *s, uint64_t at_ns, struct refusal *r);
 
+/* The batch is in force. */
+void stage_applied(struct stage *s, const struct batch *batch);
+
 /* Forgets what was staged since the last commit. */
 void stage_abort(struct stage *s);
 
 void stage_port(struct stage *s, uint32_t port, bool open);
 bool stage_port_is_open(const struct stage *s, uint32_t port);
+
+/* The node bound to the port in the batches that have been applied; NODE_NONE: none. */
+uint32_t stage_port_node(const struct stage *s, uint32_t port);
+
+/* For stage_paths.c: one more change of a link, and room for its declaration. */
+bool stage_push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op);
+bool stage_room_for_link(struct stage *s, uint32_t link);
+bool stage_remember_link(struct stage *s, uint32_t link);
+bool stage_check_node(const struct stage *s, uint32_t node, struct refusal *r);
+bool stage_no_memory(struct refusal *r);
 
 void batch_free(struct batch *batch);
 

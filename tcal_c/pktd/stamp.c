@@ -109,16 +109,15 @@ int stamp_attach(int bpf, int index, char *why, size_t why_room) {
     return error;
 }
 
-uint64_t stamp_take(uint8_t *source_mac, uint64_t now_ns) {
-    static const uint8_t plain[6] = PORT_MAC_BYTES;
+uint64_t stamp_take(uint8_t *source_mac, const uint8_t *plain, uint64_t now_ns) {
     uint64_t low = 0;
-    if (memcmp(source_mac, plain, sizeof plain) == 0) {
+    if (memcmp(source_mac, plain, 6) == 0) {
         return now_ns;
     }
     for (int i = 5; i >= 0; i--) {
         low = low << 8 | source_mac[i];
     }
-    memcpy(source_mac, plain, sizeof plain);
+    memcpy(source_mac, plain, 6);
     /* The stamp has the time's low bits, and is a little older than now. */
     uint64_t age = (now_ns - low) & STAMP_MASK;
     return age < STAMP_AGE_LIMIT_NS && age <= now_ns ? now_ns - age : now_ns;

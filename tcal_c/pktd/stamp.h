@@ -14,6 +14,6 @@ int stamp_load(void);
 int stamp_attach(int program, int index, char *why, size_t why_room);
 
 /* The time in a stamped frame's source address, which is restored. `now_ns` when there is none. */
-uint64_t stamp_take(uint8_t *source_mac, uint64_t now_ns);
+uint64_t stamp_take(uint8_t *source_mac, const uint8_t *plain, uint64_t now_ns);
 
 #endif

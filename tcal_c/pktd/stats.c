@@ -23,20 +23,10 @@ static uint64_t link_packets(const struct link_counters *c) {
            counter_get(&c->drop_loss) + counter_get(&c->drop_down);
 }
 
-/* The packets of the backlog are estimated from the mean size since the queue was last empty. */
-static uint64_t backlog_packets(const struct link_counters *c, uint64_t backlog_bytes) {
-    uint64_t bytes = counter_get(&c->burst_bytes);
-    uint64_t packets = counter_get(&c->burst_pkts);
-    if (backlog_bytes == 0 || bytes == 0) {
-        return 0;
-    }
-    return (uint64_t)(((u128)backlog_bytes * packets + bytes - 1) / bytes);
-}
-
 static void report_link(struct report *report, uint32_t number, const struct link_counters *c) {
     struct proto *p = report->proto;
-    uint64_t backlog = queue_backlog(counter_get(&c->rate_bps), counter_get(&c->busy_until_ns),
-                                     p->host->clock(p->host->context));
+    uint64_t waiting;
+    uint64_t backlog = link_backlog(c, p->host->clock(p->host->context), &waiting);
     report->count++;
     text_add(&report->lines, "%u %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", number,
              (unsigned long long)counter_get(&c->pkts), (unsigned long long)counter_get(&c->bytes),
@@ -45,12 +35,13 @@ static void report_link(struct report *report, uint32_t number, const struct lin
              (unsigned long long)counter_get(&c->drop_queue),
              (unsigned long long)counter_get(&c->drop_loss),
              (unsigned long long)counter_get(&c->drop_down), (unsigned long long)backlog,
-             (unsigned long long)backlog_packets(c, backlog));
+             (unsigned long long)waiting);
 }
 
 void stats_links(struct proto *p) {
     struct report report = {.proto = p};
-    for (uint32_t i = 0; i < p->stage->link_end; i++) {
+    uint32_t links = p->stage->mode == MODE_PATHS ? 0 : p->stage->link_end;
+    for (uint32_t i = 0; i < links; i++) {
         struct link *link = engine_link(p->engine, i);
         uint64_t now = link ? link_packets(&link->count) : 0;
         if (link && now != link->reported) {
@@ -96,7 +87,8 @@ void stats_engine(struct proto *p) {
                     {"drop_write", &c->drop_write},
                     {"in_flight", &c->in_flight},
                     {"pool_bytes", &p->engine->pool.bytes},
-                    {"commits", &c->commits}};
+                    {"commits", &c->commits},
+                    {"passed", &c->passed}};
     text_add(p->out, "ok");
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
         text_add(p->out, " %s=%llu", counters[i].name,
@@ -105,4 +97,52 @@ void stats_engine(struct proto *p) {
     text_add(p->out, " ");
     p->host->engine_stats(p->host->context, p->out);
     text_add(p->out, "\n");
+}
+
+/* The numbers of a path now. Two counters may be a packet apart, so that a difference of them could
+ * fall back by one: it stays at what was told instead. */
+static struct link_usage usage_of(const struct link *link, uint64_t now_ns) {
+    const struct link_counters *c = &link->count;
+    uint64_t waiting;
+    struct link_usage u = {.offered_pkts = counter_get(&c->pkts),
+                           .drop_queue = counter_get(&c->drop_queue),
+                           .drop_loss = counter_get(&c->drop_loss),
+                           .backlog_bytes = link_backlog(c, now_ns, &waiting)};
+    uint64_t packets = counter_get(&c->accepted_pkts);
+    uint64_t bytes = counter_get(&c->accepted_bytes);
+    u.sent_pkts = max_u64(packets - min_u64(waiting, packets), link->told.sent_pkts);
+    u.sent_bytes = max_u64(bytes - min_u64(u.backlog_bytes, bytes), link->told.sent_bytes);
+    return u;
+}
+
+struct usage_report {
+    struct report report;
+    uint64_t now_ns;
+    bool all;
+};
+
+static void visit_path(void *context, uint32_t source, uint32_t dest, uint32_t number) {
+    struct usage_report *usage = context;
+    struct link *link = engine_link(usage->report.proto->engine, number);
+    uint64_t offered = link ? counter_get(&link->count.pkts) : 0;
+    if (offered == 0) {
+        return;
+    }
+    bool moved = offered != link->told.offered_pkts || link->told.backlog_bytes;
+    if (!moved && !usage->all) {
+        return;
+    }
+    link->told = usage_of(link, usage->now_ns);
+    usage->report.count++;
+    text_add(&usage->report.lines, "%u %u %llu %llu %llu %llu %llu\n", source, dest,
+             (unsigned long long)link->told.sent_pkts, (unsigned long long)link->told.sent_bytes,
+             (unsigned long long)link->told.drop_queue, (unsigned long long)link->told.drop_loss,
+             (unsigned long long)link->told.backlog_bytes);
+}
+
+void stats_usage(struct proto *p, bool all) {
+    struct usage_report usage = {
+        .report = {.proto = p}, .now_ns = p->host->clock(p->host->context), .all = all};
+    stage_paths(p->stage, visit_path, &usage);
+    finish(&usage.report);
 }

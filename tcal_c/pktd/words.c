@@ -75,6 +75,35 @@ bool word_ipv6(const char *word, struct addr *addr) {
     return inet_pton(AF_INET6, word, addr->bytes) == 1;
 }
 
+/* Sets the bits beyond the prefix's length to 0; false when they were not all 0. */
+static bool clear_beyond(struct prefix *prefix) {
+    bool clean = true;
+    for (uint32_t bit = prefix->bits; bit < 128; bit++) {
+        uint8_t mask = (uint8_t)(0x80u >> bit % 8);
+        clean &= !(prefix->addr.bytes[bit / 8] & mask);
+        prefix->addr.bytes[bit / 8] &= (uint8_t)~mask;
+    }
+    return clean;
+}
+
+bool word_prefix(char *word, struct prefix *prefix, bool *strayed) {
+    char *slash = strchr(word, '/');
+    uint64_t bits;
+    *strayed = false;
+    if (!slash) {
+        return false;
+    }
+    *slash = '\0';
+    bool good = word_ipv4(word, &prefix->addr) || word_ipv6(word, &prefix->addr);
+    *slash = '/';
+    if (!good || !word_number(slash + 1, prefix->addr.version == 4 ? 32 : 128, &bits)) {
+        return false;
+    }
+    prefix->bits = (uint8_t)bits;
+    *strayed = !clear_beyond(prefix);
+    return !*strayed;
+}
+
 char *word_value(char *word) {
     char *equals = strchr(word, '=');
     if (!equals) {

@@ -28,6 +28,10 @@ bool word_range(const char *word, uint64_t limit, uint32_t *first, uint32_t *las
 bool word_ipv4(const char *word, struct addr *addr);
 bool word_ipv6(const char *word, struct addr *addr);
 
+/* ADDR/BITS of either family. `strayed` tells that only bits beyond the length are wrong; then the
+ * prefix is the one that was probably meant. */
+bool word_prefix(char *word, struct prefix *prefix, bool *strayed);
+
 /* Splits KEY=VALUE in place; NULL when there is no '='. */
 char *word_value(char *word);
 

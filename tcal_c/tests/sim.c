@@ -26,6 +26,32 @@ static bool open_port(void *context, const struct port_request *request, struct 
     return true;
 }
 
+static bool attach(void *context, const struct attach_request *request, struct text *out,
+                   struct refusal *r) {
+    if (strcmp(request->port.netns, "/refused") == 0) {
+        return refuse(r, "system", "open %s: no such thing", request->port.netns);
+    }
+    engine_use_paths(((struct sim *)context)->engine);
+    text_add(out, "ok kind=%s if=%s prefixes=%u leave=%d\n", port_kind_name(request->port.kind),
+             request->target, request->prefix_count, request->port.leave);
+    return true;
+}
+
+static bool detach(void *context, uint32_t port, struct refusal *r) {
+    struct sim *sim = context;
+    engine_close_port(sim->engine, port);
+    return sim->detach_error == 0 || refuse(r, "system", "restore eth0: it is gone");
+}
+
+static void describe_port(void *context, uint32_t port, struct text *out) {
+    (void)context;
+    text_add(out, "eth%u 4711 tap", port);
+}
+
+static void lease(void *context, uint64_t ns) {
+    ((struct sim *)context)->lease_ns = ns;
+}
+
 static void close_port(void *context, uint32_t port) {
     engine_close_port(((struct sim *)context)->engine, port);
 }
@@ -90,6 +116,10 @@ struct sim *sim_new(uint64_t pool_bytes) {
                                     .close = close_port,
                                     .reserve = reserve,
                                     .commit = commit,
+                                    .attach = attach,
+                                    .detach = detach,
+                                    .describe_port = describe_port,
+                                    .lease = lease,
                                     .engine_stats = engine_stats};
     sim->proto = (struct proto){
         .stage = &sim->stage, .engine = sim->engine, .host = &sim->host, .out = &sim->out};
@@ -161,6 +191,7 @@ static void apply_waiting(struct sim *sim) {
     uint64_t at = batch->at_ns ? batch->at_ns : sim->now_ns;
     sim->now_ns = max_u64(sim->now_ns, at);
     engine_apply(sim->engine, batch, at);
+    stage_applied(&sim->stage, batch);
     batch_free(batch);
 }
 

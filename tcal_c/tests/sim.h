@@ -22,6 +22,8 @@ struct sim {
     struct text out;
     uint64_t now_ns;
     int deliver_error; /* what the next writes return */
+    int detach_error;  /* whether the next detach fails */
+    uint64_t lease_ns; /* as last asked for */
     struct batch *waiting;
     struct delivery *delivery;
     size_t count;

@@ -127,7 +127,7 @@ static void quantiles_are_close(void) {
 
 static void sleeps_end_before_the_due_time(void) {
     struct pace p;
-    pace_init(&p, 0);
+    pace_init(&p, 0, 1);
     CHECK_EQ(pace_sleep(&p, 1000, 1000), 0);
     uint64_t sleep = pace_sleep(&p, 0, 10000000);
     CHECK(sleep < 10000000 && sleep >= 10000000 - 80000);

@@ -1,0 +1,218 @@
+/* Nodes, and the links and routes between them. */
+#include "commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NODE_USAGE "node NODE [ip=A.B.C.D] [ip6=ADDR]"
+
+bool do_node(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t node;
+    struct addr addr4 = {0};
+    struct addr addr6 = {0};
+    if (!take_index(w, "node", NODE_LIMIT, &node, NODE_USAGE, r)) {
+        return false;
+    }
+    for (char *word; (word = words_next(w));) {
+        char *value = word_value(word);
+        bool is4 = value && strcmp(word, "ip") == 0;
+        bool is6 = value && strcmp(word, "ip6") == 0;
+        if (!is4 && !is6) {
+            return syntax(r, NODE_USAGE);
+        }
+        if (is4 ? !word_ipv4(value, &addr4) : !word_ipv6(value, &addr6)) {
+            return refuse(r, "range", "'%.64s' is no IPv%d address", value, is4 ? 4 : 6);
+        }
+    }
+    return stage_node(p->stage, node, &addr4, &addr6, r) && done(p);
+}
+
+bool do_bind(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t node;
+    uint32_t port;
+    return take_index(w, "node", NODE_LIMIT, &node, "bind NODE PORT", r) &&
+           take_index(w, "port", PORT_LIMIT, &port, "bind NODE PORT", r) &&
+           take_end(w, "bind NODE PORT", r) && stage_bind(p->stage, node, port, r) && done(p);
+}
+
+bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t node;
+    return take_index(w, "node", NODE_LIMIT, &node, "unbind NODE", r) &&
+           take_end(w, "unbind NODE", r) && stage_unbind(p->stage, node, r) && done(p);
+}
+
+#define SET_USAGE "set LINK KEY=VALUE... (rate delay jitter loss queue dist up)"
+#define LINK_USAGE                                                                                 \
+    "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1"
+
+/* Numeric link properties, their limits and where they go. */
+static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
+                        struct refusal *r) {
+    const struct {
+        const char *key;
+        uint32_t field;
+        uint64_t limit;
+        uint64_t *to;
+    } numbers[] = {{"rate", LINK_RATE, RATE_LIMIT_BPS, &c->rate_bps},
+                   {"delay", LINK_DELAY, DELAY_LIMIT_NS, &c->delay_ns},
+                   {"jitter", LINK_JITTER, DELAY_LIMIT_NS, &c->jitter_ns},
+                   {"queue", LINK_QUEUE, QUEUE_LIMIT_BYTES, &c->queue_bytes}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(key, numbers[i].key) == 0) {
+            *known = true;
+            c->fields |= numbers[i].field;
+            return word_number(value, numbers[i].limit, numbers[i].to) ||
+                   refuse(r, "range", "%s '%.32s' is not a number from 0 to %llu", key, value,
+                          (unsigned long long)numbers[i].limit);
+        }
+    }
+    *known = false;
+    return true;
+}
+
+bool link_option(struct link_config *c, const char *key, const char *value, const char *usage,
+                 struct refusal *r) {
+    bool known;
+    uint64_t number;
+    if (!link_number(c, key, value, &known, r)) {
+        return false;
+    }
+    if (known) {
+        return true;
+    }
+    if (strcmp(key, "loss") == 0) {
+        c->fields |= LINK_LOSS;
+        if (!word_number(value, PPB, &number)) {
+            return refuse(r, "range", "loss '%.32s' is not a number from 0 to %u", value, PPB);
+        }
+        c->loss_ppb = (uint32_t)number;
+        return true;
+    }
+    if (strcmp(key, "up") == 0) {
+        c->fields |= LINK_UP;
+        c->up = value[0] == '1';
+        return ((value[0] == '0' || value[0] == '1') && !value[1]) ||
+               refuse(r, "range", "up '%.32s' is not 0 or 1", value);
+    }
+    if (strcmp(key, "dist") == 0) {
+        c->fields |= LINK_DIST;
+        c->dist = dist_find(value);
+        return c->dist != DIST_COUNT ||
+               refuse(r, "range", "dist '%.32s' is not normal, uniform, pareto or paretonormal",
+                      value);
+    }
+    return syntax(r, usage);
+}
+
+bool do_set(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t link;
+    struct link_config config = {0};
+    if (!take_index(w, "link", LINK_LIMIT, &link, SET_USAGE, r)) {
+        return false;
+    }
+    for (char *word; (word = words_next(w));) {
+        char *value = word_value(word);
+        if (!value) {
+            return syntax(r, SET_USAGE);
+        }
+        if (!link_option(&config, word, value, SET_USAGE, r)) {
+            return false;
+        }
+    }
+    if (config.fields == 0) {
+        return syntax(r, SET_USAGE);
+    }
+    return stage_set(p->stage, link, &config, r) && done(p);
+}
+
+static bool link_options(struct words *w, struct op_link *op, struct refusal *r) {
+    bool seeded = false;
+    for (char *word; (word = words_next(w));) {
+        char *value = word_value(word);
+        if (!value) {
+            return syntax(r, LINK_USAGE);
+        }
+        if (strcmp(word, "seed") == 0) {
+            seeded = true;
+            if (!word_number(value, UINT64_MAX, &op->seed)) {
+                return refuse(r, "range", "seed '%.32s' is not a 64-bit number", value);
+            }
+        } else if (!link_option(&op->config, word, value, LINK_USAGE, r)) {
+            return false;
+        }
+    }
+    return (seeded && op->config.fields == LINK_ALL) || syntax(r, LINK_USAGE);
+}
+
+bool do_link(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t link;
+    uint32_t source;
+    uint32_t dest;
+    struct op_link op = {0};
+    if (!take_index(w, "link", LINK_LIMIT, &link, LINK_USAGE, r) ||
+        !take_index(w, "node", NODE_LIMIT, &source, LINK_USAGE, r) ||
+        !take_index(w, "node", NODE_LIMIT, &dest, LINK_USAGE, r) || !link_options(w, &op, r)) {
+        return false;
+    }
+    op.source = (uint16_t)source;
+    op.dest = (uint16_t)dest;
+    return stage_link(p->stage, link, &op, r) && done(p);
+}
+
+static bool add_range(struct proto *p, size_t count, struct dest_range range, struct refusal *r) {
+    if (count == p->range_room) {
+        size_t room = count ? count * 2 : 256;
+        struct dest_range *memory = realloc(p->range, room * sizeof *memory);
+        if (!memory) {
+            return refuse(r, "limit", "out of memory");
+        }
+        p->range = memory;
+        p->range_room = room;
+    }
+    p->range[count] = range;
+    return true;
+}
+
+/* NODE LINK and then destinations, single ones or ranges. */
+static bool routes(struct proto *p, struct words *w, bool ranges, const char *usage,
+                   struct refusal *r) {
+    uint32_t node;
+    uint32_t link = LINK_NONE;
+    if (!take_index(w, "node", NODE_LIMIT, &node, usage, r)) {
+        return false;
+    }
+    if (w->rest && strncmp(w->rest, "- ", 2) == 0) {
+        words_next(w);
+    } else if (!take_index(w, "link", LINK_LIMIT, &link, usage, r)) {
+        return false;
+    }
+    size_t count = 0;
+    for (char *word; (word = words_next(w)); count++) {
+        struct dest_range range;
+        uint64_t dest = 0;
+        bool good = ranges ? word_range(word, NODE_LIMIT - 1, &range.first, &range.last)
+                           : word_number(word, NODE_LIMIT - 1, &dest);
+        if (!good) {
+            return refuse(r, "range", "destination '%.32s' is not %s from 0 to %u", word,
+                          ranges ? "FIRST-LAST" : "a number", NODE_LIMIT - 1);
+        }
+        if (!ranges) {
+            range = (struct dest_range){(uint32_t)dest, (uint32_t)dest};
+        }
+        if (!add_range(p, count, range, r)) {
+            return false;
+        }
+    }
+    if (count == 0) {
+        return syntax(r, usage);
+    }
+    return stage_routes(p->stage, node, link, p->range, count, r) && done(p);
+}
+
+bool do_route(struct proto *p, struct words *w, struct refusal *r) {
+    return routes(p, w, false, "route NODE LINK|- DEST...", r);
+}
+
+bool do_routes(struct proto *p, struct words *w, struct refusal *r) {
+    return routes(p, w, true, "routes NODE LINK|- FIRST-LAST...", r);
+}

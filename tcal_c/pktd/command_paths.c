@@ -1,0 +1,64 @@
+/* Paths from node to node, what has moved on them, and the client's promise to be there. */
+#include "commands.h"
+
+#include <string.h>
+
+#define PATH_USAGE "path SRC DST KEY=VALUE... (rate delay jitter loss queue dist seed up)"
+#define LEASE_LIMIT_NS (3600ull * NS_PER_S)
+
+static bool path_option(struct op_link *op, const char *key, const char *value, struct refusal *r) {
+    if (strcmp(key, "seed") != 0) {
+        return link_option(&op->config, key, value, PATH_USAGE, r);
+    }
+    op->config.fields |= LINK_SEED;
+    return word_number(value, UINT64_MAX, &op->seed) ||
+           refuse(r, "range", "seed '%.32s' is not a 64-bit number", value);
+}
+
+bool do_path(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t source;
+    uint32_t dest;
+    struct op_link op = {0};
+    if (!take_index(w, "node", NODE_LIMIT, &source, PATH_USAGE, r) ||
+        !take_index(w, "node", NODE_LIMIT, &dest, PATH_USAGE, r)) {
+        return false;
+    }
+    for (char *word; (word = words_next(w));) {
+        char *value = word_value(word);
+        if (!value) {
+            return syntax(r, PATH_USAGE);
+        }
+        if (!path_option(&op, word, value, r)) {
+            return false;
+        }
+    }
+    if (op.config.fields == 0) {
+        return syntax(r, PATH_USAGE);
+    }
+    op.source = (uint16_t)source;
+    op.dest = (uint16_t)dest;
+    return stage_path(p->stage, &op, r) && done(p);
+}
+
+bool do_usage(struct proto *p, struct words *w, struct refusal *r) {
+    const char *what = words_next(w);
+    if ((what && strcmp(what, "all") != 0) || !take_end(w, "usage [all]", r)) {
+        return syntax(r, "usage [all]");
+    }
+    stats_usage(p, what != NULL);
+    return true;
+}
+
+bool do_lease(struct proto *p, struct words *w, struct refusal *r) {
+    const char *word = words_next(w);
+    uint64_t ns;
+    if (!word || !take_end(w, "lease NS", r)) {
+        return syntax(r, "lease NS");
+    }
+    if (!word_number(word, LEASE_LIMIT_NS, &ns)) {
+        return refuse(r, "range", "lease '%.32s' is not a number from 0 to %llu", word,
+                      (unsigned long long)LEASE_LIMIT_NS);
+    }
+    p->host->lease(p->host->context, ns);
+    return done(p);
+}

@@ -1,0 +1,267 @@
+/* The devices and the data thread, as the protocol asks for them. */
+#include "host.h"
+
+#include "clock.h"
+#include "closer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t host_clock(void *context) {
+    (void)context;
+    return clock_now();
+}
+
+static void host_describe(void *context, struct text *out) {
+    struct host *h = context;
+    text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1", PKTD_VERSION,
+             h->loop->is_fifo ? "fifo" : "other", h->program >= 0 ? "bpf" : "read",
+             h->loop->is_locked, (unsigned long long)counter_get(&h->loop->pace.spin_ns));
+}
+
+static struct message *new_message(enum message_kind kind) {
+    struct message *message = calloc(1, sizeof *message);
+    if (!message) {
+        /* Nothing can be promised to the client any more. */
+        perror("pktd: out of memory");
+        exit(1);
+    }
+    message->kind = kind;
+    return message;
+}
+
+static bool host_open(void *context, const struct port_request *request, struct text *out,
+                      struct refusal *r) {
+    struct host *h = context;
+    char why[240];
+    /* Asked before: what was in the way may be gone when the refusal is here. */
+    bool closing = closer_busy();
+    struct port *port = port_open(request, h->program, why, sizeof why);
+    if (!port && closing) {
+        /* A device of that name may have been on its way out. */
+        closer_wait();
+        port = port_open(request, h->program, why, sizeof why);
+    }
+    if (!port) {
+        return refuse(r, "system", "%s", why);
+    }
+    h->port[request->number] = port;
+    text_add(out, "ok kind=%s mac=%s stamp=%s\n", port_kind_name(port->kind), PORT_MAC_TEXT,
+             port_stamp_name(port->stamp));
+    struct message *message = new_message(MESSAGE_OPEN);
+    message->port = port;
+    loop_post(h->loop, message);
+    return true;
+}
+
+static void finish_message(struct host *h, struct message *message) {
+    if (message == h->awaited) {
+        h->awaited = NULL;
+        return;
+    }
+    switch (message->kind) {
+    case MESSAGE_BATCH:
+        proto_applied(h->proto, message->batch);
+        batch_free(message->batch);
+        break;
+    case MESSAGE_RESERVE:
+        free(message->room.heap);
+        free(message->room.slots);
+        break;
+    default:
+        break;
+    }
+    free(message);
+}
+
+void host_collect(struct host *h) {
+    uint64_t count;
+    if (read(h->loop->report, &count, sizeof count) < 0) {
+        return;
+    }
+    for (struct message *m = loop_collect(h->loop), *next; m; m = next) {
+        next = m->next;
+        finish_message(h, m);
+    }
+}
+
+/* What the port's socket has lost since it was last asked. */
+static void count_lost(struct host *h, struct port *port) {
+    uint64_t before = port->lost;
+    h->lost += port_lost(port) - before;
+}
+
+/* Hands the message over and waits until it is done; it is the caller's again. */
+static void post_and_wait(struct host *h, struct message *message) {
+    h->awaited = message;
+    loop_post(h->loop, message);
+    while (h->awaited) {
+        host_collect(h);
+    }
+}
+
+static void host_close(void *context, uint32_t number) {
+    struct host *h = context;
+    struct message *message = new_message(MESSAGE_CLOSE);
+    message->port = h->port[number];
+    post_and_wait(h, message);
+    h->port[number] = NULL;
+    count_lost(h, message->port);
+    closer_close(message->port);
+    free(message);
+}
+
+static bool host_attach(void *context, const struct attach_request *request, struct text *out,
+                        struct refusal *r) {
+    struct host *h = context;
+    char why[240];
+    struct port *port = port_attach(request, h->program, why, sizeof why);
+    if (!port) {
+        return refuse(r, "system", "%s", why);
+    }
+    h->port[port->number] = port;
+    text_add(out, "ok kind=%s mac=%02x:%02x:%02x:%02x:%02x:%02x stamp=%s\n",
+             port_kind_name(port->kind), port->mac[0], port->mac[1], port->mac[2], port->mac[3],
+             port->mac[4], port->mac[5], port_stamp_name(port->stamp));
+    struct message *message = new_message(MESSAGE_OPEN);
+    message->port = port;
+    loop_post(h->loop, message);
+    return true;
+}
+
+/* The interface first: nothing is sent to a device that is not read any more. */
+static bool host_detach(void *context, uint32_t number, struct refusal *r) {
+    struct host *h = context;
+    struct port *port = h->port[number];
+    char target[IFNAMSIZ];
+    char why[128] = "";
+    memcpy(target, port->target, sizeof target);
+    int error = port_restore(port, why, sizeof why);
+    host_close(h, number);
+    return error == 0 || refuse(r, "system", "restore %s: %s%s%s", target, strerror(-error),
+                                *why ? ": " : "", why);
+}
+
+static void host_describe_port(void *context, uint32_t number, struct text *out) {
+    struct host *h = context;
+    const struct port *port = h->port[number];
+    text_add(out, "%s %llu %s", port->target, (unsigned long long)port->netns_inode,
+             port_kind_name(port->kind));
+}
+
+/* Tells the data thread and, when it has been done, the client. */
+static void set_expired(struct host *h, bool expired) {
+    struct message *message = new_message(MESSAGE_LEASE);
+    message->expired = expired;
+    post_and_wait(h, message);
+    free(message);
+    h->expired = expired;
+    proto_leased(h->proto, expired);
+}
+
+static void host_lease(void *context, uint64_t ns) {
+    struct host *h = context;
+    h->lease_ns = ns;
+    h->heard_ns = clock_now();
+}
+
+void host_heard(struct host *h) {
+    h->heard_ns = clock_now();
+    if (h->expired) {
+        set_expired(h, false);
+    }
+}
+
+uint64_t host_lease_left(struct host *h) {
+    if (h->lease_ns == 0 || h->expired) {
+        return TIME_NEVER;
+    }
+    uint64_t end = h->heard_ns + h->lease_ns;
+    uint64_t now = clock_now();
+    if (now < end) {
+        return end - now;
+    }
+    set_expired(h, true);
+    return TIME_NEVER;
+}
+
+void host_restore_ports(struct host *h) {
+    for (uint32_t i = 0; i < PORT_LIMIT; i++) {
+        char why[128] = "";
+        int error = h->port[i] ? port_restore(h->port[i], why, sizeof why) : 0;
+        if (error) {
+            fprintf(stderr, "pktd: restore %s of port %u: %s%s%s\n", h->port[i]->target, i,
+                    strerror(-error), *why ? ": " : "", why);
+        }
+    }
+}
+
+void host_close_ports(struct host *h) {
+    for (uint32_t i = 0; i < PORT_LIMIT; i++) {
+        if (h->port[i]) {
+            closer_close(h->port[i]);
+        }
+    }
+    closer_wait();
+}
+
+static void host_reserve(void *context, const struct engine_room *room) {
+    struct host *h = context;
+    struct message *message = new_message(MESSAGE_RESERVE);
+    message->room = *room;
+    loop_post(h->loop, message);
+}
+
+static void host_commit(void *context, struct batch *batch) {
+    struct host *h = context;
+    struct message *message = new_message(MESSAGE_BATCH);
+    message->batch = batch;
+    loop_post(h->loop, message);
+}
+
+static uint64_t data_cpu_ns(const struct loop *loop) {
+    clockid_t id;
+    struct timespec t;
+    if (pthread_getcpuclockid(loop->thread, &id) || clock_gettime(id, &t)) {
+        return 0;
+    }
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t lost_by_sockets(struct host *h) {
+    for (uint32_t i = 0; i < h->proto->stage->port_end; i++) {
+        if (h->port[i]) {
+            count_lost(h, h->port[i]);
+        }
+    }
+    return h->lost;
+}
+
+static void host_engine_stats(void *context, struct text *out) {
+    struct host *h = context;
+    const struct loop *loop = h->loop;
+    text_add(out, "drop_input=%llu late_p50_ns=%llu late_p99_ns=%llu late_max_ns=%llu cpu_ns=%llu",
+             (unsigned long long)lost_by_sockets(h),
+             (unsigned long long)histogram_quantile(&loop->late, 500),
+             (unsigned long long)histogram_quantile(&loop->late, 990),
+             (unsigned long long)counter_get(&loop->late.highest),
+             (unsigned long long)data_cpu_ns(loop));
+    text_add(out, " spin_ns=%llu", (unsigned long long)counter_get(&loop->pace.spin_ns));
+}
+
+const struct proto_host host_functions = {
+    .clock = host_clock,
+    .describe = host_describe,
+    .open = host_open,
+    .close = host_close,
+    .reserve = host_reserve,
+    .commit = host_commit,
+    .attach = host_attach,
+    .detach = host_detach,
+    .describe_port = host_describe_port,
+    .lease = host_lease,
+    .engine_stats = host_engine_stats,
+};

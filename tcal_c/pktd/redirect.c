@@ -1,0 +1,316 @@
+/* The filters stand at clsact egress of the interface, in preferences of their own: one for IPv4,
+ * one for IPv6. Others' filters at the same place are never touched, nor is a clsact that was there
+ * before. A filter's classid, which means nothing at clsact, tells that it is pktd's and whether
+ * pktd made the clsact: that is how what a killed pktd left is known. Its device went with it, and
+ * then the kernel drops what is sent there.
+ *
+ * A packet matches when it goes to one station (not to a group) and to the prefix. Neighbour
+ * discovery does not match: an IPv6 packet must differ from ICMPv6 in at least one bit of the next
+ * header, or be an ICMPv6 message of another type. Each alternative is a filter; the first takes
+ * TCP and UDP. Sources: tc-u32(8), linux/pkt_cls.h, RFC 4861 section 4.
+ */
+#include "redirect.h"
+
+#include "netlink.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <linux/tc_act/tc_mirred.h>
+
+#define PREFERENCE 0x7473u /* of the IPv4 filters; the IPv6 filters have the next */
+#define MARK_FOUND 0x74730001u
+#define MARK_MADE 0x74730002u /* pktd made the clsact */
+#define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
+#define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
+#define KEY_LIMIT 8
+#define ICMPV6 58
+
+/* Offsets from the beginning of the IP header. */
+#define AT_STATION (-14) /* destination of the Ethernet frame */
+#define AT_IPV4_DEST 16
+#define AT_IPV6_NEXT 4 /* payload length, next header, hop limit */
+#define AT_IPV6_DEST 24
+#define AT_ICMPV6 40
+
+/* One byte of a packet. */
+struct alternative {
+    uint8_t mask;
+    uint8_t value;
+};
+
+/* Together: every number but 58. */
+static const struct alternative not_icmpv6[] = {{0x20, 0x00}, {0x10, 0x00}, {0x08, 0x00},
+                                                {0x02, 0x00}, {0x80, 0x80}, {0x40, 0x40},
+                                                {0x04, 0x04}, {0x01, 0x01}};
+
+/* Together: every number but 133 to 137. */
+static const struct alternative not_discovery[] = {{0x80, 0x00}, {0xFC, 0x80}, {0xFF, 0x84},
+                                                   {0xFE, 0x8A}, {0xFC, 0x8C}, {0xF0, 0x90},
+                                                   {0xE0, 0xA0}, {0xC0, 0xC0}};
+
+/* All of them must match. */
+struct selector {
+    uint8_t keys;
+    struct tc_u32_key key[KEY_LIMIT];
+};
+
+static void match(struct selector *s, int offset, uint32_t mask, uint32_t value) {
+    s->key[s->keys++] =
+        (struct tc_u32_key){.mask = htonl(mask), .val = htonl(value & mask), .off = offset};
+}
+
+static void match_prefix(struct selector *s, const struct prefix *prefix) {
+    int offset = prefix->addr.version == 4 ? AT_IPV4_DEST : AT_IPV6_DEST;
+    for (uint32_t word = 0; word * 32 < prefix->bits; word++) {
+        uint32_t bits = prefix->bits - word * 32;
+        uint32_t mask = bits >= 32 ? UINT32_MAX : ~(UINT32_MAX >> bits);
+        uint32_t value;
+        memcpy(&value, prefix->addr.bytes + 4 * word, sizeof value);
+        match(s, offset + 4 * (int)word, mask, ntohl(value));
+    }
+}
+
+static struct selector begin_selector(const struct prefix *prefix) {
+    struct selector s = {0};
+    match(&s, AT_STATION, 0x01000000, 0);
+    match_prefix(&s, prefix);
+    return s;
+}
+
+static int change_clsact(int nl, int index, uint16_t type, uint16_t flags, char *why,
+                         size_t why_room) {
+    struct tcmsg tc = {.tcm_family = AF_UNSPEC,
+                       .tcm_ifindex = index,
+                       .tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0),
+                       .tcm_parent = TC_H_CLSACT};
+    struct nl_request q;
+    nl_begin(&q, type, flags, &tc, sizeof tc);
+    nl_put_text(&q, TCA_KIND, "clsact");
+    return nl_talk(nl, &q, why, why_room);
+}
+
+static struct tcmsg filter_message(int index, int version) {
+    bool is4 = version == 4;
+    return (struct tcmsg){
+        .tcm_family = AF_UNSPEC,
+        .tcm_ifindex = index,
+        .tcm_parent = EGRESS,
+        .tcm_info = TC_H_MAKE((PREFERENCE + !is4) << 16, htons(is4 ? ETH_P_IP : ETH_P_IPV6))};
+}
+
+static void put_selector(struct nl_request *q, const struct selector *s) {
+    struct tc_u32_sel head = {.flags = TC_U32_TERMINAL, .nkeys = s->keys};
+    char bytes[sizeof head + sizeof s->key];
+    memcpy(bytes, &head, sizeof head);
+    memcpy(bytes + sizeof head, s->key, s->keys * sizeof *s->key);
+    nl_put(q, TCA_U32_SEL, bytes, sizeof head + s->keys * sizeof *s->key);
+}
+
+static void put_mirred(struct nl_request *q, int to) {
+    struct tc_mirred parameters = {
+        .action = TC_ACT_STOLEN, .eaction = TCA_EGRESS_REDIR, .ifindex = (uint32_t)to};
+    uint32_t actions = nl_nest(q, TCA_U32_ACT);
+    uint32_t first = nl_nest(q, 1);
+    nl_put_text(q, TCA_ACT_KIND, "mirred");
+    uint32_t options = nl_nest(q, TCA_ACT_OPTIONS);
+    nl_put(q, TCA_MIRRED_PARMS, &parameters, sizeof parameters);
+    nl_nest_end(q, options);
+    nl_nest_end(q, first);
+    nl_nest_end(q, actions);
+}
+
+struct maker {
+    const struct redirect *redirect;
+    int to;
+    char *why;
+    size_t why_room;
+};
+
+static int add_filter(const struct maker *m, int version, const struct selector *s) {
+    struct tcmsg tc = filter_message(m->redirect->from, version);
+    struct nl_request q;
+    nl_begin(&q, RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, &tc, sizeof tc);
+    nl_put_text(&q, TCA_KIND, "u32");
+    uint32_t options = nl_nest(&q, TCA_OPTIONS);
+    nl_put_u32(&q, TCA_U32_CLASSID, m->redirect->made_clsact ? MARK_MADE : MARK_FOUND);
+    put_selector(&q, s);
+    put_mirred(&q, m->to);
+    nl_nest_end(&q, options);
+    return nl_talk(m->redirect->nl, &q, m->why, m->why_room);
+}
+
+static int add_ipv6(const struct maker *m, const struct prefix *prefix) {
+    int error = 0;
+    for (size_t i = 0; !error && i < sizeof not_icmpv6 / sizeof *not_icmpv6; i++) {
+        struct selector s = begin_selector(prefix);
+        match(&s, AT_IPV6_NEXT, (uint32_t)not_icmpv6[i].mask << 8,
+              (uint32_t)not_icmpv6[i].value << 8);
+        error = add_filter(m, 6, &s);
+    }
+    for (size_t i = 0; !error && i < sizeof not_discovery / sizeof *not_discovery; i++) {
+        struct selector s = begin_selector(prefix);
+        match(&s, AT_IPV6_NEXT, 0xFF00, ICMPV6 << 8);
+        match(&s, AT_ICMPV6, (uint32_t)not_discovery[i].mask << 24,
+              (uint32_t)not_discovery[i].value << 24);
+        error = add_filter(m, 6, &s);
+    }
+    return error;
+}
+
+static int remove_filters(const struct redirect *redirect, int version, char *why,
+                          size_t why_room) {
+    struct tcmsg tc = filter_message(redirect->from, version);
+    struct nl_request q;
+    nl_begin(&q, RTM_DELTFILTER, 0, &tc, sizeof tc);
+    return nl_talk(redirect->nl, &q, why, why_room);
+}
+
+/* -- what is there already --------------------------------------------------------------------- */
+
+struct survey {
+    uint32_t filters; /* of anybody */
+    bool ours[2];     /* IPv4, IPv6: our preference is in use */
+    bool foreign;     /* by somebody else, or by a pktd that lives */
+    bool made_clsact; /* by the pktd that left these filters */
+};
+
+/* The device that the filter's first action sends to, 0 when it has gone or there is none. */
+static uint32_t mirred_target(const struct nlattr *actions) {
+    struct nl_view all = nl_inside(actions);
+    const struct nlattr *first = nl_find(&all, 1);
+    struct nl_view action = nl_inside(first);
+    struct nl_view options = nl_inside(nl_find(&action, TCA_ACT_OPTIONS));
+    struct tc_mirred parameters;
+    if (!nl_get(nl_find(&options, TCA_MIRRED_PARMS), &parameters, sizeof parameters)) {
+        return 0;
+    }
+    return parameters.ifindex;
+}
+
+static void look(void *context, const struct nlmsghdr *message) {
+    struct survey *survey = context;
+    struct tcmsg tc;
+    struct nl_view attrs;
+    if (message->nlmsg_type != RTM_NEWTFILTER || !nl_body(message, &tc, sizeof tc, &attrs)) {
+        return;
+    }
+    survey->filters++;
+    uint32_t which = TC_H_MAJ(tc.tcm_info) >> 16;
+    if (tc.tcm_parent != EGRESS || (which != PREFERENCE && which != PREFERENCE + 1)) {
+        return;
+    }
+    survey->ours[which - PREFERENCE] = true;
+    struct nl_view options = nl_inside(nl_find(&attrs, TCA_OPTIONS));
+    uint32_t mark = 0;
+    if (!nl_get(nl_find(&options, TCA_U32_CLASSID), &mark, sizeof mark)) {
+        return; /* the head of the hash table */
+    }
+    survey->made_clsact |= mark == MARK_MADE;
+    survey->foreign |= (mark != MARK_MADE && mark != MARK_FOUND) ||
+                       mirred_target(nl_find(&options, TCA_U32_ACT)) != 0;
+}
+
+static int survey_filters(int nl, int index, uint32_t parent, struct survey *survey) {
+    struct tcmsg tc = {.tcm_family = AF_UNSPEC, .tcm_ifindex = index, .tcm_parent = parent};
+    struct nl_request q;
+    nl_begin(&q, RTM_GETTFILTER, NLM_F_DUMP, &tc, sizeof tc);
+    return nl_dump(nl, &q, look, survey);
+}
+
+/* -- in and out -------------------------------------------------------------------------------- */
+
+/* Takes away what is ours; then the clsact, if nobody uses it. What counts is what is left:
+ * somebody else may have removed some of it. */
+static int take_away(struct redirect *redirect, char *why, size_t why_room) {
+    struct survey left = {0};
+    char other[128];
+    int error = remove_filters(redirect, 4, why, why_room);
+    int second = remove_filters(redirect, 6, error ? other : why, error ? sizeof other : why_room);
+    int unseen = survey_filters(redirect->nl, redirect->from, EGRESS, &left);
+    if (unseen || left.ours[0] || left.ours[1]) {
+        return error ? error : second ? second : unseen;
+    }
+    unseen = survey_filters(redirect->nl, redirect->from, INGRESS, &left);
+    if (unseen || left.filters || !redirect->made_clsact) {
+        return unseen;
+    }
+    return change_clsact(redirect->nl, redirect->from, RTM_DELQDISC, 0, why, why_room);
+}
+
+/* Looks at what is there: nothing, others' filters, or what a pktd left that was killed. */
+static int prepare(struct redirect *redirect, char *why, size_t why_room) {
+    struct survey survey = {0};
+    int error = change_clsact(redirect->nl, redirect->from, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
+                              why, why_room);
+    redirect->made_clsact = !error;
+    if (error != -EEXIST) {
+        return error;
+    }
+    error = survey_filters(redirect->nl, redirect->from, EGRESS, &survey);
+    if (error) {
+        return error;
+    }
+    if (survey.foreign) {
+        snprintf(why, why_room, "its filters of preference %u are in use", PREFERENCE);
+        return -EBUSY;
+    }
+    redirect->made_clsact = survey.made_clsact;
+    for (int i = 0; !error && i < 2; i++) {
+        error = survey.ours[i] ? remove_filters(redirect, i ? 6 : 4, why, why_room) : 0;
+    }
+    return error;
+}
+
+static int add_all(const struct maker *m, const struct prefix *prefix, uint32_t count) {
+    int error = 0;
+    for (uint32_t i = 0; !error && i < count; i++) {
+        if (prefix[i].addr.version == 4) {
+            struct selector s = begin_selector(&prefix[i]);
+            error = add_filter(m, 4, &s);
+        } else {
+            error = add_ipv6(m, &prefix[i]);
+        }
+    }
+    return error;
+}
+
+int redirect_make(struct redirect *redirect, int from, int to, const struct prefix *prefix,
+                  uint32_t count, char *why, size_t why_room) {
+    char other[8];
+    *redirect = (struct redirect){.nl = nl_open(), .from = from};
+    if (redirect->nl < 0) {
+        return redirect->nl;
+    }
+    int error = prepare(redirect, why, why_room);
+    if (!error) {
+        struct maker m = {redirect, to, why, why_room};
+        error = add_all(&m, prefix, count);
+        if (error) {
+            take_away(redirect, other, sizeof other);
+        }
+    }
+    if (error) {
+        close(redirect->nl);
+        redirect->nl = -1;
+    }
+    return error;
+}
+
+int redirect_remove(struct redirect *redirect, char *why, size_t why_room) {
+    if (redirect->nl < 0) {
+        return 0;
+    }
+    int error = take_away(redirect, why, why_room);
+    close(redirect->nl);
+    redirect->nl = -1;
+    return error == -ENODEV || error == -ENOENT || error == -EINVAL ? 0 : error;
+}
