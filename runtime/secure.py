@@ -285,13 +285,18 @@ class Server:
         channel.closed.add_done_callback(lambda _: self._over(channel))
         if len(self._strangers) > STRANGERS:
             # The oldest goes: somebody with the key needs its place only for an instant.
-            next(iter(self._strangers)).give_up("too many connections without proof", "full")
+            oldest = next(iter(self._strangers))
+            self._forget(oldest)
+            oldest.give_up("too many connections without proof", "full")
         return channel
 
-    def _known(self, channel: Channel) -> None:
+    def _forget(self, channel: Channel) -> None:
         timer = self._strangers.pop(channel, None)
         if timer is not None:
             timer.cancel()
+
+    def _known(self, channel: Channel) -> None:
+        self._forget(channel)
         if channel.over or not channel.proven:
             return
         self._counts["authenticated"] += 1
@@ -309,9 +314,7 @@ class Server:
         self._on_channel(channel)
 
     def _over(self, channel: Channel) -> None:
-        timer = self._strangers.pop(channel, None)
-        if timer is not None:
-            timer.cancel()
+        self._forget(channel)
         if channel.fault:
             self._counts[channel.fault] += 1
         elif not channel.proven:
