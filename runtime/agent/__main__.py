@@ -1,0 +1,28 @@
+"""`python -m runtime.agent`: options in runtime.agent.options, everything else in docs/agent.md."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from compiler.plan.format import PlanError
+from runtime.agent.agent import FAILED, Agent
+from runtime.agent.options import AgentOptions, parse
+from runtime.errors import RunError
+from runtime.secure import read_key
+
+
+async def main_async(options: AgentOptions) -> int:
+    try:
+        return await Agent(options, read_key(options.key)).run()
+    except (RunError, PlanError, OSError) as error:
+        print(f"the agent cannot start: {error}", file=sys.stderr)  # noqa: T201
+        return error.exit_code if isinstance(error, RunError) else FAILED
+
+
+def main() -> int:
+    return asyncio.run(main_async(parse(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""The command line of an agent, both ways: the words for a process, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CONTROL_PORT = 7474  # TCP: the agent listens, the coordinator connects
+METADATA_PORT = 7473  # UDP: between agents
+PPB = 1_000_000_000
+
+Address = tuple[str, int]  # IPv4 address, port
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """How one agent is started; what the experiment asks of it comes with `prepare`."""
+
+    plan: Path
+    listen: Address
+    metadata: Address
+    key: str  # a file, or `fd:N`
+    datapath_fd: int  # a connected stream socket to the datapath of this host
+    resume: bool = False  # wait for a `prepare` that says where the experiment is
+    clock_offset_ns: int = 0  # fault injection: this agent's clock is wrong by so much
+    drop_metadata_ppb: int = 0  # fault injection: this part of incoming metadata is lost
+
+
+def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
+    """The command that starts an agent with these options.
+
+    Descriptors named in it (`datapath_fd`, a key of `fd:N`) must be inherited by the process.
+    """
+    words = [python, "-P", "-m", "runtime.agent", "--plan", str(options.plan)]
+    words += ["--listen", _text(options.listen), "--metadata", _text(options.metadata)]
+    words += ["--key", options.key, "--datapath-fd", str(options.datapath_fd)]
+    if options.resume:
+        words.append("--resume")
+    if options.clock_offset_ns:
+        words.append(f"--clock-offset={options.clock_offset_ns}")  # may begin with a minus sign
+    if options.drop_metadata_ppb:
+        words += ["--drop-metadata", str(options.drop_metadata_ppb)]
+    return words
+
+
+def parse(words: Sequence[str]) -> AgentOptions:
+    """Exits with status 2 and a message on stderr for words that argv() does not make."""
+    parser = argparse.ArgumentParser(prog="runtime.agent", allow_abbrev=False)
+    parser.add_argument("--plan", type=Path, required=True)
+    parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
+    parser.add_argument("--metadata", type=_address, required=True, metavar="ADDRESS:PORT")
+    parser.add_argument("--key", required=True, metavar="FILE|fd:N")
+    parser.add_argument("--datapath-fd", type=_natural, required=True, metavar="N")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--clock-offset", type=int, default=0, metavar="NS")
+    parser.add_argument("--drop-metadata", type=_ppb, default=0, metavar="PPB")
+    found = parser.parse_args(words)
+    return AgentOptions(
+        plan=found.plan,
+        listen=found.listen,
+        metadata=found.metadata,
+        key=found.key,
+        datapath_fd=found.datapath_fd,
+        resume=found.resume,
+        clock_offset_ns=found.clock_offset,
+        drop_metadata_ppb=found.drop_metadata,
+    )
+
+
+def _text(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"
+
+
+def _address(text: str) -> Address:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ADDRESS:PORT")
+    return host, int(port)
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
+    return int(text)
+
+
+def _ppb(text: str) -> int:
+    value = _natural(text)
+    if value > PPB:
+        raise argparse.ArgumentTypeError(f"{text} is more than {PPB} parts per billion")
+    return value
