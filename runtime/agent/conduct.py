@@ -157,7 +157,7 @@ class Conduct:
         result = self._sharing.tick(now, usage, self._metadata.remote(now))
         await self.enforcer.take_over(resume.t0_ns, first)
         await self.enforcer.enforce(result.changes)
-        bound = {port.node: port.port for port in resume.ports}
+        bound = {port.node: port.port for port in resume.ports if port.node >= 0}
         await self._datapath.commit([f"bind {n} {port}" for n, port in sorted(bound.items())])
         self.applied = first + 1
         for step in range(resume.applied, first + 1):
@@ -172,12 +172,17 @@ class Conduct:
     ) -> None:
         if step >= len(self.timeline.steps):
             raise OrderError(f"there is no step {step}: the last is {len(self.timeline.steps) - 1}")
+        own = set(self.order.own)  # all agents are told alike, since holds concern all of them
+        mine = {node: port for node, port in bound.items() if node in own}
+        left = [node for node in gone if node in own]
+        if not self.started and step == 0:
+            await self.enforcer.attach_early(mine)
+            return
+        binding = self.enforcer.bind(step, mine, left, hold, bound.keys())
         if self.started:
-            await self.enforcer.bind(step, bound, gone, hold)
-        elif step == 0:
-            await self.enforcer.attach_early(bound)
+            await binding
         else:
-            self._early.append(self.enforcer.bind(step, bound, gone, hold))
+            self._early.append(binding)
 
     async def cut(self, nodes: Sequence[int]) -> None:
         await self.enforcer.cut(nodes)

@@ -12,7 +12,7 @@ Steps are positions in the run's list of steps. Times are the agent's, in ns.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from compiler.plan.state import NetworkState
 from runtime.agent import lines
@@ -158,10 +158,18 @@ class Enforcer:
     # -- attachments -------------------------------------------------------------------------------
 
     async def bind(
-        self, step: int, bound: Mapping[int, int], gone: Sequence[int], hold: Sequence[int]
+        self,
+        step: int,
+        bound: Mapping[int, int],
+        gone: Sequence[int],
+        hold: Sequence[int],
+        joined: Iterable[int],
     ) -> None:
-        """Attaches nodes to ports with a step, and holds what is to be held from it on."""
-        back = self.holds.come_back(bound, step)
+        """Attaches nodes to ports with a step, and holds what is to be held from it on.
+
+        `joined` are the nodes of all hosts that come back with it.
+        """
+        back = self.holds.come_back(joined, step)
         self.holds.hold(hold, step)
         told = [f"unbind {node}" for node in sorted(gone)]
         told += [f"bind {node} {port}" for node, port in sorted(bound.items())]

@@ -68,7 +68,7 @@ class Port:
     """A port that an agent before this one was to attach."""
 
     port: int
-    node: int
+    node: int  # -1: nothing is bound to it yet
     netns: str
 
 
@@ -157,6 +157,6 @@ def _port(item: Any, instances: int) -> Port:
         raise OrderError(f"a port is {item!r:.60}: [port, node, namespace] is expected")
     return Port(
         number(item[0], "a port", 0, MAX_PORT),
-        number(item[1], "a port's node", 0, instances),
+        number(item[1], "a port's node", -1, instances),
         word(item[2], "a port's namespace"),
     )
