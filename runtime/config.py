@@ -9,40 +9,41 @@ from typing import Any
 
 from runtime.options import RunOptions
 
+ASKED = (
+    *("until_ns", "start_at_ns", "pace", "datapath", "ports"),
+    *("hosts", "period_ns", "clock_budget_ns", "on_agent_loss"),
+)
+
+
+def asked(options: RunOptions) -> dict[str, Any]:
+    """What is asked of the run itself, for the driver and for the manifest."""
+    return {name: getattr(options, name) for name in ASKED}
+
 
 @dataclass(frozen=True, slots=True)
 class DriverConfig:
-    """Paths are absolute. Times as in RunOptions."""
+    """Paths are absolute."""
 
     run_id: str
     directory: str
     socket: str  # where the control socket is to be
-    pktd: tuple[str, ...]  # argv of the packet engine
+    engine: tuple[str, ...]  # argv of what carries packets: pktd or tcald
     nursery: str  # path of tstorm-ns
     start_directory: str  # where `tstorm run` was called
     environment: dict[str, str]  # what programs inherit from the caller
     userns: bool  # the run is in a user namespace of its own
-    until_ns: int | None
-    start_at_ns: int
-    pace: int
-    ports: str
+    asked: Mapping[str, Any]  # of RunOptions, what a driver needs (ASKED)
 
     @property
     def plan(self) -> Path:
         return Path(self.directory) / "plan"
 
     def options(self) -> RunOptions:
-        return RunOptions(
-            out=Path(self.directory),
-            until_ns=self.until_ns,
-            start_at_ns=self.start_at_ns,
-            pace=self.pace,
-            ports=self.ports,
-        )
+        return RunOptions(out=Path(self.directory), **self.asked)
 
     def to_record(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def from_record(record: Mapping[str, Any]) -> DriverConfig:
-    return DriverConfig(**{**record, "pktd": tuple(record["pktd"])})
+    return DriverConfig(**{**record, "engine": tuple(record["engine"])})

@@ -21,18 +21,21 @@ from typing import IO, Any
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from runtime import environment, files, nursery, status
+from runtime.agentnetwork import AgentNetwork
 from runtime.channel import DriverEnd
 from runtime.conductor import Conductor
 from runtime.config import DriverConfig, from_record
 from runtime.control import ControlServer, Reply
 from runtime.errors import MachineError, RunError
 from runtime.hopnetwork import HopNetwork
+from runtime.hostprocess import Programs
 from runtime.instances import Instance, Maker
 from runtime.network import Counters, Network
 from runtime.nursery import Ended
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.progress import RUNNING, STARTING, STOPPING, to_record
 from runtime.records import EVENTS, SAMPLES, LineFile
+from runtime.secure import make_key
 from runtime.timeline import Timeline, first_incarnations
 
 DRIVER_LOG = "driver.log"  # what the driver and pktd say on stderr
@@ -92,8 +95,23 @@ class Driver:
         gc.freeze()  # what is here stays: later collections look at new objects only
 
     def _choose_network(self) -> Network:
-        config, log_name = self.config, str(self.directory / DRIVER_LOG)
-        return HopNetwork(self.plan, self.timeline, config.pktd, config.ports, self._log, log_name)
+        config, options = self.config, self.config.options()
+        if options.hosts == 0:
+            log_name = str(self.directory / DRIVER_LOG)
+            return HopNetwork(
+                self.plan, self.timeline, config.engine, options.ports, self._log, log_name
+            )
+        host = Programs(config.nursery, config.engine, config.plan, make_key())
+        return AgentNetwork(
+            self.plan,
+            self.timeline,
+            options,
+            config.run_id,
+            host,
+            self._log,
+            self.events.append,
+            self.notice,
+        )
 
     def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:
         """Those that are ever there, in the order of the topology."""

@@ -14,7 +14,9 @@ FAILED = "failed"
 
 EXIT_CODES: Mapping[str, int] = {COMPLETED: 0, FAILED: 1, INTERRUPTED: 130}
 
-DATAPATHS = ("auto", "user")
+DATAPATHS = ("auto", "user", "kernel")
+ON_AGENT_LOSS = ("keep", "close")
+MAX_HOSTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,13 @@ class RunOptions:
     datapath: str = "auto"
     seed: int | None = None  # only recorded: the plan's own seed is what counts
     ports: str = "auto"  # how instances are attached: auto | tap | packet (docs/pktd.md, `open`)
+    hosts: int = 0  # how many local hosts; 0: none, one engine models every link
+    period_ns: int = 25_000_000  # of the agents' sharing loop
+    clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
+    on_agent_loss: str = "keep"  # traffic of a host without agent: as it was last, or closed
 
     def __post_init__(self) -> None:
+        self._check_hosts()
         if self.pace < 1:
             raise RunError(f"the pace is {self.pace}", "give a whole number of 1 or more")
         if self.datapath not in DATAPATHS:
@@ -40,6 +47,22 @@ class RunOptions:
             raise RunError("the start is before the beginning of the timeline")
         if self.until_ns is not None and self.until_ns < self.start_at_ns:
             raise RunError("the end (--until) is before the start (--start-at)")
+
+    def _check_hosts(self) -> None:
+        if not 0 <= self.hosts <= MAX_HOSTS:
+            raise RunError(
+                f"a run cannot have {self.hosts} local hosts", f"give --hosts 1 to {MAX_HOSTS}"
+            )
+        if self.datapath == "kernel" and self.hosts == 0:
+            raise RunError(
+                "the kernel's datapath knows collapsed paths only, which need an agent",
+                "add --hosts 1 (or more), or leave --datapath out",
+            )
+        if self.on_agent_loss not in ON_AGENT_LOSS:
+            known = " or ".join(ON_AGENT_LOSS)
+            raise RunError(f"there is no {self.on_agent_loss!r} for lost agents", f"use {known}")
+        if self.clock_budget_ns < 1:
+            raise RunError("no clock is known exactly", "give --clock-budget 100us or more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.reader import Plan, read_plan
-from runtime import channel, destroy, environment, procs, programs, registry, report, rundir
-from runtime.config import DriverConfig
+from runtime import (
+    channel,
+    datapaths,
+    destroy,
+    environment,
+    procs,
+    programs,
+    registry,
+    report,
+    rundir,
+)
+from runtime.config import DriverConfig, asked
 from runtime.errors import MachineError, RunError
 from runtime.namespaces import refusal_remedy
 from runtime.options import FAILED, RunOptions, RunResult
@@ -45,11 +55,12 @@ def run(
     path = Path(plan_path)
     plan = read_plan(path)
     timeline = Timeline(plan, chosen)
-    pktd, keeper = programs.find("pktd"), programs.find("tstorm-ns")
+    keeper = programs.find("tstorm-ns")
+    engine = datapaths.choose(chosen, keeper)
     destroy.sweep()
     directory, record = _register(path, plan, chosen)
     try:
-        config = _configure(record, directory, chosen, pktd, keeper)
+        config = _configure(record, directory, chosen, engine, keeper)
         attempt = _Attempt(record, directory, config, reporter)
         attempt.carry_out()
         return _conclude(attempt, directory, plan, timeline)
@@ -107,21 +118,22 @@ def _fill(
 
 
 def _configure(
-    record: registry.Record, directory: RunDirectory, options: RunOptions, pktd: Path, keeper: Path
+    record: registry.Record,
+    directory: RunDirectory,
+    options: RunOptions,
+    engine: tuple[str, ...],
+    keeper: Path,
 ) -> DriverConfig:
     return DriverConfig(
         run_id=record.run_id,
         directory=str(directory.path),
         socket=record.socket,
-        pktd=(str(pktd),),
+        engine=engine,
         nursery=str(keeper),
         start_directory=str(Path.cwd()),
         environment=environment.inherited(os.environ),
         userns=os.geteuid() != 0,
-        until_ns=options.until_ns,
-        start_at_ns=options.start_at_ns,
-        pace=options.pace,
-        ports=options.ports,
+        asked=asked(options),
     )
 
 
@@ -266,7 +278,8 @@ def _conclude(
         "refused": False,
     }
     summary = summarise(directory.path, plan, timeline.total, final)
-    _write_results(directory, summary)
+    hosts = final["facts"].get("hosts")  # clocks as they were to the end
+    _write_results(directory, summary, {"hosts": hosts} if hosts else {})
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         raise MachineError(f"this machine refuses what a run needs: {refusal}", refusal_remedy())
@@ -281,11 +294,16 @@ def _conclude(
     )
 
 
-def _write_results(directory: RunDirectory, summary: Mapping[str, Any]) -> None:
-    """RunError if the directory was removed meanwhile or the disk is full."""
+def _write_results(
+    directory: RunDirectory, summary: Mapping[str, Any], more: Mapping[str, Any]
+) -> None:
+    """`more` belongs into the manifest, too.
+
+    RunError if the directory was removed meanwhile or the disk is full.
+    """
     try:
         rundir.write_json(directory / rundir.SUMMARY, summary)
-        directory.update_manifest(outcome=summary["outcome"], message=summary["message"])
+        directory.update_manifest(outcome=summary["outcome"], message=summary["message"], **more)
         manifest: Mapping[str, Any] = rundir.read_json(directory / rundir.MANIFEST)
         page = report.render(directory.path, manifest, summary)
         (directory / rundir.REPORT).write_bytes(rundir.encode(page))

@@ -18,6 +18,7 @@ from typing import Any
 from compiler.plan import format as form
 from compiler.plan.reader import Plan
 from runtime import hosts, machine
+from runtime.config import asked
 from runtime.errors import RunError
 from runtime.options import RunOptions
 
@@ -104,13 +105,7 @@ def manifest(run_id: str, plan: Plan, options: RunOptions, kind: str) -> dict[st
         "plan_tool": plan.tool_version,
         "seed": plan.seed,
         "started": utc_stamp(),
-        "options": {
-            "until_ns": options.until_ns,
-            "start_at_ns": options.start_at_ns,
-            "pace": options.pace,
-            "datapath": options.datapath,
-            "ports": options.ports,
-        },
-        "datapath": "user",
+        "options": asked(options),
+        "datapath": "user" if options.datapath == "auto" else options.datapath,
         "machine": machine.facts(),
     }

@@ -174,6 +174,9 @@ class Running:
     start_at_ns: int | None
     pace: int | None
     datapath: str | None
+    hosts: int | None
+    clock_budget_ns: int | None
+    on_agent_loss: str | None
 
 
 _RUNNING = (
@@ -207,8 +210,29 @@ _RUNNING = (
     ),
     click.option(
         "--datapath",
-        type=click.Choice(["auto", "user"]),
-        help="What emulates the network; today both mean the packet engine.  [default: auto]",
+        type=click.Choice(["auto", "user", "kernel"]),
+        help="What emulates the network: the packet engine (auto and user), or, with --hosts, the "
+        "kernel's queueing disciplines.  [default: auto]",
+    ),
+    click.option(
+        "--hosts",
+        metavar="N",
+        type=WholeNumber(min=1),
+        help="Spread the instances over N local hosts, with an agent and a datapath each.  "
+        "[default: none; one engine models every link]",
+    ),
+    click.option(
+        "--clock-budget",
+        metavar="T",
+        type=DURATION,
+        help="With --hosts: do not start if a host's clock is known less well than this.  "
+        "[default: 5ms]",
+    ),
+    click.option(
+        "--on-agent-loss",
+        type=click.Choice(["keep", "close"]),
+        help="With --hosts: what a host without its agent does with traffic until the agent is "
+        "back: as it was last, or drop it.  [default: keep]",
     ),
 )
 
@@ -224,9 +248,14 @@ def running(function: F) -> F:
         start_at: int | None,
         pace: int | None,
         datapath: str | None,
+        hosts: int | None,
+        clock_budget: int | None,
+        on_agent_loss: str | None,
         **kwargs: Any,
     ) -> Any:
-        return function(*args, asked=Running(out, until, start_at, pace, datapath), **kwargs)
+        of_hosts = (hosts, clock_budget, on_agent_loss)
+        asked = Running(out, until, start_at, pace, datapath, *of_hosts)
+        return function(*args, asked=asked, **kwargs)
 
     wrapped: Any = inner
     for option in reversed(_RUNNING):

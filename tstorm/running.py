@@ -45,6 +45,9 @@ def options_of(
         "start_at_ns": asked.start_at_ns,
         "pace": asked.pace,
         "datapath": asked.datapath,
+        "hosts": asked.hosts,
+        "clock_budget_ns": asked.clock_budget_ns,
+        "on_agent_loss": asked.on_agent_loss,
     }
     before.update((key, value) for key, value in said.items() if value is not None)
     return RunOptions(
