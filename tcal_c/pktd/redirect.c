@@ -3,15 +3,12 @@
  * before. A filter's classid, which means nothing at clsact, tells that it is pktd's and whether
  * pktd made the clsact: that is how what a killed pktd left is known. Its device went with it, and
  * then the kernel drops what is sent there.
- *
- * A packet matches when it goes to one station (not to a group) and to the prefix. Neighbour
- * discovery does not match: an IPv6 packet must differ from ICMPv6 in at least one bit of the next
- * header, or be an ICMPv6 message of another type. Each alternative is a filter; the first takes
- * TCP and UDP. Sources: tc-u32(8), linux/pkt_cls.h, RFC 4861 section 4.
+ * Sources: tc-u32(8), linux/pkt_cls.h.
  */
 #include "redirect.h"
 
 #include "netlink.h"
+#include "select.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,60 +28,6 @@
 #define MARK_MADE 0x74730002u /* pktd made the clsact */
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
-#define KEY_LIMIT 8
-#define ICMPV6 58
-
-/* Offsets from the beginning of the IP header. */
-#define AT_STATION (-14) /* destination of the Ethernet frame */
-#define AT_IPV4_DEST 16
-#define AT_IPV6_NEXT 4 /* payload length, next header, hop limit */
-#define AT_IPV6_DEST 24
-#define AT_ICMPV6 40
-
-/* One byte of a packet. */
-struct alternative {
-    uint8_t mask;
-    uint8_t value;
-};
-
-/* Together: every number but 58. */
-static const struct alternative not_icmpv6[] = {{0x20, 0x00}, {0x10, 0x00}, {0x08, 0x00},
-                                                {0x02, 0x00}, {0x80, 0x80}, {0x40, 0x40},
-                                                {0x04, 0x04}, {0x01, 0x01}};
-
-/* Together: every number but 133 to 137. */
-static const struct alternative not_discovery[] = {{0x80, 0x00}, {0xFC, 0x80}, {0xFF, 0x84},
-                                                   {0xFE, 0x8A}, {0xFC, 0x8C}, {0xF0, 0x90},
-                                                   {0xE0, 0xA0}, {0xC0, 0xC0}};
-
-/* All of them must match. */
-struct selector {
-    uint8_t keys;
-    struct tc_u32_key key[KEY_LIMIT];
-};
-
-static void match(struct selector *s, int offset, uint32_t mask, uint32_t value) {
-    s->key[s->keys++] =
-        (struct tc_u32_key){.mask = htonl(mask), .val = htonl(value & mask), .off = offset};
-}
-
-static void match_prefix(struct selector *s, const struct prefix *prefix) {
-    int offset = prefix->addr.version == 4 ? AT_IPV4_DEST : AT_IPV6_DEST;
-    for (uint32_t word = 0; word * 32 < prefix->bits; word++) {
-        uint32_t bits = prefix->bits - word * 32;
-        uint32_t mask = bits >= 32 ? UINT32_MAX : ~(UINT32_MAX >> bits);
-        uint32_t value;
-        memcpy(&value, prefix->addr.bytes + 4 * word, sizeof value);
-        match(s, offset + 4 * (int)word, mask, ntohl(value));
-    }
-}
-
-static struct selector begin_selector(const struct prefix *prefix) {
-    struct selector s = {0};
-    match(&s, AT_STATION, 0x01000000, 0);
-    match_prefix(&s, prefix);
-    return s;
-}
 
 static int change_clsact(int nl, int index, uint16_t type, uint16_t flags, char *why,
                          size_t why_room) {
@@ -146,24 +89,6 @@ static int add_filter(const struct maker *m, int version, const struct selector 
     put_mirred(&q, m->to);
     nl_nest_end(&q, options);
     return nl_talk(m->redirect->nl, &q, m->why, m->why_room);
-}
-
-static int add_ipv6(const struct maker *m, const struct prefix *prefix) {
-    int error = 0;
-    for (size_t i = 0; !error && i < sizeof not_icmpv6 / sizeof *not_icmpv6; i++) {
-        struct selector s = begin_selector(prefix);
-        match(&s, AT_IPV6_NEXT, (uint32_t)not_icmpv6[i].mask << 8,
-              (uint32_t)not_icmpv6[i].value << 8);
-        error = add_filter(m, 6, &s);
-    }
-    for (size_t i = 0; !error && i < sizeof not_discovery / sizeof *not_discovery; i++) {
-        struct selector s = begin_selector(prefix);
-        match(&s, AT_IPV6_NEXT, 0xFF00, ICMPV6 << 8);
-        match(&s, AT_ICMPV6, (uint32_t)not_discovery[i].mask << 24,
-              (uint32_t)not_discovery[i].value << 24);
-        error = add_filter(m, 6, &s);
-    }
-    return error;
 }
 
 static int remove_filters(const struct redirect *redirect, int version, char *why,
@@ -271,16 +196,17 @@ static int prepare(struct redirect *redirect, char *why, size_t why_room) {
 }
 
 static int add_all(const struct maker *m, const struct prefix *prefix, uint32_t count) {
-    int error = 0;
-    for (uint32_t i = 0; !error && i < count; i++) {
-        if (prefix[i].addr.version == 4) {
-            struct selector s = begin_selector(&prefix[i]);
-            error = add_filter(m, 4, &s);
-        } else {
-            error = add_ipv6(m, &prefix[i]);
+    struct selector s[SELECTOR_LIMIT];
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t selectors = select_prefix(&prefix[i], s);
+        for (uint32_t k = 0; k < selectors; k++) {
+            int error = add_filter(m, prefix[i].addr.version, &s[k]);
+            if (error) {
+                return error;
+            }
         }
     }
-    return error;
+    return 0;
 }
 
 int redirect_make(struct redirect *redirect, int from, int to, const struct prefix *prefix,

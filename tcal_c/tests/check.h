@@ -43,6 +43,8 @@ void test_links(void);
 void test_engine(void);
 void test_protocol(void);
 void test_stages(void);
+void test_paths(void);
+void test_select(void);
 
 /* A small generator for inputs, so that every run has the same ones. */
 static inline uint64_t next_random(uint64_t *state) {

@@ -6,9 +6,10 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } suites[] = {{"structures", test_structures}, {"draws", test_draws},  {"queues", test_queues},
-                  {"packets", test_packets},       {"links", test_links},  {"engine", test_engine},
-                  {"protocol", test_protocol},     {"stages", test_stages}};
+    } suites[] = {{"structures", test_structures}, {"draws", test_draws},   {"queues", test_queues},
+                  {"packets", test_packets},       {"links", test_links},   {"engine", test_engine},
+                  {"protocol", test_protocol},     {"stages", test_stages}, {"paths", test_paths},
+                  {"select", test_select}};
     draw_init();
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         suites[i].run();

@@ -244,6 +244,20 @@ void sim_pair(struct sim *sim, const char *properties) {
     sim_commit(sim);
 }
 
+void sim_paths(struct sim *sim, const char *properties) {
+    for (int i = 0; i < 3; i++) {
+        sim_do(sim, "node %d ip=10.77.0.%d ip6=fd77:7473::%d", i, i + 1, i + 1);
+        if (i < 2) {
+            sim_do(sim, "attach %d netns=/x if=eth0 prefix=10.77.0.0/16,fd77:7473::/64", i);
+            sim_do(sim, "bind %d %d", i, i);
+        }
+    }
+    sim_do(sim, "path 0 1 %s", properties);
+    sim_do(sim, "path 1 0 %s", properties);
+    sim_do(sim, "path 1 2 %s", properties);
+    sim_commit(sim);
+}
+
 uint64_t sim_stat(struct sim *sim, const char *command, const char *line_start, int field) {
     const char *line = sim_ask(sim, "%s", command);
     while (line && strncmp(line, line_start, strlen(line_start)) != 0) {
