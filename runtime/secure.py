@@ -98,7 +98,8 @@ class Channel(asyncio.Protocol):
 
     peer      'ADDRESS:PORT' of the other side
     heard_ns  CLOCK_MONOTONIC of the last genuine frame
-    closed    done, with the reason, when the connection is over; `clean`: the peer said goodbye
+    reason    why it is over, '' while it is not; `clean`: the peer said goodbye
+    closed    done, with the reason, when nothing comes any more
     """
 
     def __init__(self, handshake: Handshake) -> None:
@@ -116,7 +117,7 @@ class Channel(asyncio.Protocol):
         self._received: deque[tuple[Received, int]] = deque()
         self._unread = 0
         self._more = asyncio.Event()
-        self._reason = ""
+        self.reason = ""
 
     # -- asyncio's side -------------------------------------------------------------------------
 
@@ -125,14 +126,14 @@ class Channel(asyncio.Protocol):
         self._transport = transport
         name = transport.get_extra_info("peername") or ("?", 0)
         self.peer = f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
-        if self._reason:
+        if self.reason:
             transport.abort()  # given up before it began
         else:
             transport.write(self._handshake.opening)
 
     def data_received(self, data: bytes) -> None:
         now = time.monotonic_ns()
-        if self._reason:
+        if self.reason:
             return
         try:
             if self._opener is None:
@@ -171,12 +172,12 @@ class Channel(asyncio.Protocol):
         self._more.set()
 
     def connection_lost(self, error: Exception | None) -> None:
-        reason = self._reason
+        reason = self.reason
         if not reason:
             inside = self._opener is not None and self._opener.inside
             reason = "the connection was cut" + (" in the middle of a message" if inside else "")
             reason += f" ({error})" if error is not None else ""
-        self._reason = reason
+        self.reason = reason
         if not self.ready.done():
             self.ready.set_exception(ChannelError(reason))
             self.ready.exception()  # whoever waits sees it; nobody need
@@ -188,7 +189,7 @@ class Channel(asyncio.Protocol):
     @property
     def over(self) -> bool:
         """Whether nothing can be sent any more."""
-        return bool(self._reason)
+        return bool(self.reason)
 
     @property
     def proven(self) -> bool:
@@ -200,18 +201,18 @@ class Channel(asyncio.Protocol):
         ValueError for what is not JSON or longer than seal.MESSAGE_BYTES.
         """
         data = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
-        if self._sealer is None or self._transport is None or self._reason:
-            raise ChannelError(f"{self.peer} is gone: {self._reason or 'not connected'}")
+        if self._sealer is None or self._transport is None or self.reason:
+            raise ChannelError(f"{self.peer} is gone: {self.reason or 'not connected'}")
         self._transport.write(self._sealer.seal(data))
         if self._transport.get_write_buffer_size() > UNSENT_BYTES:
             self.give_up("the peer does not read what it is sent", "unread")
-            raise ChannelError(f"{self.peer} is gone: {self._reason}")
+            raise ChannelError(f"{self.peer} is gone: {self.reason}")
 
     async def receive(self) -> Received:
         """The next message; may be cancelled. ChannelError once the channel is over."""
         while not self._received:
             if self.closed.done():
-                raise ChannelError(f"{self.peer} is gone: {self._reason}")
+                raise ChannelError(f"{self.peer} is gone: {self.reason}")
             self._more.clear()
             await self._more.wait()
         found, size = self._received.popleft()
@@ -222,19 +223,19 @@ class Channel(asyncio.Protocol):
 
     def close(self, reason: str = "closed") -> None:
         """Says goodbye, after everything that was sent. Messages that came can still be read."""
-        if self._transport is None or self._reason:
+        if self._transport is None or self.reason:
             return
         if self._sealer is not None:
             self._transport.write(self._sealer.end())
-        self._reason = reason
+        self.reason = reason
         self._transport.close()
         asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._transport.abort)
 
     def give_up(self, reason: str, fault: str) -> None:
         """Ends the connection at once, without a word to the peer."""
-        if self._reason:
+        if self.reason:
             return
-        self._reason, self.fault = reason, fault
+        self.reason, self.fault = reason, fault
         if self._transport is not None:
             self._transport.abort()
 

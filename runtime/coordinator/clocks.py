@@ -3,9 +3,10 @@
 Input: exchanges of four times (t1 asked, here; t2 received, t3 answered, there; t4 answer received,
 here), as in NTP (RFC 5905, section 8). Both directions take at least no time, so the true offset
 (there minus here) lies between t3 - t4 and t2 - t1, however the round trip is split: the middle is
-wrong by half the round trip at most. That bound is a fact, not an estimate, as long as neither
-clock is set within the exchange. Of several exchanges the one with the shortest round trip is taken
-(the others waited somewhere). All times are ns.
+wrong by half the round trip at most. To that comes what two clocks can drift apart while the
+exchange lasts (the kernel slews CLOCK_MONOTONIC by 500 ppm at most, adjtimex(2)). So the bound is a
+fact, not an estimate. Of several exchanges the one with the least bound is taken, which is the one
+with the shortest round trip (the others waited somewhere). All times are ns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 EXCHANGES = 8  # at least so many a measurement
+APART_PPM = 1000  # two clocks, one fast and one slow
 
 
 class ClockError(ValueError):
@@ -48,7 +50,7 @@ class Exchange:
     def __post_init__(self) -> None:
         if self.t4_ns < self.t1_ns or self.t3_ns < self.t2_ns:
             raise ClockError("a clock ran backwards")
-        if self.round_trip_ns < 0:
+        if self.round_trip_ns < -self._apart_ns:
             raise ClockError("it says that its answer took longer than we waited for it")
 
     @property
@@ -56,16 +58,22 @@ class Exchange:
         """On the way; without the time between question and answer over there."""
         return (self.t4_ns - self.t1_ns) - (self.t3_ns - self.t2_ns)
 
+    @property
+    def _apart_ns(self) -> int:
+        """What the clocks can have drifted apart, rounded up."""
+        return -(-(self.t4_ns - self.t1_ns) * APART_PPM // 10**6)
+
     def offset(self) -> Offset:
-        """The bound is rounded up, so that the interval holds both ends."""
+        """Rounded so that the interval holds both its ends."""
         low, high = self.t3_ns - self.t4_ns, self.t2_ns - self.t1_ns
         middle = (low + high) // 2
-        return Offset((self.t1_ns + self.t4_ns) // 2, middle, high - middle)
+        bound = max(high - middle, 0) + self._apart_ns
+        return Offset((self.t1_ns + self.t4_ns) // 2, middle, bound)
 
 
 def measured(exchanges: Iterable[Exchange]) -> Offset:
-    """The offset by the exchange with the shortest round trip, the first of equal ones."""
-    return min(exchanges, key=lambda exchange: exchange.round_trip_ns).offset()
+    """The offset by the best of them, the first of equal ones."""
+    return min((exchange.offset() for exchange in exchanges), key=lambda found: found.bound_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,15 +132,17 @@ class Link:
         return (await self._ask(request, seconds)).value
 
     async def _ask(self, request: Mapping[str, object], seconds: float) -> Answer:
-        if self._asker is None:
+        asker = self._asker
+        if asker is None:
             raise LostError(self.number, f"{self.host} is lost: {self.lost}")
         try:
-            return await self._asker.ask(request, seconds)
+            return await asker.ask(request, seconds)
         except RefusedError as error:
             what = f"{self.host.name} cannot {request.get('do')}: {error.message}"
             raise AgentError(self.number, what, error.remedy) from error
         except ChannelError as error:
-            raise LostError(self.number, f"{self.host.name} is lost: {error.message}") from error
+            reason = asker.channel.reason or error.message
+            raise LostError(self.number, f"{self.host.name} is lost: {reason}") from error
 
     async def measure(self, exchanges: int = EXCHANGES) -> Offset:
         """Measures the agent's clock, and keeps it in `clock`. Raises LostError."""

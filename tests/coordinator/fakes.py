@@ -1,0 +1,208 @@
+"""Agents that are not: they answer as docs/agent.md says, or as a test wants, over loopback TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from runtime.coordinator.coordinator import Coordinator, Experiment
+from runtime.coordinator.link import Host
+from runtime.errors import RunError
+from runtime.requests import answer
+from runtime.secure import Channel, Server
+
+KEY = bytes(range(32))
+HERE = "127.0.0.1"
+DEADLINE_SECONDS = 20.0
+EXPERIMENT = Experiment("run1", "d1", (0, 1, 0, -1), {"pace": 1})
+
+Behaviour = Callable[[dict[str, Any]], Mapping[str, object]]
+
+
+class FakeAgent:
+    """One agent's process after the other on one port.
+
+    behave   answers by `do` instead of the usual ones
+    hangs    what is never answered
+    delays   seconds before an answer
+    """
+
+    def __init__(self, number: int, offset_ns: int = 0) -> None:
+        self.number = number
+        self.offset_ns = offset_ns
+        self.port = 0
+        self.behave: dict[str, Behaviour] = {}
+        self.hangs: set[str] = set()
+        self.delays: dict[str, float] = {}
+        self.requests: list[dict[str, Any]] = []  # all but `time`
+        self.channels: list[Channel] = []
+        self.times = 0
+        self._server: Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def host(self) -> Host:
+        return Host(f"host{self.number}", HERE, self.port)
+
+    def clock(self) -> int:
+        return time.monotonic_ns() + self.offset_ns
+
+    async def listen(self, key: bytes = KEY) -> None:
+        self._server = Server(key, self._accept)
+        self.port = await self._server.listen(HERE, self.port)
+
+    def _accept(self, channel: Channel) -> None:
+        self.channels.append(channel)
+        task = asyncio.ensure_future(answer(channel, self._handle, self._stopped))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _stopped(self) -> bool:
+        return bool(self.requests) and self.requests[-1]["do"] == "stop"
+
+    async def _handle(self, request: dict[str, Any], now: int) -> Mapping[str, object]:
+        do = request["do"]
+        if do == "time":
+            self.times += 1
+        else:
+            self.requests.append(request)
+        if do in self.hangs:
+            await asyncio.Event().wait()
+        await asyncio.sleep(self.delays.get(do, 0.0))
+        if do in self.behave:
+            return self.behave[do](request)
+        if do == "time":
+            return {"t2": now + self.offset_ns, "t3": self.clock()}
+        if do == "prepare":
+            return {"digest": request["digest"], "datapath": "fake"}
+        return {"did": do}
+
+    def say(self, **message: object) -> None:
+        self.channels[-1].send(message)
+
+    def asked(self, do: str) -> list[dict[str, Any]]:
+        return [request for request in self.requests if request["do"] == do]
+
+    def cut(self) -> None:
+        """Only the connection."""
+        self.channels[-1].give_up("test", "unread")
+
+    async def die(self) -> None:
+        """As SIGKILL: no goodbye, nobody listens any more."""
+        for channel in self.channels:
+            channel.give_up("killed", "unread")
+        for task in list(self._tasks):
+            task.cancel()
+        if self._server is not None:
+            await self._server.close()
+            self._server = None
+
+
+class Stage:
+    """Agents, a coordinator, and what it was told."""
+
+    def __init__(self, agents: list[FakeAgent]) -> None:
+        self.agents = agents
+        self.said: list[tuple[int, dict[str, Any]]] = []
+        self.lost: list[tuple[int, str]] = []
+        self.notices: list[tuple[int, str]] = []
+        self.coordinators: list[Coordinator] = []
+
+    def coordinator(
+        self, key: bytes = KEY, hosts: list[Host] | None = None, **options: Any
+    ) -> Coordinator:
+        found = Coordinator(
+            hosts or [agent.host for agent in self.agents],
+            key,
+            lambda host, message: self.said.append((host, message)),
+            lambda host, reason: self.lost.append((host, reason)),
+            lambda host, text: self.notices.append((host, text)),
+            **options,
+        )
+        self.coordinators.append(found)
+        return found
+
+    async def ready(self, **options: Any) -> Coordinator:
+        found = self.coordinator(**options)
+        await found.connect(5)
+        await found.prepare(EXPERIMENT)
+        return found
+
+    async def running(self, **options: Any) -> Coordinator:
+        found = await self.ready(**options)
+        await found.start(lead_ns=2_000_000_000)
+        return found
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + DEADLINE_SECONDS / 2
+    while not condition():
+        assert time.monotonic() < end, f"not in time: {what}"
+        await asyncio.sleep(0.01)
+
+
+def act(
+    play: Callable[[Stage], Coroutine[Any, Any, None]], agents: list[FakeAgent] | int = 2
+) -> None:
+    """Plays with listening agents; ends everything."""
+    made = [FakeAgent(n) for n in range(agents)] if isinstance(agents, int) else agents
+
+    async def whole() -> None:
+        stage = Stage(made)
+        for agent in made:
+            await agent.listen()
+        try:
+            await asyncio.wait_for(play(stage), DEADLINE_SECONDS)
+        finally:
+            for coordinator in stage.coordinators:
+                await coordinator.close()
+            for agent in made:
+                await agent.die()
+
+    asyncio.run(whole())
+
+
+class SlowLink:
+    """Passes bytes on later: another time for each direction, in seconds."""
+
+    def __init__(self, port: int, there: float, back: float) -> None:
+        self._far = port
+        self._delays = (there, back)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._serve, HERE, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(HERE, self._far)
+        there = self._pump(reader, far_writer, self._delays[0])
+        back = self._pump(far_reader, writer, self._delays[1])
+        self._tasks.update(map(asyncio.ensure_future, (there, back)))
+
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while data := await reader.read(1 << 16):
+                loop.call_later(delay, writer.write, data)
+        except OSError:
+            pass
+        await asyncio.sleep(delay)
+        writer.close()
+
+    async def close(self) -> None:
+        """Once both ends have closed their connections."""
+        assert self._server is not None
+        await asyncio.wait(self._tasks)
+        self._server.close()
+        await self._server.wait_closed()
+
+
+def refuse(_request: dict[str, Any]) -> Mapping[str, object]:
+    raise RunError("no room", "make some")

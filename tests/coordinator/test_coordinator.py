@@ -1,0 +1,316 @@
+"""A run's agents from gathering them to the end, all going well, or refused before the start."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from runtime.coordinator import coordinator as coordinators
+from runtime.coordinator.link import AgentError, Host, LostError
+from runtime.errors import RunError
+from tests.coordinator.fakes import (
+    EXPERIMENT,
+    HERE,
+    FakeAgent,
+    SlowLink,
+    Stage,
+    act,
+    refuse,
+    until,
+)
+
+MS = 1_000_000
+
+
+def test_a_run_from_the_beginning_to_the_end() -> None:
+    async def play(stage: Stage) -> None:
+        coordinator = stage.coordinator()
+        await coordinator.connect(5)
+        facts = await coordinator.prepare(EXPERIMENT)
+        assert facts == [{"digest": "d1", "datapath": "fake"}] * 2
+        assert stage.agents[1].requests == [
+            {
+                "do": "prepare",
+                "run": "run1",
+                "digest": "d1",
+                "host": 1,
+                "hosts": [
+                    {"name": "host0", "address": HERE},
+                    {"name": "host1", "address": HERE},
+                ],
+                "placement": [0, 1, 0, -1],
+                "options": {"pace": 1},
+            }
+        ]
+        before = time.monotonic_ns()
+        t0 = await coordinator.start(lead_ns=1500 * MS)
+        assert coordinator.t0_ns == t0
+        assert before + 1500 * MS <= t0
+        assert await coordinator.request(1, {"do": "status"}) == {"did": "status"}
+        answers = await coordinator.broadcast({"do": "cut", "nodes": [2]})
+        assert answers == {0: {"did": "cut"}, 1: {"did": "cut"}}
+        stage.agents[0].say(say="applied", step=0, elapsed_ns=-5, late=False)
+        stage.agents[1].say(say="notice", text="hello")
+        stage.agents[1].say(say="sample", elapsed_ns=7, pairs=[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]])
+        await until(lambda: len(stage.said) == 3, "what they say")
+        assert sorted(host for host, _ in stage.said) == [0, 1, 1]
+        stopped = await coordinator.stop()
+        assert stopped.answers == {0: {"did": "stop"}, 1: {"did": "stop"}}
+        assert stopped.missing == {}
+        await coordinator.close()
+        assert stage.lost == []
+        assert [agent.channels[0].reason for agent in stage.agents] == ["closed"] * 2
+
+    act(play)
+
+
+def test_clocks_that_differ_start_at_the_same_moment() -> None:
+    """±50 ms and an hour: T0 is the same moment for all, within what was measured."""
+    offsets = [0, 50 * MS, -50 * MS, 3_600_000 * MS]
+
+    async def play(stage: Stage) -> None:
+        coordinator = await stage.ready()
+        found = await coordinator.measure()
+        for offset, measured in zip(offsets, found, strict=True):
+            assert abs(measured.offset_ns - offset) <= measured.bound_ns <= 5 * MS
+        t0 = await coordinator.start(lead_ns=2000 * MS)
+        for agent, record in zip(stage.agents, coordinator.offsets(), strict=True):
+            (start,) = agent.asked("start")
+            assert abs(start["t0_ns"] - agent.offset_ns - t0) <= record["largest_bound_ns"]
+            # What an agent calls elapsed on its own clock is what has elapsed here.
+            elapsed = agent.clock() - start["t0_ns"]
+            assert abs(elapsed - (time.monotonic_ns() - t0)) <= 5 * MS + record["largest_bound_ns"]
+
+    act(play, [FakeAgent(n, offset) for n, offset in enumerate(offsets)])
+
+
+def test_unequal_directions_are_within_the_bound() -> None:
+    """40 ms there, nothing back: the offset is wrong by 20 ms, and the bound says so."""
+
+    async def play(stage: Stage) -> None:
+        slow = SlowLink(stage.agents[0].port, 0.040, 0.0)
+        await slow.open()
+        hosts = [Host("host0", HERE, slow.port)]
+        coordinator = await stage.ready(hosts=hosts, clock_budget_ns=500 * MS)
+        (found,) = await coordinator.measure()
+        assert 20 * MS <= found.bound_ns < 500 * MS
+        assert 20 * MS <= found.offset_ns - 50 * MS <= found.bound_ns
+        await coordinator.close()
+        await slow.close()
+
+    act(play, [FakeAgent(0, 50 * MS)])
+
+
+def test_a_clock_that_is_not_known_well_enough_stops_the_start() -> None:
+    async def play(stage: Stage) -> None:
+        slow = SlowLink(stage.agents[1].port, 0.015, 0.015)
+        await slow.open()
+        hosts = [stage.agents[0].host, Host("host1", HERE, slow.port)]
+        coordinator = await stage.ready(hosts=hosts)
+        with pytest.raises(AgentError) as error:
+            await coordinator.start()
+        assert error.value.host == 1
+        words = error.value.message
+        assert words.startswith("the clock of host1 is not known well enough: it is ")
+        assert words.endswith("the budget is 5.000 ms")
+        assert "give or take 1" in words or "give or take 2" in words
+        assert "--clock-budget" in error.value.remedy
+        assert all(agent.asked("start") == [] for agent in stage.agents)
+        await coordinator.close()
+        await slow.close()
+
+    act(play)
+
+
+# -- who does not come --------------------------------------------------------------------------
+
+
+def test_all_agents_that_are_late_are_named() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.agents[1].die()
+        await stage.agents[3].die()
+        coordinator = stage.coordinator()
+        with pytest.raises(RunError) as error:
+            await coordinator.connect(0.4)
+        words = error.value.message
+        assert words.startswith("2 of 4 agents did not come within 0.4 s: host1: cannot connect")
+        assert "; host3: cannot connect" in words
+        assert "host0" not in words
+        assert "host2" not in words
+
+    act(play, 4)
+
+
+def test_an_agent_may_come_a_little_later() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.agents[1].die()
+        coordinator = stage.coordinator()
+        waiting = asyncio.ensure_future(coordinator.connect(10))
+        await until(lambda: coordinator.lost.keys() == {1}, "the one that is there")
+        await stage.agents[1].listen()
+        await waiting
+        assert coordinator.lost == {}
+
+    act(play)
+
+
+def test_another_key_is_refused() -> None:
+    async def play(stage: Stage) -> None:
+        with pytest.raises(RunError, match=r"2 of 2 agents .* this run's key") as error:
+            await stage.coordinator(key=bytes(32)).connect(0.3)
+        assert error.value.remedy == "is it an agent of this run?"
+        assert all(agent.channels == [] for agent in stage.agents)
+
+    act(play)
+
+
+def test_two_coordinators() -> None:
+    """The second one is told; when the first has ended it is welcome."""
+
+    async def play(stage: Stage) -> None:
+        first = await stage.ready()
+        second = stage.coordinator()
+        with pytest.raises(RunError, match="another coordinator is connected") as error:
+            await second.connect(0.3)
+        assert error.value.remedy == "end the other run first"
+        assert await first.request(0, {"do": "status"}) == {"did": "status"}
+        waiting = asyncio.ensure_future(second.connect(10))
+        await first.close()
+        await waiting
+        assert await second.request(0, {"do": "status"}) == {"did": "status"}
+
+    act(play)
+
+
+# -- who is not ready ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("digest", ["d2", "", None, 7, ["d1"]])
+def test_another_plan_is_refused_with_both_digests(digest: object) -> None:
+    async def play(stage: Stage) -> None:
+        stage.agents[1].behave["prepare"] = lambda _request: {"digest": digest}
+        coordinator = stage.coordinator()
+        await coordinator.connect(5)
+        with pytest.raises(AgentError) as error:
+            await coordinator.prepare(EXPERIMENT)
+        expected = f"host1 has another plan: its digest is {digest!r}, the run's is 'd1'"
+        assert (error.value.host, error.value.message) == (1, expected)
+
+    act(play)
+
+
+def test_a_refusal_names_the_host_and_keeps_the_words() -> None:
+    async def play(stage: Stage) -> None:
+        stage.agents[0].behave["prepare"] = refuse
+        coordinator = stage.coordinator()
+        await coordinator.connect(5)
+        with pytest.raises(AgentError) as error:
+            await coordinator.prepare(EXPERIMENT)
+        assert error.value.message == "host0 cannot prepare: no room"
+        assert error.value.remedy == "make some"
+        assert not isinstance(error.value, LostError)
+
+    act(play)
+
+
+def test_an_agent_that_does_not_get_ready_in_time() -> None:
+    async def play(stage: Stage) -> None:
+        stage.agents[0].hangs.add("prepare")
+        coordinator = stage.coordinator()
+        await coordinator.connect(5)
+        with pytest.raises(LostError, match=r"host0 is lost: no answer to `prepare` within 0\.3 s"):
+            await coordinator.prepare(EXPERIMENT, seconds=0.3)
+        await until(lambda: stage.lost, "the loss")
+        assert stage.lost == [(0, "no answer to `prepare` within 0.3 s")]
+
+    act(play)
+
+
+def test_a_long_preparation_is_not_taken_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clocks are asked for meanwhile; those answers have their time from the one before."""
+    monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.02)
+    monkeypatch.setattr("runtime.coordinator.link.ANSWER_SECONDS", 0.5)
+
+    async def play(stage: Stage) -> None:
+        stage.agents[0].delays["prepare"] = 1.2
+        coordinator = stage.coordinator()
+        await coordinator.connect(5)
+        await coordinator.prepare(EXPERIMENT)
+        assert stage.lost == []
+        assert stage.agents[1].times > 8
+
+    act(play)
+
+
+def test_an_agent_that_refuses_to_start() -> None:
+    async def play(stage: Stage) -> None:
+        stage.agents[1].behave["start"] = refuse
+        coordinator = await stage.ready()
+        with pytest.raises(AgentError, match="host1 cannot start: no room"):
+            await coordinator.start()
+        assert coordinator.t0_ns == 0
+        assert set((await coordinator.stop()).answers) == {0, 1}
+
+    act(play)
+
+
+def test_a_start_that_is_confirmed_after_it_is_none() -> None:
+    async def play(stage: Stage) -> None:
+        stage.agents[1].delays["start"] = 0.2
+        coordinator = await stage.ready()
+        with pytest.raises(RunError, match=r"confirmed by all agents only .* ms after it"):
+            await coordinator.start(lead_ns=100 * MS)
+        assert coordinator.t0_ns == 0
+
+    act(play)
+
+
+# -- the end ------------------------------------------------------------------------------------
+
+
+def test_stop_names_who_does_not_answer() -> None:
+    async def play(stage: Stage) -> None:
+        stage.agents[0].hangs.add("stop")
+        coordinator = await stage.running()
+        await stage.agents[2].die()
+        await until(lambda: stage.lost, "the loss")
+        stopped = await coordinator.stop(seconds=0.3)
+        assert stopped.answers == {1: {"did": "stop"}}
+        assert stopped.missing.keys() == {0, 2}
+        assert "no answer to `stop` within 0.3 s" in stopped.missing[0]
+        assert "host2" in stopped.missing[2]
+        assert [host for host, _ in stage.lost] == [2], "an end that was asked for is no loss"
+
+    act(play, 3)
+
+
+def test_offsets_are_followed_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.02)
+
+    async def play(stage: Stage) -> None:
+        coordinator = await stage.running()
+
+        def records() -> list[dict[str, Any]]:
+            return coordinator.offsets()
+
+        await until(lambda: all(r["measurements"] >= 5 for r in records()), "five measurements")
+        for record, agent in zip(records(), stage.agents, strict=True):
+            assert record["host"] == f"host{agent.number}"
+            for which in ("first", "last"):
+                found = record[which]
+                assert abs(found["offset_ns"] - agent.offset_ns) <= found["bound_ns"]
+                assert found["bound_ns"] <= record["largest_bound_ns"]
+            assert abs(record["drift_ppb"]) <= record["drift_bound_ppb"] + 1
+        assert stage.notices == []
+        stage.agents[1].offset_ns += 100 * MS
+        await until(lambda: stage.notices, "the notice")
+        count = records()[1]["measurements"]
+        await until(lambda: records()[1]["measurements"] > count + 5, "more measurements")
+        ((host, text),) = stage.notices
+        assert host == 1
+        assert text.startswith("the clock of host1 has moved by ")
+
+    act(play, [FakeAgent(0), FakeAgent(1, -70 * MS)])
