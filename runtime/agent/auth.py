@@ -46,8 +46,8 @@ class Window:
     """Which sequence numbers of one sender, since one of its starts, were seen.
 
     A number is new once, as long as it is among the 1,024 up to the highest and was not overtaken
-    by one that came two marks ago (between one and two seconds): what is taken is never older than
-    the ledger remembers.
+    by one that came longer ago than one to two marks: what is taken is never older than the ledger
+    remembers.
     """
 
     __slots__ = ("_first", "_floor", "_mark", "_mark_ns", "_seen", "highest", "missing")
@@ -63,8 +63,10 @@ class Window:
 
     def judge(self, sequence: int, now_ns: int) -> str:
         """'' and noted if it is new; else 'replayed' or 'late'."""
-        if now_ns - self._mark_ns >= MARK_NS:
-            self._floor, self._mark, self._mark_ns = self._mark, self.highest, now_ns
+        waited_ns = now_ns - self._mark_ns
+        if waited_ns >= MARK_NS:
+            self._floor = self._mark if waited_ns < 2 * MARK_NS else self.highest
+            self._mark, self._mark_ns = self.highest, now_ns
         ahead = sequence - self.highest
         if ahead > 0:
             self.missing += ahead - 1 if self.highest else 0

@@ -21,7 +21,7 @@ from runtime.agent.types import LocalFlow
 HEARTBEAT_NS = REFRESH_NS  # a host that is told nothing for that long is told that
 HELLO_NS = SLOT_NS  # how often a host that was not heard of yet is greeted
 
-# Each datagram that comes in is counted in one of the first ten.
+# Each datagram that comes in is counted in one of the first eleven.
 COUNTERS = (
     "taken",
     "too_long",
@@ -31,9 +31,9 @@ COUNTERS = (
     "misdirected",
     "forged",
     "stale",
+    "malformed",
     "replayed",
     "late",
-    "malformed",
     "received_bytes",
     "sent",
     "sent_bytes",
