@@ -1,7 +1,8 @@
 /* Fuzzes parsing, cutting and forwarding of frames.
  *
  * The input is a virtio header and a frame. What parses must be cut into segments that together are
- * as long as the whole, stay inside the frame, and survive two links that lose and split.
+ * as long as the whole, stay inside the frame, and survive two links that lose and split, and a
+ * path, where it leaves by the port it came from or passes.
  */
 #include "driver.h"
 #include "sim.h"
@@ -26,29 +27,33 @@ static void cut(const struct packet_info *info) {
     REQUIRE(total == packet_bytes(info, 0, info->segments));
 }
 
-/* One world for all inputs: making it takes longer than most of them. */
-static struct sim *the_world;
+/* Two worlds for all inputs: making them takes longer than most of those. */
+static struct sim *by_links;
+static struct sim *by_paths;
 
-static void end_world(void) {
-    sim_free(the_world);
+#define PROPERTIES                                                                                 \
+    "rate=1000000000 delay=1000 jitter=10 loss=100000000 queue=30000 dist=normal up=1"
+
+static void end_worlds(void) {
+    sim_free(by_links);
+    sim_free(by_paths);
 }
 
-static struct sim *world(void) {
-    if (!the_world) {
-        the_world = sim_new(8 << 20);
-        sim_pair(
-            the_world,
-            "rate=1000000000 delay=1000 jitter=10 loss=100000000 queue=30000 dist=normal up=1");
-        atexit(end_world);
-    }
-    return the_world;
+static void make_worlds(void) {
+    by_links = sim_new(8 << 20);
+    sim_pair(by_links, PROPERTIES);
+    by_paths = sim_new(8 << 20);
+    sim_paths(by_paths, PROPERTIES);
+    atexit(end_worlds);
 }
 
-static void forward(void) {
-    struct sim *sim = world();
+static void forward(struct sim *sim) {
     for (uint32_t port = 0; port < 2; port++) {
         sim_send(sim, port, &frame);
         sim_run(sim, sim->now_ns + NS_PER_S);
+        for (size_t i = 0; sim == by_paths && i < sim->count; i++) {
+            REQUIRE(sim->delivery[i].port <= port);
+        }
     }
     REQUIRE(counter_get(&sim->engine->count.in_flight) == 0);
     REQUIRE(counter_get(&sim->engine->count.drop_nobuf) == 0);
@@ -66,7 +71,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(frame.data, data + sizeof frame.vnet, frame.bytes);
     if (packet_parse(&info, &frame.vnet, frame.data, frame.bytes) == PACKET_OK) {
         cut(&info);
-        forward();
+        if (!by_links) {
+            make_worlds();
+        }
+        forward(by_links);
+        forward(by_paths);
     }
     return 0;
 }

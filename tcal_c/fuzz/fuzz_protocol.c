@@ -1,4 +1,5 @@
-/* Fuzzes the line protocol and staging: any bytes as lines, with commits applied as they come.
+/* Fuzzes the line protocol and staging: any bytes as lines, with commits applied as they come. The
+ * first byte chooses whether it begins with links or with paths.
  *
  * Fails on anything the sanitizers see, on an answer that is not exactly one `ok` or `err` per
  * line, and on a refused command that staged something.
@@ -33,8 +34,14 @@ static void one_line(struct sim *sim, const uint8_t *bytes, size_t length) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct sim *sim = sim_new(4 << 20);
-    sim_pair(sim, "rate=1000000 delay=1000 jitter=10 loss=1000 queue=3000 dist=normal up=1");
+    if (size && data[0] % 2) {
+        sim_paths(sim, "rate=1000000 delay=1000 jitter=10 loss=1000 queue=3000 up=1");
+    } else {
+        sim_pair(sim, "rate=1000000 delay=1000 jitter=10 loss=1000 queue=3000 dist=normal up=1");
+    }
     make_packet(&probe, 0, 1, 200);
+    data += size > 0;
+    size -= size > 0;
     while (size && !sim->proto.quit) {
         const uint8_t *newline = memchr(data, '\n', size);
         size_t length = newline ? (size_t)(newline - data) : size;
@@ -71,6 +78,19 @@ const char *const fuzz_words[] = {
     "engine",
     "clock",
     "quit",
+    "sync ",
+    "attach ",
+    "detach ",
+    "ports",
+    "path ",
+    "usage",
+    "all",
+    "lease ",
+    "prefix=",
+    "10.0.0.0/8",
+    "fd77::/16",
+    ",",
+    "remove=",
     "\n",
     " ",
     "rate=",
@@ -101,6 +121,10 @@ const char *const fuzz_words[] = {
     "18446744073709551615",
     "link 0 0 2 rate=0 delay=1 jitter=2 loss=3 queue=4 dist=uniform seed=5 up=1\n",
     "route 0 0 1\n",
+    "attach 2 netns=/x if=eth0 prefix=10.0.0.0/8,::/0\n",
+    "path 0 2 rate=0 delay=1 jitter=2 loss=3 queue=4 up=1\n",
+    "path 0 1 up=0\n",
+    "usage all\n",
     "commit 0\n",
     NULL};
 
