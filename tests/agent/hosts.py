@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
@@ -20,11 +21,13 @@ TICK_NS = 25_000_000
 MBPS = 1_000_000
 
 
+@lru_cache(maxsize=16)
 def state_of(topology: Topology) -> NetworkState:
     """Everybody has joined."""
     return decode(encode(contents(topology, tuple(joins(topology))))).state_at(0)
 
 
+@lru_cache(maxsize=16)
 def dumbbell(pairs: int) -> Topology:
     """Instances 0 … pairs-1 on the left of one link, as many on its right."""
     ends = [("left", "s1", PLAIN, PLAIN), ("right", "s2", PLAIN, PLAIN)]
