@@ -18,13 +18,18 @@ from typing import NamedTuple
 
 WINDOW_TICKS = 8
 MOST_WINDOW_NS = 10_000_000_000  # longer round trips are not waited for
+MOST_PAUSE_NS = 500_000_000  # a longer one is a stop
 SAMPLES = 12  # kept of a window, whatever its length
 FULL_PERCENT = 97  # of what was allowed: nothing is left that it could have sent
 LEAVE_PERCENT = 95  # less than that, over the window: it has stopped being greedy
 BUSY_PERCENT = 50  # less than that on average: a queue that overflows is a burst, not greed
 GRAIN_BYTES = 3000  # two full packets: how far counters can be off what is sent steadily
+MOST_GRAIN_BYTES = 65_536  # a super-packet, which some datapaths count as a whole
+GRAINS = 6  # a window has so many of them at least
+SURE_GRAINS = 8  # so much must have been allowed before full use of it says anything
 OVER_PERCENT = 130
 OVER_TICKS = 4
+GRAIN_MEMORY = 64  # ticks
 PAUSE_MEMORY = 8  # a pause is remembered for so many times its length
 BITS = 8_000_000_000  # bytes per ns in b/s
 
@@ -51,7 +56,9 @@ class Meter:
 
     __slots__ = (
         "_backlog",
-        "_blocked",
+        "_blocked_from",
+        "_full",
+        "_grain",
         "_last",
         "_last_bps",
         "_longest_low_ns",
@@ -62,6 +69,7 @@ class Meter:
         "_window_ns",
         "demand_bps",
         "greedy",
+        "quiet_ticks",
         "rate_bps",
         "used_percent",
     )
@@ -72,12 +80,15 @@ class Meter:
         self._last = Sample(at_ns, sent_bytes, 0, drops)
         self._samples = deque([self._last])  # what the window is measured from comes first
         self._window_ns = WINDOW_TICKS * period_ns
+        self._grain = GRAIN_BYTES  # of its counters, as far as limits have shown it
         self._backlog = 0
-        self._blocked = 0  # ticks in a row, with a queue at both ends of each
+        self._blocked_from: Sample | None = None  # since when every tick has found a queue
         self._last_bps = 0  # over the last tick
         self._low_from: Sample | None = None  # since when it has sent much less than before
         self._longest_low_ns = 0  # of the pauses that ended, the long ago ones forgotten
+        self._full = False  # whether it sent all that was allowed, over the window
         self._over = 0  # ticks in a row that sent far more than allowed
+        self.quiet_ticks = 0
         self.greedy = False
         self.demand_bps = 0  # of one that is not greedy; sticky: follows the rate in steps
         self.rate_bps = 0  # what it sends, over the window
@@ -92,9 +103,10 @@ class Meter:
         now = Sample(now_ns, counters.sent_bytes, last.allowed_bytes + allowed, counters.drops)
         rate_bps = sent * BITS // passed_ns
         waiting = counters.backlog_bytes
-        self._blocked = self._blocked + 1 if self._backlog and waiting else 0
+        if self._blocked_from is None or not (self._backlog and waiting):
+            self._blocked_from = last if self._backlog and waiting else None
         self._backlog = waiting
-        self._window_ns = min(max(WINDOW_TICKS * self._period_ns, rtt_ns), MOST_WINDOW_NS)
+        self._size_window(sent - allowed, limit_bps, rtt_ns)
         self._note_pause(now, rate_bps, rtt_ns)
         self._measure(now)
         self._over = (
@@ -104,16 +116,27 @@ class Meter:
         self._judge(now, limit_bps, overflowed=overflowed)
         self._follow(rate_bps, passed_ns)
         self._last, self._last_bps = now, rate_bps
+        moving = self.rate_bps or waiting
+        self.quiet_ticks = 0 if moving else self.quiet_ticks + 1
 
     @property
     def quiet(self) -> bool:
         """It sends nothing and nothing of it waits."""
-        return not (self.rate_bps or self._backlog or self._last_bps)
+        return self.quiet_ticks > 0
 
     @property
     def overrun(self) -> bool:
         """The limit is not in force: the datapath must have missed it, or was told otherwise."""
         return self._over > 0 and self._over % OVER_TICKS == 0
+
+    def _size_window(self, excess_bytes: int, limit_bps: int, rtt_ns: int) -> None:
+        """Long enough for round trips, pauses, and the grain: a tick that counts more than the
+        limit lets through has counted what left in others."""
+        grain = max(excess_bytes, self._grain - self._grain // GRAIN_MEMORY, GRAIN_BYTES)
+        self._grain = min(grain, MOST_GRAIN_BYTES)
+        grains_ns = GRAINS * (self._grain - GRAIN_BYTES) * BITS // limit_bps
+        wanted = max(WINDOW_TICKS * self._period_ns, rtt_ns, grains_ns, 2 * self._longest_low_ns)
+        self._window_ns = min(wanted, MOST_WINDOW_NS)
 
     def _note_pause(self, now: Sample, rate_bps: int, rtt_ns: int) -> None:
         """Forgets what was before a pause that is longer than any lately."""
@@ -121,7 +144,7 @@ class Meter:
         passed_ns = now.at_ns - last.at_ns
         if self._backlog or 2 * rate_bps >= self.rate_bps:
             if self._low_from is not None:
-                paused_ns = min(last.at_ns - self._low_from.at_ns, self._window_ns)
+                paused_ns = min(last.at_ns - self._low_from.at_ns, MOST_PAUSE_NS)
                 self._longest_low_ns = max(self._longest_low_ns, paused_ns)
                 self._low_from = None
             self._longest_low_ns = max(self._longest_low_ns - passed_ns // PAUSE_MEMORY, 0)
@@ -131,7 +154,6 @@ class Meter:
         patience_ns = max(2 * self._period_ns, min(rtt_ns, self._window_ns) * 3 // 4)
         if now.at_ns - self._low_from.at_ns >= patience_ns + 2 * self._longest_low_ns:
             self._samples = deque([self._low_from])
-            self._low_from = None
 
     def _measure(self, now: Sample) -> None:
         """The rate over the window; of its samples enough are kept, and not more."""
@@ -142,26 +164,39 @@ class Meter:
         self.rate_bps = (
             (now.sent_bytes - first.sent_bytes) * BITS // max(now.at_ns - first.at_ns, 1)
         )
-        allowed = max(now.allowed_bytes - first.allowed_bytes, 1)
-        self.used_percent = 100 * (now.sent_bytes - first.sent_bytes) // allowed
+        sent, allowed = now.sent_bytes - first.sent_bytes, now.allowed_bytes - first.allowed_bytes
+        self.used_percent = 100 * sent // max(allowed, 1)
+        extra = self._grain - GRAIN_BYTES  # may have been counted here and sent before
+        self._full = len(samples) > 1 and 100 * (sent - extra) >= FULL_PERCENT * allowed
         if SAMPLES * (now.at_ns - samples[-1].at_ns) >= self._window_ns:
             samples.append(now)
 
     def _judge(self, now: Sample, limit_bps: int, *, overflowed: bool) -> None:
-        deep = self._backlog * BITS >= 2 * self._period_ns * limit_bps
-        held = self._blocked >= 2 or (deep and self._blocked >= 1)
-        if overflowed or held or self.used_percent >= FULL_PERCENT:
+        if overflowed or self._full or self._held(now, limit_bps):
             self.greedy = True
         elif self.greedy:
             lost = now.drops > self._samples[0].drops and self.used_percent >= BUSY_PERCENT
-            self.greedy = lost or self._blocked > 0 or self.used_percent >= LEAVE_PERCENT
+            self.greedy = lost or self.used_percent >= LEAVE_PERCENT
+
+    def _held(self, now: Sample, limit_bps: int) -> bool:
+        """Whether it is the limit that makes it wait, and not only a packet or burst of its own."""
+        since = self._blocked_from
+        if since is None:
+            return False
+        lasting = max(2 * self._period_ns * limit_bps // BITS, 2 * self._grain)
+        if self._backlog >= lasting:
+            return True
+        sent = now.sent_bytes - since.sent_bytes
+        allowed = now.allowed_bytes - since.allowed_bytes
+        enough = allowed >= SURE_GRAINS * self._grain or now.at_ns - since.at_ns >= self._window_ns
+        return enough and 100 * sent >= LEAVE_PERCENT * allowed
 
     def _follow(self, rate_bps: int, passed_ns: int) -> None:
         """Moves the demand if it is not what the flow sends, give or take."""
-        grain_bps = GRAIN_BYTES * BITS // self._window_ns
+        grain_bps = self._grain * BITS // self._window_ns
         base = self.rate_bps
         steady = min(rate_bps, self._last_bps)  # more than before, and not for one tick only
-        if 4 * steady > 5 * base and (steady - base) * passed_ns > GRAIN_BYTES * BITS:
+        if 4 * steady > 5 * base and (steady - base) * passed_ns > self._grain * BITS:
             base = steady
         if not 98 * base <= 100 * self.demand_bps <= 105 * base + 100 * grain_bps:
             self.demand_bps = (1015 * base + 250 * grain_bps) // 1000 if base else 0

@@ -29,13 +29,6 @@ class Limit(NamedTuple):
     def change(self, pair: tuple[int, int]) -> PathChange:
         return PathChange(*pair, self.rate_bps, self.queue_bytes)
 
-    def redeclared(self, before: Limit, after: Limit) -> Limit:
-        """After an epoch, which sets those collapsed figures that differ from the ones before."""
-        return Limit(
-            self.rate_bps if before.rate_bps == after.rate_bps else after.rate_bps,
-            self.queue_bytes if before.queue_bytes == after.queue_bytes else after.queue_bytes,
-        )
-
 
 class Route(NamedTuple):
     """A path as far as sharing goes."""

@@ -10,9 +10,9 @@ after the first tick that sees it. The queue of a limited path is as long in tim
 link that limits it.
 
 Whoever uses this must know:
-- A path is taken to be at its collapsed rate and queue until a change says otherwise, and again
-  when an epoch changes either of the two. `declared` is for all other cases in which the datapath
-  was told.
+- A path is taken to be at its collapsed rate and queue until a change says otherwise. After an
+  epoch that changes either of the two, and after `declared`, the next tick says it again, whatever
+  the datapath has in between.
 - `usage` counts from a path's first declaration; lines of paths that did not move may be missing.
 """
 
@@ -27,6 +27,7 @@ from runtime.agent.solver import UNLIMITED, Flow, Share, solve
 from runtime.agent.types import LocalFlow, PathChange, RemoteFlow, Usage, View
 
 IDLE_AFTER_TICKS = 40  # a second at 25 ms
+LINGER_TICKS = 40
 IDLE_PERIODS = 2  # an idle agent looks half as often: the first tick after that is late by one
 
 Pair = tuple[int, int]  # source, destination
@@ -43,13 +44,14 @@ class Tick(NamedTuple):
 class _Path:
     """An own path that has moved, and is limited or active."""
 
-    __slots__ = ("counters", "limit", "meter", "route")
+    __slots__ = ("counters", "limit", "meter", "route", "unsure")
 
     def __init__(self, route: Route, meter: Meter) -> None:
         self.route = route
         self.meter = meter
         self.limit = route.collapsed
         self.counters = Counters(0, 0, 0)
+        self.unsure = False  # whether the datapath has this limit
 
 
 class Sharing:
@@ -61,6 +63,7 @@ class Sharing:
         self._totals: dict[Pair, Counters] = {}  # of every own path that ever moved
         self._paths: dict[Pair, _Path] = {}  # active ones, by source and destination
         self._last_ns = -1
+        self._active = 0
         self._silent_ticks = 0
         self._asked: list[tuple[Pair, int]] = []  # demands of the last solution
         self._answer: list[Share] = []
@@ -69,7 +72,7 @@ class Sharing:
     @property
     def active(self) -> bool:
         """Whether an own flow over a limited link has sent something lately."""
-        return bool(self._paths)
+        return self._active > 0
 
     def counters(self) -> dict[str, int]:
         """Since the start: ticks, how often shares were computed, limits changed, counters that
@@ -78,7 +81,7 @@ class Sharing:
         paths = self._paths.values()
         return {
             **self._counted,
-            "flows": len(paths),
+            "flows": self._active,
             "greedy": sum(path.meter.greedy for path in paths),
             "limited": sum(path.limit != path.route.collapsed for path in paths),
         }
@@ -93,17 +96,15 @@ class Sharing:
             route = self._routes.of(pair)
             if route is None or not route.links:
                 del self._paths[pair]
-            elif route.collapsed != path.route.collapsed:
-                path.limit = path.limit.redeclared(path.route.collapsed, route.collapsed)
-            if route is not None:
+            else:
+                path.unsure |= route.collapsed != path.route.collapsed
                 path.route = route
 
     def declared(self, pairs: Iterable[Pair]) -> None:
         """The datapath was told the collapsed figures of these paths once more."""
         for pair in pairs:
             if pair in self._paths:
-                path = self._paths[pair]
-                path.limit = path.route.collapsed
+                self._paths[pair].unsure = True
 
     def restore(self, now_ns: int, usage: Sequence[Usage]) -> None:
         """After a restart: the paths were all declared anew, and had sent this much before."""
@@ -120,7 +121,8 @@ class Sharing:
         for path in self._paths.values():
             path.meter.update(now_ns, path.counters, path.limit.rate_bps, path.route.rtt_ns)
         changes = self._release()
-        own = sorted(self._paths)
+        own = sorted(pair for pair, path in self._paths.items() if not path.meter.quiet)
+        self._active = len(own)
         shares = self._solve(own, remote)
         changes += self._enforce(own, shares)
         self._counted["changes"] += len(changes)
@@ -149,13 +151,17 @@ class Sharing:
             self._paths[pair].counters = now
 
     def _release(self) -> list[PathChange]:
-        """Paths that are quiet again get their collapsed rate back."""
+        """Paths that are quiet again get their collapsed rate back, and are forgotten later: one
+        that only pauses is to be known by its pauses."""
         changes = []
         for pair, path in sorted(self._paths.items()):
-            if path.meter.quiet:
+            if not path.meter.quiet:
+                continue
+            if path.unsure or path.limit != path.route.collapsed:
+                path.limit, path.unsure = path.route.collapsed, False
+                changes.append(path.limit.change(pair))
+            if path.meter.quiet_ticks >= LINGER_TICKS:
                 del self._paths[pair]
-                if path.limit != path.route.collapsed:
-                    changes.append(path.route.collapsed.change(pair))
         return changes
 
     def _solve(self, own: Sequence[Pair], remote: Sequence[RemoteFlow]) -> list[Share]:
@@ -164,7 +170,7 @@ class Sharing:
         for flow in remote:
             pair = flow.src, flow.dst
             demand = UNLIMITED if flow.greedy else flow.demand_bps
-            if own and demand and pair not in self._paths:
+            if own and demand and pair not in self._totals:
                 asked.append((pair, demand))
         if own and asked != self._asked:
             flows = []
@@ -188,8 +194,8 @@ class Sharing:
             limit = wanted(path.route, share, self._routes)
             over = path.meter.overrun
             self._counted["overruns"] += over
-            if over or outdated(path.limit, limit, path.meter):
-                path.limit = limit
+            if over or path.unsure or outdated(path.limit, limit, path.meter):
+                path.limit, path.unsure = limit, False
                 changes.append(limit.change(pair))
         return changes
 
