@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar
 
 from compiler.plan.reader import Plan
@@ -30,28 +29,20 @@ from runtime.ports import Numbers, UnusedPorts
 from runtime.records import LineFile
 from runtime.supervisor import Supervisor
 from runtime.timeline import Timeline
+from runtime.told import Port, Told, bind_request
 
 Log = Callable[[Mapping[str, object]], None]
 Value = TypeVar("Value")
 
 
-@dataclass(slots=True)
-class _Port:
-    """One attached incarnation."""
-
-    node: int
-    netns: str
-    attached: bool = False  # its agent has said so
-
-
-@dataclass(slots=True)
-class _Told:
-    """What agents know or are to be told again when they come back."""
-
-    ports: dict[int, _Port] = field(default_factory=dict)
-    bound: dict[int, int] = field(default_factory=dict)  # node -> port, as of now
-    held: set[int] = field(default_factory=set)
-    coming: dict[int, dict[str, object]] = field(default_factory=dict)  # step -> its `bind`
+def sum_up(datapaths: Iterable[Mapping[str, int]]) -> dict[str, str]:
+    """Counters of all datapaths as those of one: times of lateness are the largest ones."""
+    found: dict[str, int] = {}
+    for counters in datapaths:
+        for name, value in counters.items():
+            before = found.get(name, 0)
+            found[name] = max(before, value) if name.startswith("late_") else before + value
+    return {name: str(value) for name, value in found.items()}
 
 
 class AgentNetwork:
@@ -80,7 +71,7 @@ class AgentNetwork:
         self._placement = placement.place(plan.topology, options.hosts)
         self._numbers = Numbers()
         self._unused = UnusedPorts()
-        self._told = _Told()
+        self._told = Told()
         self._host_ports: HostPorts | None = None
         self._processes: list[HostProcesses] = []
         self._coordinator: Coordinator | None = None
@@ -160,10 +151,9 @@ class AgentNetwork:
 
     async def begin(self, bound: Mapping[int, int]) -> int:
         assert self._coordinator and self._supervisor and self._host_ports
-        self._told.coming[0] = self._bind(0, bound)
+        self._told.coming[0] = bind_request(0, bound)
         await self._coordinator.broadcast(self._told.coming[0])
         await self._host_ports.wire(bound)
-        self._told.bound.update(bound)
         self._t0_ns = await self._coordinator.start()
         self._supervisor.watch()
         for number, fact in self._coordinator.lost.items():
@@ -186,7 +176,7 @@ class AgentNetwork:
         except BaseException:
             self._numbers.free(port)
             raise
-        self._told.ports[port] = _Port(node, f"/proc/{holder.pid}/ns/net")
+        self._told.ports[port] = Port(node, f"/proc/{holder.pid}/ns/net")
         return port
 
     async def furnished(self, _holder: Holder, node: int, port: int) -> None:
@@ -229,28 +219,13 @@ class AgentNetwork:
 
     # -- steps ----------------------------------------------------------------------------------
 
-    def _bind(
-        self,
-        step: int,
-        bound: Mapping[int, int],
-        unbind: Iterable[int] = (),
-        hold: Iterable[int] = (),
-    ) -> dict[str, object]:
-        return {
-            "do": "bind",
-            "step": step,
-            "bind": [list(pair) for pair in sorted(bound.items())],
-            "unbind": sorted(unbind),
-            "hold": sorted(hold),
-        }
-
     async def stage(self, change: Change) -> Held:
         """Agents come to the step by themselves; they are told what the plan does not say."""
         assert self._coordinator and self._steps
         leaving = set(change.leaving)
         unbind = set(change.gone) - leaving
         if change.bound or unbind or leaving:
-            told = self._bind(change.number, change.bound, unbind, leaving)
+            told = bind_request(change.number, change.bound, unbind, leaving)
             self._told.coming[change.number] = told
             await self._coordinator.broadcast(told, everyone=False)
         if change.bound:
@@ -284,23 +259,12 @@ class AgentNetwork:
             self._fail(error if isinstance(error, RunError) else RunError(repr(error)))
 
     def _effect(self, number: int, effect: Effect) -> None:
-        told = self._told.coming.pop(number, None)
-        if told is not None:
-            self._follow(told)
+        self._told.effect(number)
         self._on_effect(number, effect)
-
-    def _follow(self, told: Mapping[str, Any]) -> None:
-        """The present state of ports and holds, for agents that start again."""
-        self._told.bound.update((node, port) for node, port in told["bind"])
-        self._told.held.difference_update(node for node, _ in told["bind"])
-        for node in told["unbind"]:
-            self._told.bound.pop(node, None)
-        self._told.held.update(told["hold"])
 
     async def cut(self, node: int, _links: frozenset[int]) -> bool:
         assert self._coordinator is not None
-        self._told.held.discard(node)
-        self._told.bound.pop(node, None)
+        self._told.cut(node)
         try:
             await self._coordinator.broadcast({"do": "cut", "nodes": [node]}, everyone=False)
         except AgentError as error:
@@ -358,14 +322,8 @@ class AgentNetwork:
     def _resume(self, host: int) -> dict[str, object]:
         """What a new agent of a host needs to know beside the plan."""
         assert self._steps is not None
-        bound = {port: node for node, port in self._told.bound.items()}
-        ports = [
-            [port, bound.get(port, -1), known.netns]
-            for port, known in sorted(self._told.ports.items())
-            if known.attached and self._placement[known.node] == host
-        ]
         applied = self._steps.done(host)
-        return {"ports": ports, "held": sorted(self._told.held), "applied": applied}
+        return {**self._told.resume(self._placement, host), "applied": applied}
 
     def _tell_again(self, host: int) -> None:
         """What was said while the agent was not there, and may have been missed."""
@@ -385,12 +343,9 @@ class AgentNetwork:
 
     async def why(self) -> RunError:
         """A datapath that has ended explains more than what its agent makes of it."""
-        for host in self._processes:
-            error = host.ended()
-            if error is not None:
-                return error
         assert self._reason is not None
-        return self._reason
+        ends = (host.ended(agent=False) for host in self._processes)
+        return next((error for error in ends if error is not None), self._reason)
 
     async def end(self) -> dict[str, Any]:
         for task in self._beside:
@@ -412,15 +367,19 @@ class AgentNetwork:
         stopped = await self._coordinator.stop()
         await self._coordinator.close()
         clocks = self._coordinator.offsets()
-        for host, facts in enumerate(self.facts.get("hosts", ())):
+        for host, facts in enumerate(self.facts.setdefault("hosts", [])):
             clock = clocks[host]
             facts["clock"] = clock["last"] or facts.get("clock")
             facts["drift_ppb"] = clock["drift_ppb"]
             facts["drift_bound_ppb"] = clock["drift_bound_ppb"]
             facts["largest_bound_ns"] = clock["largest_bound_ns"]
-        counters = [
+        counters: list[dict[str, Any]] = [
             {"name": name, **stopped.answers.get(host, {"missing": stopped.missing.get(host, "")})}
             for host, name in enumerate(self._names)
         ]
-        found = {"hosts": self.facts.get("hosts", []), "counters": counters}
+        for one in counters:  # the datapath tells them as text
+            told = one.get("datapath", {})
+            one["datapath"] = {k: int(v) for k, v in told.items() if str(v).isdecimal()}
+        totals = sum_up(one["datapath"] for one in counters)
+        found = {"hosts": self.facts["hosts"], "counters": counters, "totals": totals}
         return found, stopped.answers.keys()

@@ -123,9 +123,12 @@ class HostProcesses:
         """Those that were started last; they may have ended."""
         return [self.datapath, *([self.agent] if self.agent is not None else [])]
 
-    def ended(self) -> RunError | None:
+    def ended(self, *, agent: bool = True) -> RunError | None:
         """Which of them has ended, the datapath first; None if none has."""
-        for what, process in (("datapath", self.datapath), ("agent", self.agent)):
+        for what, process in (
+            ("datapath", self.datapath),
+            ("agent", self.agent if agent else None),
+        ):
             if process is not None and process.ended.done():
                 how = status_text(process.ended.result())
                 return RunError(f"the {what} of {self.host.name} ended with {how}")

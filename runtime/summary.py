@@ -92,7 +92,9 @@ def summarise(
     topology = plan.topology
     facts = final.get("facts")
     totals = facts.get("totals", {}) if isinstance(facts, dict) else {}
+    hosts = {"hosts": facts["counters"]} if isinstance(facts, dict) and "counters" in facts else {}
     return {
+        **hosts,
         "outcome": final["outcome"],
         "message": final.get("message", ""),
         "plan_digest": plan.digest,
