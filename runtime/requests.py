@@ -140,8 +140,9 @@ async def answer(
     """The agent's side: answers requests, one after the other, until the channel is over.
 
     `handler` gets the request and when it came (CLOCK_MONOTONIC, ns). A RunError of its is the
-    answer; so is a request without what is needed. When `last()` is true after an answer, the
-    channel is closed.
+    answer; so is a request without what is needed. Any other error is a fault of ours: it ends the
+    channel, so that nobody waits, and is raised. When `last()` is true after an answer, the channel
+    is closed.
     """
     while True:
         try:
@@ -149,6 +150,9 @@ async def answer(
             channel.send(await _answered(handler, received.message, received.at_ns))
         except ChannelError:
             return
+        except Exception as error:
+            channel.give_up(f"a request could not be dealt with: {error!r}", "broken")
+            raise
         if last():
             channel.close()
             return

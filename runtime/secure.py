@@ -38,7 +38,7 @@ UNSENT_BYTES = 128 << 20  # a peer that leaves so much unread is given up
 
 COUNTERS = (
     *("connections", "authenticated", "garbage", "wrong_key", "slow", "full", "left"),
-    *("busy", "replaced", "bad_frames", "bad_messages", "unread"),
+    *("busy", "replaced", "bad_frames", "bad_messages", "unread", "broken"),
 )
 
 
@@ -272,7 +272,7 @@ class Server:
 
         garbage, wrong_key, slow (no proof in time), full (too many strangers), left (went away
         unproven). Of proven ones: busy (another coordinator was there), replaced (it was silent),
-        bad_frames, bad_messages, unread (it did not read).
+        bad_frames, bad_messages, unread (it did not read), broken (a fault of ours).
         """
         return {name: self._counts[name] for name in COUNTERS}
 

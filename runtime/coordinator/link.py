@@ -23,6 +23,7 @@ from runtime.secure import ChannelError
 
 RETRY_SECONDS = 0.05
 ANSWER_SECONDS = 10.0  # for what an agent does at once; slower is lost
+TIME_SECONDS = 5.0  # for a look at its clock: so long a hang may go unnoticed
 
 OnSay = Callable[[int, dict[str, Any]], None]
 OnLost = Callable[[int, str], None]
@@ -151,7 +152,7 @@ class Link:
         return offset
 
     async def _exchange(self) -> Exchange:
-        answer = await self._ask({"do": "time"}, ANSWER_SECONDS)
+        answer = await self._ask({"do": "time"}, TIME_SECONDS)
         t2, t3 = answer.value.get("t2"), answer.value.get("t3")
         try:
             if type(t2) is not int or type(t3) is not int:

@@ -232,7 +232,7 @@ def test_an_agent_that_does_not_get_ready_in_time() -> None:
 def test_a_long_preparation_is_not_taken_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clocks are asked for meanwhile; those answers have their time from the one before."""
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.02)
-    monkeypatch.setattr("runtime.coordinator.link.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 0.5)
 
     async def play(stage: Stage) -> None:
         stage.agents[0].delays["prepare"] = 1.2

@@ -160,7 +160,7 @@ def test_a_restart_with_another_plan_or_none_at_all() -> None:
 
 def test_one_that_hangs_is_found_by_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.05)
-    monkeypatch.setattr("runtime.coordinator.link.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 0.5)
 
     async def play(stage: Stage) -> None:
         coordinator = await stage.running()

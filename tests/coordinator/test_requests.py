@@ -158,3 +158,23 @@ def test_the_last_answer_arrives_before_the_end() -> None:
         assert asker.channel.clean
 
     converse(talk, serve)
+
+
+def test_a_fault_in_the_handler_ends_the_channel_at_once() -> None:
+    faults: list[BaseException] = []
+
+    async def serve(channel: Channel) -> None:
+        async def broken(_request: dict[str, Any], _now: int) -> dict[str, object]:
+            raise AssertionError("oops")
+
+        try:
+            await answer(channel, broken)
+        except AssertionError as error:
+            faults.append(error)
+
+    async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
+        with pytest.raises(ChannelError, match="the connection was cut"):
+            await asker.ask({"do": "x"}, 10)
+        assert [str(fault) for fault in faults] == ["oops"]
+
+    converse(talk, serve)
