@@ -11,7 +11,7 @@ PATH = {"rate": 0, "delay": 0, "jitter": 0, "loss": 0, "queue": 1 << 24, "up": 1
 
 
 def pods(world: World, count: int) -> list[int]:
-    """`count` namespaces, each with an eth0 at the same bridge: 10.77.0.N and fd77:7473::N, N from 1.
+    """`count` namespaces, each with an eth0 at one bridge: 10.77.0.N and fd77:7473::N from 1 up.
 
     The last of what is returned is the namespace of the bridge, which is 10.77.255.254.
     """
