@@ -5,64 +5,65 @@ flow the message with the highest sequence number wins, in whatever order they c
 not told of for AGE_NS is forgotten. docs/metadata.md (loss, reordering, age, restart) is the
 specification. No I/O; time is an argument.
 
-Flows come by the thousand and every 25 ms, so one message is one dict.update(), and RemoteFlow
-objects are made only for whoever iterates.
+Flows come by the thousand and every 25 ms, so a message is entered by a few dict.update(), in dicts
+of plain numbers, which the garbage collector need not look at. The RemoteFlow of a flow is made
+when it is asked for, and again only when it would be another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import repeat
-from typing import overload
 
 from runtime.agent.codec import ENDED, MAX_VALUE, rate_of
 from runtime.agent.types import RemoteFlow
 
 AGE_NS = 3_000_000_000  # a flow lives that long after it was last told of
+AGE_STEP_NS = 500_000_000  # the age of a RemoteFlow is in whole ones: 0 as long as it is refreshed
+LOOK_NS = 100_000_000  # how often ages are looked at
 
-_Stamp = tuple[int, int]  # sequence, when it came
-_Entry = tuple[int, _Stamp]  # value, and the message that said so
 _RATES = tuple(rate_of(value >> 1) for value in range(MAX_VALUE + 1))
 
 
-class RemoteFlows(Sequence[RemoteFlow]):
-    """The flows at one moment, by host and path. `rows()` is the fast way through them."""
+class _Account:
+    """What one host has told: path -> value, its message's number, when it came."""
 
-    __slots__ = ("_entries", "_hosts", "_instances", "_now_ns")
+    def __init__(self) -> None:
+        self.values: dict[int, int] = {}
+        self.sequences: dict[int, int] = {}
+        self.times: dict[int, int] = {}
+        self.look_ns = 0  # when ages are looked at next
+        self.flows: dict[int, RemoteFlow] = {}  # those that have not ended, as of some time ago
+        self.changed: dict[int, None] = {}  # paths whose entry in `flows` may be wrong
 
-    def __init__(
-        self, entries: list[tuple[int, _Entry]], hosts: list[int], instances: int, now_ns: int
-    ) -> None:
-        self._entries = entries
-        self._hosts = hosts  # of each entry
-        self._instances = instances
-        self._now_ns = now_ns
+    def enter(self, paths: Sequence[int], values: Sequence[int], number: int, now_ns: int) -> None:
+        known = self.values
+        moved = [
+            path
+            for path, new, old in zip(paths, values, map(known.get, paths), strict=True)
+            if new != old
+        ]
+        self.changed.update(dict.fromkeys(moved))
+        known.update(zip(paths, values, strict=True))
+        self.sequences.update(zip(paths, repeat(number), strict=False))
+        self.times.update(zip(paths, repeat(now_ns), strict=False))
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    @overload
-    def __getitem__(self, at: int) -> RemoteFlow: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[RemoteFlow]: ...
-    def __getitem__(self, at: int | slice) -> RemoteFlow | list[RemoteFlow]:
-        if isinstance(at, slice):
-            return [self._flow(i) for i in range(*at.indices(len(self)))]
-        return self._flow(at)
-
-    def __iter__(self) -> Iterator[RemoteFlow]:
-        return map(self._flow, range(len(self._entries)))
-
-    def _flow(self, at: int) -> RemoteFlow:
-        path, (value, (_, told_ns)) = self._entries[at]
-        src, dst = divmod(path, self._instances)
-        age_ns = self._now_ns - told_ns
-        return RemoteFlow(src, dst, _RATES[value], bool(value & 1), self._hosts[at], age_ns)
-
-    def rows(self) -> Iterator[tuple[int, int, bool]]:
-        """(src × instances + dst, demand_bps, greedy) of each flow."""
-        rates = _RATES
-        return ((path, rates[entry[0]], entry[0] & 1 == 1) for path, entry in self._entries)
+    def grow_old(self, now_ns: int) -> int:
+        """Forgets what is too old, ended flows too; how many flows were lost by it."""
+        self.look_ns = now_ns + LOOK_NS
+        limit, times = now_ns - AGE_NS, self.times
+        old = [path for path, told_ns in times.items() if told_ns < limit]
+        for path in old:
+            del times[path], self.sequences[path], self.values[path]
+            self.changed.pop(path, None)
+        lost = sum(self.flows.pop(path, None) is not None for path in old)
+        step = AGE_STEP_NS
+        self.changed.update(
+            (path, None)
+            for path, flow in self.flows.items()
+            if not 0 <= now_ns - times[path] - flow.age_ns < step
+        )
+        return lost
 
 
 class Ledger:
@@ -71,13 +72,12 @@ class Ledger:
     def __init__(self, hosts: int, instances: int, placement: Sequence[int]) -> None:
         self._instances = instances
         self._placement = placement  # instance -> host
-        self._told: list[dict[int, _Entry]] = [{} for _ in range(hosts)]
-        self._oldest_ns = [0] * hosts  # nothing of that sender is older
+        self._accounts = [_Account() for _ in range(hosts)]
         self.aged = 0  # flows that were forgotten because nobody told of them any more
 
     def forget(self, host: int) -> None:
         """That host has started again: what it told before is void."""
-        self._told[host].clear()
+        self._accounts[host] = _Account()
 
     def take(
         self,
@@ -92,19 +92,18 @@ class Ledger:
 
         `newest`: no message of that host has had a higher sequence number. Paths ascend.
         """
-        told = self._told[host]
-        if not told:
-            self._oldest_ns[host] = now_ns
-        if not all(map(told.__contains__, paths)) and not self._owns(host, paths):
+        account = self._accounts[host]
+        if not all(map(account.values.__contains__, paths)) and not self._owns(host, paths):
             return False
-        stamp = (sequence, now_ns)
-        if newest:
-            told.update(zip(paths, zip(values, repeat(stamp)), strict=False))
-            return True
-        for path, value in zip(paths, values, strict=True):
-            entry = told.get(path)
-            if entry is None or entry[1][0] < sequence:
-                told[path] = (value, stamp)
+        if not newest:
+            known = account.sequences
+            news = [
+                (path, value)
+                for path, value in zip(paths, values, strict=True)
+                if known.get(path, 0) < sequence
+            ]
+            paths, values = [path for path, _ in news], [value for _, value in news]
+        account.enter(paths, values, sequence, now_ns)
         return True
 
     def _owns(self, host: int, paths: Sequence[int]) -> bool:
@@ -115,24 +114,28 @@ class Ledger:
             placement[path // count] == host and path // count != path % count for path in paths
         )
 
-    def flows(self, now_ns: int) -> RemoteFlows:
-        """All flows that are told of and have not ended."""
-        entries: list[tuple[int, _Entry]] = []
-        hosts: list[int] = []
-        for host, told in enumerate(self._told):
-            if not told:
+    def flows(self, now_ns: int) -> list[RemoteFlow]:
+        """All flows that are told of and have not ended, by host."""
+        found: list[RemoteFlow] = []
+        for host, account in enumerate(self._accounts):
+            if not account.values:
                 continue
-            if now_ns - self._oldest_ns[host] > AGE_NS:
-                self._expire(host, now_ns)
-            found = [item for item in told.items() if item[1][0] != ENDED]
-            entries += found
-            hosts += [host] * len(found)
-        return RemoteFlows(entries, hosts, self._instances, now_ns)
+            if now_ns >= account.look_ns:
+                self.aged += account.grow_old(now_ns)
+            if account.changed:
+                self._renew(host, account, now_ns)
+            found += account.flows.values()
+        return found
 
-    def _expire(self, host: int, now_ns: int) -> None:
-        """Forgets what is too old, ended flows too, and notes when the next one can be."""
-        told, limit = self._told[host], now_ns - AGE_NS
-        old = [path for path, entry in told.items() if entry[1][1] < limit]
-        for path in old:
-            self.aged += told.pop(path)[0] != ENDED
-        self._oldest_ns[host] = min((entry[1][1] for entry in told.values()), default=now_ns)
+    def _renew(self, host: int, account: _Account, now_ns: int) -> None:
+        flows, count = account.flows, self._instances
+        for path in account.changed:
+            value = account.values[path]
+            if value == ENDED:
+                flows.pop(path, None)
+                continue
+            age_ns = (now_ns - account.times[path]) // AGE_STEP_NS * AGE_STEP_NS
+            flows[path] = RemoteFlow(
+                path // count, path % count, _RATES[value], value & 1 == 1, host, age_ns
+            )
+        account.changed.clear()

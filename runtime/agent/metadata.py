@@ -14,9 +14,9 @@ from runtime.agent import codec
 from runtime.agent.auth import Seal, Window
 from runtime.agent.codec import CodecError, Header
 from runtime.agent.interest import Interest
-from runtime.agent.ledger import Ledger, RemoteFlows
+from runtime.agent.ledger import Ledger
 from runtime.agent.telling import REFRESH_NS, SLOT_NS, Pieces, Telling
-from runtime.agent.types import LocalFlow
+from runtime.agent.types import LocalFlow, RemoteFlow
 
 HEARTBEAT_NS = REFRESH_NS  # a host that is told nothing for that long is told that
 HELLO_NS = SLOT_NS  # how often a host that was not heard of yet is greeted
@@ -100,11 +100,10 @@ class Metadata:
         missing = sum(peer.window.missing for peer in self._peers) + self._counters["missing"]
         return {**self._counters, "aged_flows": aged, "missing": missing}
 
-    def remote(self, now_ns: int) -> RemoteFlows:
-        """The flows of other hosts as they stand."""
-        if self._ledger is None:
-            return RemoteFlows([], [], 1, now_ns)
-        return self._ledger.flows(now_ns)
+    def remote(self, now_ns: int) -> list[RemoteFlow]:
+        """The flows of other hosts as they stand, by host; the same object as long as nothing about
+        a flow is new. Ages are in steps of ledger.AGE_STEP_NS."""
+        return [] if self._ledger is None else self._ledger.flows(now_ns)
 
     # --- out ---------------------------------------------------------------------------------
 

@@ -30,16 +30,26 @@ Batches = dict[int, list[tuple[int, int]]]  # hosts -> (path, value)
 
 
 class _Flow:
-    """One flow of ours. `told`: value -> the hosts that were last told it; disjoint."""
+    """One flow of ours. `told`: value -> the hosts that were last told it; disjoint. As long as
+    that is one value for all, it is `value`, and they are `hosts`; else `hosts` is -1."""
 
-    __slots__ = ("again", "again_to", "buried", "interested", "key", "serial", "told", "wanted")
+    __slots__ = (
+        "again",
+        "again_to",
+        "buried",
+        "hosts",
+        "interested",
+        "serial",
+        "told",
+        "value",
+    )
 
     def __init__(self, serial: int, interested: int) -> None:
         self.serial = serial
         self.interested = interested
-        self.key: tuple[int, int, int, int] = (0, 0, 0, 0)
-        self.wanted: tuple[tuple[int, int], ...] = ()  # (value, hosts)
         self.told: dict[int, int] = {}
+        self.value = ENDED
+        self.hosts = 0
         self.again = 0
         self.again_to = 0
         self.buried = 0
@@ -54,6 +64,13 @@ class _Flow:
             else:
                 del told[old]
         told[value] = told.get(value, 0) | hosts
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        """Sets `value` and `hosts` after `told` has changed."""
+        self.value, self.hosts = ENDED, -1 if self.told else 0
+        if len(self.told) == 1:
+            [(self.value, self.hosts)] = self.told.items()
 
     def knows(self, value: int, tolerance: int) -> int:
         """The hosts that were told this value, or one that is as good."""
@@ -83,10 +100,12 @@ class Telling:
         self._refreshing = 0  # bits: which shares of the flows are refreshed in this tick
         self._shares = 1
         self._batches: Batches = {}
+        self._knowing = {-1: -1}  # link -> the hosts that share it; -1: no link, all hosts
 
     def epoch(self, interest: Interest) -> None:
         """From now on these are the interests."""
         self._interest = interest
+        self._knowing = {-1: -1}
         masks = interest.of_flows(list(self._flows))
         for flow, mask in zip(self._flows.values(), masks, strict=True):
             flow.interested = mask
@@ -96,6 +115,7 @@ class Telling:
         others = ~(1 << host)
         for flow in self._flows.values():
             flow.told = {value: m & others for value, m in flow.told.items() if m & others}
+            flow.sum_up()
             flow.again_to &= others
 
     def tick(self, now_ns: int, flows: Sequence[LocalFlow], live: int) -> Batches:
@@ -111,12 +131,16 @@ class Telling:
             found = known.get(path)
             if found is None:
                 found = self._new(path, flow)
-            self._want(found, flow, live)
-            self._tell(path, found)
+            knowing = self._knowing.get(flow.bottleneck)
+            if knowing is None:
+                knowing = self._interest.of_link(flow.bottleneck)
+                self._knowing[flow.bottleneck] = knowing
+            hosts = found.interested & live
+            if not self._quick(path, found, flow, hosts, hosts & ~knowing):
+                self._tell(path, found, self._wanted(flow, hosts, hosts & ~knowing))
         for path in known.keys() - seen:
             found = known[path]
-            found.key, found.wanted = (0, 0, 0, 0), ()
-            self._tell(path, found)
+            self._tell(path, found, ())
             if not found.told:
                 del known[path]
         return self._batches
@@ -141,33 +165,37 @@ class Telling:
         self._flows[path] = found
         return found
 
-    def _want(self, found: _Flow, flow: LocalFlow, live: int) -> None:
-        """Works out what each host should know. Hosts that cannot know the flow's bottleneck are
-        told its allocation as all it wants: they could not find out that it cannot have more."""
-        assert self._interest is not None
-        hosts = found.interested & live
-        value = value_of(flow.used_bps, flow.greedy)
-        capped, blind = 0, 0
-        if flow.bottleneck >= 0:
-            blind = hosts & ~self._interest.of_link(flow.bottleneck)
-            capped = code_of(flow.allocation_bps) << 1 if blind else 0
-        key = (value, capped, hosts, blind)
-        if key == found.key:
-            return
-        found.key = key
-        pairs = ((value, hosts & ~blind), (capped, blind))
-        found.wanted = tuple((v, m) for v, m in pairs if m and v != ENDED)
+    def _quick(self, path: int, found: _Flow, flow: LocalFlow, hosts: int, blind: int) -> bool:
+        """Does what there is to do in the usual case: all hosts were told the same, and are to be
+        told the same again, or nothing. False, and nothing done, in any other case."""
+        if hosts != found.hosts or blind or self._refreshing >> found.serial % self._shares & 1:
+            return False
+        if not hosts:
+            return True
+        told, greedy = found.value, flow.greedy
+        if not (greedy and told & 1):
+            value = code_of(flow.used_bps) << 1 | greedy
+            if value != told and not _alike(told, value, self._tolerance):
+                if value == ENDED:
+                    return False
+                found.value, found.told = value, {value: hosts}
+                found.again, found.again_to = REPEATS, hosts
+                self._batches.setdefault(hosts, []).append((path, value))
+                return True
+        return not found.again
 
-    def _tell(self, path: int, flow: _Flow) -> None:
+    def _wanted(self, flow: LocalFlow, hosts: int, blind: int) -> tuple[tuple[int, int], ...]:
+        """(value, hosts): what each host should know. Those that cannot know the flow's bottleneck
+        are told its allocation as all it wants: they could not find out that it cannot have more.
+        """
+        pairs = [(value_of(flow.used_bps, flow.greedy), hosts & ~blind)]
+        if blind:
+            pairs.append((code_of(flow.allocation_bps) << 1, blind))
+        return tuple((value, mask) for value, mask in pairs if mask and value != ENDED)
+
+    def _tell(self, path: int, flow: _Flow, wanted: tuple[tuple[int, int], ...]) -> None:
         """Adds to the batches what is to be said about one flow in this tick."""
         refresh = self._refreshing >> flow.serial % self._shares & 1
-        wanted, told = flow.wanted, flow.told
-        if not refresh and not flow.again and len(wanted) == len(told) < 2:
-            if not wanted:
-                return
-            [(value, hosts)] = wanted
-            if told.get(value) == hosts:
-                return  # nearly always
         changed, everybody = 0, 0
         for value, hosts in wanted:
             everybody |= hosts
@@ -207,6 +235,7 @@ class Telling:
         """Tells of an end once more, and in the end no more."""
         if flow.buried == BURIALS:
             del flow.told[ENDED]
+            flow.sum_up()
             return
         flow.buried += 1
         hosts = flow.told[ENDED] & ~said

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.agent.codec import value_of
-from runtime.agent.ledger import AGE_NS, Ledger, RemoteFlows
+from runtime.agent.ledger import AGE_NS, AGE_STEP_NS, LOOK_NS, Ledger
 from runtime.agent.types import RemoteFlow
 
 PLACEMENT = (0, 1, 2, 1)  # four instances
@@ -23,25 +23,36 @@ def ledger() -> Ledger:
     return Ledger(3, COUNT, PLACEMENT)
 
 
-def rows(flows: RemoteFlows) -> dict[tuple[int, int], int]:
+def rates(flows: list[RemoteFlow]) -> dict[tuple[int, int], int]:
     return {(flow.src, flow.dst): flow.demand_bps for flow in flows}
 
 
 def test_flows_come_out_as_they_were_told() -> None:
     told = ledger()
-    assert told.take(
-        1, 1, True, 5, [path(1, 0), path(3, 2)], [value_of(100, False), value_of(7, True)]
-    )
+    values = [value_of(100, False), value_of(7, True)]
+    assert told.take(1, 1, True, 5, [path(1, 0), path(3, 2)], values)
     assert told.take(2, 9, True, 6, [path(2, 0)], [value_of(50, False)])
     flows = told.flows(10)
-    assert list(flows) == [
-        RemoteFlow(1, 0, 100, False, 1, 5),
-        RemoteFlow(3, 2, 7, True, 1, 5),
-        RemoteFlow(2, 0, 50, False, 2, 4),
+    assert flows == [
+        RemoteFlow(1, 0, 100, False, 1, 0),
+        RemoteFlow(3, 2, 7, True, 1, 0),
+        RemoteFlow(2, 0, 50, False, 2, 0),
     ]
-    assert len(flows) == 3
-    assert flows[-1] == flows[2] == flows[1:][1]
-    assert list(flows.rows()) == [(path(1, 0), 100, False), (path(3, 2), 7, True), (8, 50, False)]
+    told.take(1, 2, True, 20, [path(1, 0), path(3, 2)], [value_of(100, False), value_of(8, True)])
+    again = told.flows(30)
+    assert again[0] is flows[0], "nothing about it is new"
+    assert again[1] == RemoteFlow(3, 2, 8, True, 1, 0)
+
+
+def test_ages_grow_in_steps_and_end_with_the_next_word() -> None:
+    told = ledger()
+    told.take(1, 1, True, 0, [path(1, 0)], [value_of(100, False)])
+    for now_ns in range(0, AGE_NS, LOOK_NS):
+        [flow] = told.flows(now_ns)
+        assert flow.age_ns == now_ns // AGE_STEP_NS * AGE_STEP_NS
+    told.take(1, 2, True, AGE_NS, [path(1, 0)], [value_of(100, False)])
+    [flow] = told.flows(AGE_NS + LOOK_NS)
+    assert flow.age_ns == 0
 
 
 def test_rate_0_ends_a_flow_unless_it_is_greedy() -> None:
@@ -60,7 +71,7 @@ def test_the_newest_wins_in_whatever_order_they_come(order: list[int]) -> None:
         values = [value_of(number, False), value_of(number % 4, False)]
         told.take(1, number, number > highest, 0, [path(1, 0), path(1, 2)], values)
         highest = max(highest, number)
-    assert rows(told.flows(0)) == {(1, 0): 5, (1, 2): 1}
+    assert rates(told.flows(0)) == {(1, 0): 5, (1, 2): 1}
 
 
 def test_an_end_is_not_undone_by_what_came_before_it() -> None:
@@ -73,12 +84,11 @@ def test_an_end_is_not_undone_by_what_came_before_it() -> None:
 def test_flows_are_forgotten_when_nobody_tells_of_them() -> None:
     told = ledger()
     told.take(1, 1, True, 0, [path(1, 0), path(1, 2)], [value_of(5, False)] * 2)
-    told.take(1, 2, True, 1000, [path(1, 2)], [value_of(6, False)])
-    assert rows(told.flows(AGE_NS)) == {(1, 0): 5, (1, 2): 6}
-    assert rows(told.flows(AGE_NS + 1)) == {(1, 2): 6}
+    told.take(1, 2, True, LOOK_NS, [path(1, 2)], [value_of(6, False)])
+    assert rates(told.flows(AGE_NS)) == {(1, 0): 5, (1, 2): 6}
+    assert rates(told.flows(AGE_NS + LOOK_NS)) == {(1, 2): 6}
     assert told.aged == 1
-    assert rows(told.flows(AGE_NS + 1000)) == {(1, 2): 6}
-    assert rows(told.flows(AGE_NS + 1001)) == {}
+    assert rates(told.flows(AGE_NS + 2 * LOOK_NS)) == {}
     assert told.aged == 2
 
 
@@ -87,7 +97,10 @@ def test_ends_are_forgotten_too_and_not_counted() -> None:
     told.take(1, 1, True, 0, [path(1, 0)], [value_of(0, False)])
     told.flows(AGE_NS + 1)
     assert told.aged == 0
-    assert not told._told[1]
+    told.take(1, 1, True, AGE_NS + 2, [path(1, 0)], [value_of(5, False)])
+    assert rates(told.flows(AGE_NS + 2)) == {(1, 0): 5}, (
+        "nothing is left of it, not even its number"
+    )
 
 
 def test_a_host_that_starts_again_takes_nothing_else_with_it() -> None:
@@ -95,7 +108,7 @@ def test_a_host_that_starts_again_takes_nothing_else_with_it() -> None:
     told.take(1, 1, True, 0, [path(1, 0)], [value_of(5, False)])
     told.take(2, 1, True, 0, [path(2, 0)], [value_of(6, False)])
     told.forget(1)
-    assert rows(told.flows(0)) == {(2, 0): 6}
+    assert rates(told.flows(0)) == {(2, 0): 6}
 
 
 def test_only_a_flow_of_the_sender_is_entered() -> None:

@@ -128,8 +128,8 @@ class Target:
         return moved[0]
 
     def known(self) -> Flows:
-        rows = self.agent.remote(self.net.now_ns).rows()
-        return {path: (rate, greedy) for path, rate, greedy in rows}
+        flows = self.agent.remote(self.net.now_ns)
+        return {one.src * len(PLACE) + one.dst: (one.demand_bps, one.greedy) for one in flows}
 
 
 def attempt(seed: int) -> bool:
