@@ -263,7 +263,8 @@ class Server:
         try:
             self._server = await loop.create_server(self._connection, address, port, backlog=64)
         except OSError as error:
-            raise RunError(f"cannot listen on {address}:{port}: {error.strerror}") from error
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise RunError(f"cannot listen on {address}:{port}: {reason}") from error
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
@@ -350,7 +351,9 @@ async def connect(address: str, port: int, key: bytes) -> Connection:
     except TimeoutError:
         raise ChannelError(f"{where} does not answer", "is an agent running there?") from None
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = (
+            os.strerror(error.errno) if error.errno else str(error)
+        )  # asyncio has its own words
         raise ChannelError(f"cannot connect to {where}: {reason}") from error
 
 
