@@ -1,0 +1,369 @@
+"""Agents from start to end: real processes and a real coordinator, stand-ins for datapaths."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from runtime.agent import lines
+from runtime.coordinator.link import AgentError
+from tests.agent.fake_datapath import Commit
+from tests.agent.stage import MS, Stage, act, until
+from tests.agent.test_needs import expected
+
+TWO = (
+    "service a img=x replicas=2\nservice b img=x replicas=2\nbridge s\n"
+    "link a--s latency=2 bw=100Mb\nlink b--s latency=3 bw=50Mb\n"
+    "at 700ms s--b set loss=1%\nat 900ms b.1 leave\nat 1300ms b.1 join\nat 2s quit\n"
+)
+
+
+def elapsed(stage: Stage, host: int, step: int) -> int:
+    found = [m for n, m in stage.said if n == host and m.get("step") == step]
+    return int(found[0]["elapsed_ns"])
+
+
+def of_time(commit: Commit, at_ns: int) -> bool:
+    """T0 reaches an agent by way of its clock's measured offset, which is not quite 0."""
+    return abs(commit.at_ns - at_ns) < 5 * MS
+
+
+def test_every_step_is_in_force_at_its_time(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        facts = await stage.ready()
+        assert [fact["instances"] for fact in facts] == [2, 2]
+        assert {fact["datapath"] for fact in facts} == {"pktd"}
+        assert all(not datapath.told.paths for datapath in stage.datapaths)  # staged only
+        await stage.bind(0, {0: 0, 1: 1, 2: 2, 3: 3})
+        t0_ns = await stage.coordinator.start()
+        steps = stage.plan.epochs
+        for host, datapath in enumerate(stage.datapaths):
+            await until(lambda: len(stage.applied(host)) == len(steps), "all steps")  # noqa: B023
+            assert stage.applied(host) == [(n, False) for n in range(len(steps))]
+            own = [node for node, at in enumerate(stage.placement) if at == host]
+            assert datapath.told.ports.keys() == set(own)
+            for number, epoch in enumerate(steps):
+                at_ns = t0_ns + epoch.at_ns
+                done = [commit for commit in datapath.history if of_time(commit, at_ns)]
+                wanted = expected(stage.plan, stage.plan.state_at(epoch.at_ns), own)
+                assert done[-1].open == wanted
+                if number:
+                    assert all(at_ns - commit.staged_ns > 400 * MS for commit in done)
+                assert 0 <= elapsed(stage, host, number) - epoch.at_ns < 10_000 * MS
+        stopped = await stage.coordinator.stop()
+        assert {answer["run"]["applied"] for answer in stopped.answers.values()} == {len(steps)}
+        assert [process.wait(20) for process in stage.processes] == [0, 0]
+
+    act(tmp_path, TWO, 2, play)
+
+
+def test_a_hold_keeps_paths_until_it_is_cut(tmp_path: Path) -> None:
+    """b.1 (node 3) leaves with step 2 and comes back with step 3."""
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.bind(0, {0: 0, 1: 1, 2: 2, 3: 3})
+        await stage.coordinator.start()
+        await stage.bind(2, {}, hold=[3])
+        await until(lambda: len(stage.applied(0)) >= 3, "step 2")
+        (datapath,) = stage.datapaths
+        assert datapath.told.paths[0, 3]["up"] == datapath.told.paths[3, 0]["up"] == 1
+        await stage.coordinator.broadcast({"do": "cut", "nodes": [3]})
+        await until(lambda: (0, 3) not in datapath.told.open_paths(), "the cut")
+        state = stage.plan.state_at(stage.plan.epochs[2].at_ns)
+        assert datapath.told.open_paths() == expected(stage.plan, state, range(4))
+        await stage.bind(3, {3: 7})
+        await until(lambda: len(stage.applied(0)) == 4, "step 3")
+        state = stage.plan.state_at(stage.plan.epochs[3].at_ns)
+        assert datapath.told.open_paths() == expected(stage.plan, state, range(4))
+        assert datapath.told.ports[3] == 7
+
+    act(tmp_path, TWO, 1, play)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_who_comes_back_ends_its_hold(tmp_path: Path, late: bool) -> None:
+    """`late`: the agent has told the datapath of the step already when it hears of it."""
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.bind(0, {0: 0, 1: 1, 2: 2, 3: 3})
+        t0_ns = await stage.coordinator.start()
+        at_ns = {number: t0_ns + epoch.at_ns for number, epoch in enumerate(stage.plan.epochs)}
+        (datapath,) = stage.datapaths
+
+        def told(step: int) -> bool:
+            return any(of_time(c, at_ns[step]) for c in (*datapath.waiting, *datapath.history))
+
+        if late:
+            await until(lambda: told(2), "step 2 to be staged")
+        await stage.bind(2, {}, hold=[3])
+        await until(lambda: len(stage.applied(0)) >= 3, "step 2")
+        assert (0, 3) in datapath.told.open_paths()
+        if late:
+            await until(lambda: told(3), "step 3 to be staged")
+        await stage.bind(3, {3: 9})
+        await until(lambda: len(stage.applied(0)) == 4, "step 3")
+        state = stage.plan.state_at(stage.plan.epochs[3].at_ns)
+        assert datapath.told.open_paths() == expected(stage.plan, state, range(4))
+        assert datapath.told.ports[3] == 9
+        held = [c for c in datapath.history if c.applied_ns < at_ns[3] - 5 * MS][-1]
+        assert held.open[0, 3]["up"] == held.open[3, 0]["up"] == 1
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_requests_that_make_no_sense(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        coordinator = stage.coordinator
+        await coordinator.connect(20)
+        for request, words in (
+            ({"do": "dance"}, "nothing to do"),
+            ({"do": "start", "t0_ns": 1}, "was not prepared"),
+            ({"do": "attach", "port": 1, "netns": "/x"}, "was not prepared"),
+            ({"do": "cut", "nodes": []}, "was not prepared"),
+            ({"do": "prepare"}, "not a request: KeyError"),
+        ):
+            with pytest.raises(AgentError, match=words):
+                await coordinator.request(0, request)
+        with pytest.raises(AgentError, match="give every host the plan of this run"):
+            await coordinator.prepare(replace_digest(stage))
+        with pytest.raises(AgentError, match="on_loss is 'explode'"):
+            await coordinator.prepare(stage.experiment(on_loss="explode"))
+        await coordinator.prepare(stage.experiment())
+        with pytest.raises(AgentError, match="prepared already"):
+            await coordinator.prepare(stage.experiment())
+        for request, words in (
+            ({"do": "attach", "port": 1, "netns": "/a b"}, "one word"),
+            ({"do": "attach", "port": -1, "netns": "/a"}, "port is -1"),
+            ({"do": "bind", "step": 99, "bind": []}, "no step 99"),
+            ({"do": "bind", "step": 0, "bind": [[77, 1]]}, "a node of bind is 77"),
+            ({"do": "bind", "step": 0, "bind": [[1]]}, "is expected"),
+            ({"do": "start", "t0_ns": "now"}, "t0_ns is 'now'"),
+        ):
+            with pytest.raises(AgentError, match=words):
+                await coordinator.request(0, request)
+
+    act(tmp_path, TWO, 1, play)
+
+
+def replace_digest(stage: Stage) -> object:
+    experiment = stage.experiment()
+    return type(experiment)(experiment.run, "0" * 64, experiment.placement, experiment.options)
+
+
+def test_ports_are_attached_to_the_networks_of_the_plan(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        request = {"do": "attach", "node": 0, "port": 4, "netns": "/proc/9/ns/net", "if": "eth0"}
+        assert await stage.coordinator.request(0, request) == {"kind": "packet", "stamp": "read"}
+        (datapath,) = stage.datapaths
+        wanted = "netns=/proc/9/ns/net if=eth0 prefix=10.77.0.0/16,fd77:7473::/64 remove=netns"
+        assert datapath.ports == {4: wanted}
+        await stage.coordinator.request(0, {"do": "detach", "port": 4})
+        assert datapath.ports == {}
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_samples_say_what_moved(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.coordinator.start()
+        row = "0 2 10 15000 9 13500 1 0 0 0"
+        stage.datapaths[0].pairs = [row]
+        found = await until(lambda: [m for _, m in stage.said if m["say"] == "sample"], "a sample")
+        assert found[0]["pairs"] == [[int(word) for word in row.split()]]
+        assert found[0]["elapsed_ns"] >= 0
+        stage.datapaths[0].pairs = [row]
+        await stage.coordinator.stop()
+        assert len([m for _, m in stage.said if m["say"] == "sample"]) == 2
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_an_agent_takes_the_place_of_one_that_crashed(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.bind(0, {0: 0, 1: 1, 2: 2, 3: 3})
+        await stage.coordinator.start()
+        (datapath,) = stage.datapaths
+        await until(lambda: stage.applied(0), "step 0")
+        stage.processes[0].send_signal(signal.SIGKILL)
+        await until(lambda: stage.lost, "the loss")
+        datapath.ports = {8: "old", 3: "here"}
+        await asyncio.sleep(0.8)  # steps go by meanwhile
+        before = len(datapath.history)
+        stage.again(0)
+        resume = {"ports": [[3, 3, "/proc/1/ns/net"], [4, 0, "/proc/2/ns/net"]], "applied": 1}
+        assert await stage.coordinator.rejoin(0, lambda: resume)
+        assert datapath.ports.keys() == {3, 4}
+        assert datapath.told.ports.items() >= {3: 3, 0: 4}.items()
+        said = stage.applied(0)
+        missed = [step for step, late in said if late]
+        assert missed == list(range(1, len(missed) + 1))
+        assert missed
+        state = stage.plan.state_at(stage.plan.epochs[missed[-1]].at_ns)
+        assert datapath.history[-1].open == expected(stage.plan, state, range(4))
+        assert len(datapath.history) > before
+        await until(lambda: len(stage.applied(0)) == len(stage.plan.epochs), "the other steps")
+        assert [step for step, _ in stage.applied(0)] == list(range(len(stage.plan.epochs)))
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_limits_of_sharing_come_with_the_step_that_changes_the_link(tmp_path: Path) -> None:
+    """Two flows fill one link; a step halves it. In that very instant both have half as much."""
+    text = (
+        "service a img=x replicas=2\nservice b img=x\nbridge s\n"
+        "link a--s latency=2 bw=100Mb\nlink b--s latency=3 bw=80Mb\n"
+        "at 1s b--s set bw=40Mb\nat 60s quit\n"
+    )
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        t0_ns = await stage.coordinator.start()
+        (datapath,) = stage.datapaths
+        at_ns = t0_ns + stage.plan.epochs[1].at_ns
+        sent, last = 0.0, time.monotonic()
+        while not any(of_time(c, at_ns) for c in datapath.history):
+            now = time.monotonic()
+            for pair in ((0, 2), (1, 2)):
+                path = datapath.told.paths.get(pair)
+                rate = float(path["rate"]) if path else 0.0
+                old = datapath.moved.get(pair, (0, 0, 0, 0, 0))
+                sent = old[1] + rate / 8 * (now - last)
+                datapath.moved[pair] = (int(sent / 1500), int(sent), old[2], 0, 30_000)
+            last = now
+            await asyncio.sleep(0.002)
+        before = [c for c in datapath.history if c.applied_ns < at_ns - 5 * MS][-1].open
+        assert [before[pair]["rate"] for pair in ((0, 2), (1, 2))] == [40_000_000] * 2
+        after = [c for c in datapath.history if of_time(c, at_ns)][-1].open
+        assert [after[pair]["rate"] for pair in ((0, 2), (1, 2))] == [20_000_000] * 2
+
+    act(tmp_path, text, 1, play)
+
+
+def test_two_agents_share_a_link_by_what_they_tell_each_other(tmp_path: Path) -> None:
+    text = (
+        "service a img=x replicas=2\nservice b img=x\nbridge s\n"
+        "link a--s latency=2 bw=100Mb\nlink b--s latency=3 bw=80Mb\nat 60s quit\n"
+    )
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.coordinator.start()
+        assert stage.placement[:2] == (0, 1)
+        last = time.monotonic()
+
+        def settled() -> bool:
+            """Both send all that they may."""
+            nonlocal last
+            now = time.monotonic()
+            for host, pair in ((0, (0, 2)), (1, (1, 2))):
+                datapath = stage.datapaths[host]
+                rate = float(datapath.told.paths[pair]["rate"]) if datapath.told.paths else 0.0
+                sent = datapath.moved.get(pair, (0, 0, 0, 0, 0))[1] + rate / 8 * (now - last)
+                datapath.moved[pair] = (int(sent / 1500), int(sent), 0, 0, 30_000)
+            last = now
+            rates = [
+                stage.datapaths[host].told.paths.get(pair, {}).get("rate")
+                for host, pair in ((0, (0, 2)), (1, (1, 2)))
+            ]
+            return rates == [40_000_000, 40_000_000]
+
+        await until(settled, "half for each")
+
+    act(tmp_path, text, 2, play)
+
+
+def test_without_a_coordinator_everything_is_cut(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.coordinator.start()
+        await until(lambda: stage.applied(0), "step 0")
+        await stage.coordinator.close()
+        await asyncio.to_thread(stage.processes[0].wait, 30)
+        assert stage.processes[0].returncode == 4
+        assert stage.datapaths[0].lease_ns == 1
+        assert "coordinator is lost" in (tmp_path / "agents.log").read_text()
+
+    act(tmp_path, TWO, 1, play)
+
+
+@pytest.mark.parametrize("on_loss", ["keep", "close"])
+def test_a_crash_leaves_what_the_policy_says(tmp_path: Path, on_loss: str) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready(on_loss=on_loss)
+        await stage.coordinator.start()
+        (datapath,) = stage.datapaths
+        await until(lambda: "usage" in datapath.commands, "the first tick")
+        assert (datapath.lease_ns > 0) == (on_loss == "close")
+        stage.processes[0].terminate()
+        await asyncio.to_thread(stage.processes[0].wait, 20)
+        assert stage.processes[0].returncode == 0
+        assert datapath.lease_ns == 0  # an orderly end leaves the network as it is
+        assert datapath.told.open_paths()
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_a_datapath_that_ends_or_refuses_is_a_failure(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.coordinator.start()
+        await until(lambda: stage.applied(0) and stage.applied(1), "step 0")
+        stage.datapaths[0].close()
+        stage.datapaths[1].refuse = "usage"
+        await until(lambda: len(stage.texts("failed")) == 2, "both failures")
+        assert any("datapath of this host has ended" in text for text in stage.texts("failed"))
+        assert any("usage is refused on request" in text for text in stage.texts("failed"))
+        for process in stage.processes:
+            assert await asyncio.to_thread(process.wait, 20) == 1
+
+    act(tmp_path, TWO, 2, play)
+
+
+def test_what_the_datapath_says_is_passed_on(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.coordinator.start()
+        stage.datapaths[0].say("lease expired")
+        await until(lambda: stage.texts("notice"), "the notice")
+        assert stage.texts("notice") == ["the datapath says: lease expired"]
+        stage.datapaths[0].say("failed 3 0 17 the old rates are in force")
+        await until(lambda: stage.texts("failed"), "the failure")
+        assert "the old rates are in force" in stage.texts("failed")[0]
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_garbage_on_the_metadata_port_does_no_harm(tmp_path: Path) -> None:
+    import socket
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.coordinator.start()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for number in range(20_000):
+                sender.sendto(bytes([number & 255]) * (number % 1400), (f"{stage.network}.1", 7473))
+                if number % 500 == 0:
+                    await asyncio.sleep(0)
+        status = await stage.coordinator.request(0, {"do": "status"})
+        await until(lambda: len(stage.applied(0)) == len(stage.plan.epochs), "all steps")
+        assert all(not late for _, late in stage.applied(0))
+        status = await stage.coordinator.request(0, {"do": "status"})
+        assert status["mailbox"]["received"] > 0
+        assert status["metadata"]["taken"] == 0
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_lines_of_a_port() -> None:
+    assert lines.attach_line(1, "/n", "eth0", "10.0.0.0/8") == (
+        "attach 1 netns=/n if=eth0 prefix=10.0.0.0/8 remove=netns"
+    )
