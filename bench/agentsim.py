@@ -153,12 +153,15 @@ class _Path:
 
 @dataclass
 class Host:
-    """One agent and its datapath. `changes` are all limits that it ever set, with their times."""
+    """One agent and its datapath. `changes` are all limits that it ever set, with their times, if
+    they are kept; `changed` is how many."""
 
     sharing: Sharing
     exchange: Exchange
     paths: dict[Pair, _Path] = field(default_factory=dict)
     changes: list[tuple[int, PathChange]] = field(default_factory=list)
+    changed: int = 0
+    alive: bool = True
     datagrams: int = 0
     bytes: int = 0
 
@@ -192,6 +195,26 @@ class Simulation:
         for number, host in enumerate(self.hosts):
             host.sharing.epoch(view, 0)
             self._push(self._random.randrange(PERIOD_NS), _TICK, number)
+
+    def kill(self, number: int) -> None:
+        """An agent dies; its datapath goes on with the limits that it has."""
+        self.hosts[number].alive = False
+
+    def restart(self, number: int, exchange: Exchange) -> None:
+        """A new agent for that datapath, which declares all paths once more."""
+        host = self.hosts[number]
+        host.sharing, host.exchange, host.alive = Sharing(PERIOD_NS), exchange, True
+        before = []
+        for pair, path in sorted(host.paths.items()):
+            path.advance(self.now_ns)
+            path.told = path.counters()
+            sent, drops, backlog = path.told
+            before.append(Usage(*pair, sent // SEGMENT_BYTES, sent, drops, 0, backlog))
+            declared = self._declared(pair)
+            path.limit_bps, path.queue_bytes = declared.limit_bps, declared.queue_bytes
+        host.sharing.restore(self.now_ns, before)
+        host.sharing.epoch(self.view, self.now_ns)
+        self._push(self.now_ns + PERIOD_NS, _TICK, number)
 
     def _push(self, at_ns: int, kind: int, what: object) -> None:
         self._serial += 1
@@ -230,8 +253,9 @@ class Simulation:
             if kind == _TICK:
                 self._tick(what)  # type: ignore[arg-type]
             elif kind == _DATAGRAM:
-                host, datagram = what  # type: ignore[misc]
-                self.hosts[host].exchange.incoming(at_ns, datagram)
+                number, datagram = what  # type: ignore[misc]
+                if self.hosts[number].alive:
+                    self.hosts[number].exchange.incoming(at_ns, datagram)
             elif kind == _START:
                 self._start(*what)  # type: ignore[misc]
             else:
@@ -270,6 +294,8 @@ class Simulation:
 
     def _tick(self, number: int) -> None:
         host = self.hosts[number]
+        if not host.alive:
+            return
         usage = []
         for (src, dst), path in sorted(host.paths.items()):
             path.advance(self.now_ns)
@@ -282,6 +308,7 @@ class Simulation:
         for change in tick.changes:
             path = host.paths[change.src, change.dst]
             path.limit_bps, path.queue_bytes = change.rate_bps, change.queue_bytes
+            host.changed += 1
             if self._keep:
                 host.changes.append((self.now_ns, change))
         for other, datagram in host.exchange.outgoing(self.now_ns, tick.flows):

@@ -181,7 +181,7 @@ class Meter:
     def _held(self, now: Sample, limit_bps: int) -> bool:
         """Whether it is the limit that makes it wait, and not only a packet or burst of its own."""
         since = self._blocked_from
-        if since is None:
+        if since is None or not self.rate_bps:
             return False
         lasting = max(2 * self._period_ns * limit_bps // BITS, 2 * self._grain)
         if self._backlog >= lasting:
@@ -196,7 +196,9 @@ class Meter:
         grain_bps = self._grain * BITS // self._window_ns
         base = self.rate_bps
         steady = min(rate_bps, self._last_bps)  # more than before, and not for one tick only
-        if 4 * steady > 5 * base and (steady - base) * passed_ns > self._grain * BITS:
+        pausing = self._longest_low_ns >= 2 * self._period_ns  # then it has bursts as well
+        more = 4 * steady > 5 * base and (steady - base) * passed_ns > self._grain * BITS
+        if more and not pausing:
             base = steady
         if not 98 * base <= 100 * self.demand_bps <= 105 * base + 100 * grain_bps:
             self.demand_bps = (1015 * base + 250 * grain_bps) // 1000 if base else 0
