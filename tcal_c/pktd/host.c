@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -114,10 +115,31 @@ static void host_close(void *context, uint32_t number) {
     free(message);
 }
 
+/* The port at the same interface, PORT_NONE when there is none. */
+static uint32_t attached_as(const struct host *h, const struct attach_request *request) {
+    struct stat status;
+    if (stat(request->port.netns, &status)) {
+        return PORT_NONE;
+    }
+    for (uint32_t i = 0; i < h->proto->stage->port_end; i++) {
+        const struct port *port = h->port[i];
+        if (port && port->netns_inode == status.st_ino &&
+            strcmp(port->target, request->target) == 0) {
+            return i;
+        }
+    }
+    return PORT_NONE;
+}
+
 static bool host_attach(void *context, const struct attach_request *request, struct text *out,
                         struct refusal *r) {
     struct host *h = context;
     char why[240];
+    uint32_t other = attached_as(h, request);
+    if (other != PORT_NONE) {
+        return refuse(r, "conflict", "%s of that namespace is attached as port %u", request->target,
+                      other);
+    }
     struct port *port = port_attach(request, h->program, why, sizeof why);
     if (!port) {
         return refuse(r, "system", "%s", why);

@@ -3,6 +3,7 @@
  * before. A filter's classid, which means nothing at clsact, tells that it is pktd's and whether
  * pktd made the clsact: that is how what a killed pktd left is known. Its device went with it, and
  * then the kernel drops what is sent there.
+ *
  * Sources: tc-u32(8), linux/pkt_cls.h.
  */
 #include "redirect.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -26,6 +28,8 @@
 #define PREFERENCE 0x7473u /* of the IPv4 filters; the IPv6 filters have the next */
 #define MARK_FOUND 0x74730001u
 #define MARK_MADE 0x74730002u /* pktd made the clsact */
+#define SETTLE_TRIES 30
+#define SETTLE_NS 10000000
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 
@@ -171,6 +175,22 @@ static int take_away(struct redirect *redirect, char *why, size_t why_room) {
     return change_clsact(redirect->nl, redirect->from, RTM_DELQDISC, 0, why, why_room);
 }
 
+/* The kernel removes the veth of a pktd that was killed some time after its end: what looks in use
+ * gets that time. */
+static int survey_settled(const struct redirect *redirect, struct survey *survey) {
+    int error = 0;
+    for (int tries = 0; tries < SETTLE_TRIES && !error; tries++) {
+        struct timespec pause = {0, tries ? SETTLE_NS : 0};
+        nanosleep(&pause, NULL);
+        *survey = (struct survey){0};
+        error = survey_filters(redirect->nl, redirect->from, EGRESS, survey);
+        if (!survey->foreign) {
+            break;
+        }
+    }
+    return error;
+}
+
 /* Looks at what is there: nothing, others' filters, or what a pktd left that was killed. */
 static int prepare(struct redirect *redirect, char *why, size_t why_room) {
     struct survey survey = {0};
@@ -180,7 +200,7 @@ static int prepare(struct redirect *redirect, char *why, size_t why_room) {
     if (error != -EEXIST) {
         return error;
     }
-    error = survey_filters(redirect->nl, redirect->from, EGRESS, &survey);
+    error = survey_settled(redirect, &survey);
     if (error) {
         return error;
     }
