@@ -145,12 +145,16 @@ class Loop:
             self._counts["late_sum_ns"] += late
             self._counts["late_max_ns"] = max(self._counts["late_max_ns"], late)
             wanted = await self.tick()
-            due = await self._rest(started, wanted)
+            due = await self._rest(due, started, wanted)
 
-    async def _rest(self, started: int, wanted: int) -> int:
-        """Waits for the next tick, at best at `wanted`; returns when it was due."""
+    async def _rest(self, due: int, started: int, wanted: int) -> int:
+        """Waits for the next tick, at best at `wanted`; returns when it was due.
+
+        Ticks follow each other at the period from when they were due, as long as they are not a
+        whole one late: so being late now and then does not make the loop slower.
+        """
         ended = self._clock.now_ns()
-        soonest = max(started + self._period_ns, ended + GAP_NS)
+        soonest = max(due + self._period_ns, started + self._period_ns // 2, ended + GAP_NS)
         idle = wanted > soonest + self._period_ns // 2
         self._account(ended - started, idle)
         while True:
