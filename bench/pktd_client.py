@@ -94,6 +94,12 @@ class Pktd:
             words = line.split()
             if words[:3] == ["!", "applied", sequence]:
                 return int(words[3]), int(words[4])
+            if words[:3] == ["!", "failed", sequence]:
+                raise BenchError(f"the commit failed: {line}")
+
+    def rows(self, line: str) -> list[str]:
+        """Asks for something that is answered by a number of lines, and gives these."""
+        return [self._line() for _ in range(int(self.ask(line).split()[1]))]
 
     def engine(self) -> dict[str, str]:
         """`stats engine` by name."""
