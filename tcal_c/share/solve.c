@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define ROUNDING 0x1p-10L            /* b/s that an exact result may miss a whole number by */
-#define SAME_LEVEL (1.0L - 0x1p-40L) /* levels closer than that are one */
+#define SAME_LEVEL (1.0L - 0x1p-50L) /* levels closer than that are one */
 
 uint32_t tsshare_abi(void) {
     return TSSHARE_ABI;

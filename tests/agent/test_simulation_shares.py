@@ -164,7 +164,7 @@ def test_tcp_held_by_losses_on_its_way_leaves_the_rest_to_the_others() -> None:
 @pytest.mark.parametrize("on_ms", [5, 20, 100, 1000])
 def test_on_and_off_starves_nobody(on_ms: int) -> None:
     """A flood that is on for a tenth of the time. If that is long enough to be seen, it has its
-    share (27 Mb/s) for so long; if not, it is a flow of a tenth of its rate that comes in bursts."""
+    share (27 Mb/s) for so long; if not, it is a flow of a tenth of its rate, in bursts."""
     network = dumbbell()
     sim = simulate(network, spread(12, 2))
     sim.add(0, 6, Tcp())

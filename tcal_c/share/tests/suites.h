@@ -1,0 +1,8 @@
+/* One per file of tests. */
+#ifndef SHARE_TESTS_SUITES_H
+#define SHARE_TESTS_SUITES_H
+
+void test_solve(void);
+void test_solve_arguments(void);
+
+#endif
