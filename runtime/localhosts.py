@@ -36,6 +36,7 @@ from runtime.netlink import Request, address, encoded, link, loopback_up, new_li
 
 MAX_HOSTS = 64
 COORDINATOR = "100.64.0.1"
+UNDERLAY = "100.64.0.2"  # of its bridge: only for a MAC
 PREFIX = 16  # 100.64.0.0/16, which RFC 6598 sets aside for networks behind a translator
 MTU = 1500
 _CLONE_NEWNET = 0x40000000
@@ -59,7 +60,7 @@ def host_address(index: int) -> str:
 
 
 def mac_of(ipv4: str) -> str:
-    """MAC of an instance's eth0: the same in every life, so that nobody's ARP table goes stale."""
+    """MAC for an address: the same in every life, so that nobody's ARP table goes stale."""
     return "02:00:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(ipv4))
 
 
@@ -126,11 +127,16 @@ def _veth(index: int, name: str, master: int, peer: list[Any], peer_index: int =
     return new_link(index, [*attributes, ("IFLA_LINKINFO", kind)])
 
 
-def _bridge(index: int) -> bytes:
-    """Without snooping: neighbour discovery is multicast, and nobody here asks for membership."""
+def _bridge(index: int, ipv4: str) -> bytes:
+    """Without snooping: neighbour discovery is multicast, and nobody here asks for membership.
+
+    With a MAC of its own: by default a bridge takes the lowest of its ports' and changes it as they
+    come and go, and the other hosts would send to the old one until their ARP tables find out.
+    """
     data = {"attrs": [("IFLA_BR_MCAST_SNOOPING", 0), ("IFLA_BR_STP_STATE", 0)]}
     kind = {"attrs": [("IFLA_INFO_KIND", "bridge"), ("IFLA_INFO_DATA", data)]}
-    return new_link(index, [("IFLA_IFNAME", "br0"), ("IFLA_LINKINFO", kind)])
+    name = [("IFLA_IFNAME", "br0"), ("IFLA_ADDRESS", mac_of(ipv4))]
+    return new_link(index, [*name, ("IFLA_LINKINFO", kind)])
 
 
 def _without_learning(index: int) -> bytes:
@@ -255,7 +261,7 @@ def _underlay(hosts: Sequence[LocalHost], here: int) -> list[Request]:
     way = _veth(_WAY_TO_DRIVER, "driver", _BRIDGE, coordinator, _COORDINATOR_LINK)
     requests = [
         loopback_up(),
-        Request("make the bridge", _bridge(_BRIDGE)),
+        Request("make the bridge", _bridge(_BRIDGE, UNDERLAY)),
         Request("connect the driver", way),
     ]
     for host in hosts:
@@ -268,7 +274,7 @@ def _underlay(hosts: Sequence[LocalHost], here: int) -> list[Request]:
 def _inside(host: LocalHost) -> list[Request]:
     return [
         loopback_up(),
-        Request("make the bridge br0", _bridge(_BRIDGE)),
+        Request("make the bridge br0", _bridge(_BRIDGE, host.address)),
         Request("put up0 into br0", link(_UPLINK, [("IFLA_MASTER", _BRIDGE)], up=True)),
         Request(f"add {host.address} to br0", address(_BRIDGE, host.address, PREFIX)),
     ]

@@ -1,0 +1,368 @@
+"""The parts of a run over local hosts, each alone; whole runs are in test_hosts_run.py."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import datapaths, localhosts, programs
+from runtime.agentnetwork import sum_up
+from runtime.errors import MachineError, RunError
+from runtime.hosts import hostname
+from runtime.hoststeps import HostSteps, Said
+from runtime.network import Effect
+from runtime.options import RunOptions
+from runtime.supervisor import Supervisor
+from runtime.told import Port, Told, bind_request
+from tests.runtime.support import ROOT
+
+# -- options --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"hosts": 65}, "give --hosts 1 to 64"),
+        ({"hosts": -1}, "give --hosts 1 to 64"),
+        ({"datapath": "kernel"}, "add --hosts 1"),
+        ({"datapath": "magic", "hosts": 2}, "auto or user or kernel"),
+        ({"on_agent_loss": "cry", "hosts": 2}, "keep or close"),
+        ({"clock_budget_ns": 0, "hosts": 2}, "--clock-budget"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_suggestion(
+    options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(RunError) as refusal:
+        RunOptions(**options)
+    assert words in str(refusal.value)
+
+
+def test_a_kernel_that_cannot_is_found_out_by_trying(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probe's own words are told; no probe is made where the kernel is not asked for."""
+    refusing = tmp_path / "tcald"
+    refusing.write_text("#!/bin/sh\necho 'tcald: netem: no such qdisc' >&2\nexit 3\n")
+    refusing.chmod(0o755)
+    found = programs.find
+    monkeypatch.setattr(programs, "find", lambda n: refusing if n == "tcald" else found(n))
+    keeper = found("tstorm-ns")
+    with pytest.raises(MachineError) as refusal:
+        datapaths.choose(RunOptions(hosts=2, datapath="kernel"), keeper)
+    assert "netem: no such qdisc" in refusal.value.message
+    assert "--datapath user" in refusal.value.remedy
+    assert refusal.value.exit_code == 3
+    refusing.write_text("#!/bin/sh\nexit 0\n")
+    assert datapaths.choose(RunOptions(hosts=2, datapath="kernel"), keeper) == (str(refusing),)
+    argv = datapaths.choose(RunOptions(hosts=3), keeper)
+    assert argv[1:] == ("--cpu-share", "3")
+    assert datapaths.choose(RunOptions(), keeper)[1:] == ()
+
+
+# -- steps ----------------------------------------------------------------------------------------
+
+
+class Effects:
+    def __init__(self, *names: str) -> None:
+        self.seen: list[tuple[int, Effect]] = []
+        self.steps = HostSteps(names, lambda number, effect: self.seen.append((number, effect)))
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number for number, _ in self.seen]
+
+
+def test_a_step_has_its_effect_with_the_last_host() -> None:
+    found = Effects("a", "b", "c")
+    for host, at in ((1, 500), (0, 700), (2, 600)):
+        assert not found.seen
+        assert found.steps.applied(host, 0, Said(at, late=False))
+    assert found.seen == [(0, Effect(700, 200))]
+
+
+def test_steps_have_their_effect_in_order() -> None:
+    found = Effects("a", "b")
+    for number in (1, 0):
+        found.steps.applied(0, number, Said(number, late=False))
+    found.steps.applied(1, 1, Said(9, late=False))
+    assert found.numbers == []
+    found.steps.applied(1, 0, Said(8, late=False))
+    assert found.numbers == [0, 1]
+
+
+def test_a_lost_host_is_not_waited_for_and_comes_too_late() -> None:
+    found = Effects("a", "b")
+    found.steps.applied(0, 0, Said(5, late=False))
+    assert found.steps.waiting_for() == ["b"]
+    found.steps.lost(1)
+    assert found.seen == [(0, Effect(5, 0))]
+    found.steps.back(1)
+    assert not found.steps.applied(1, 0, Said(90, late=True))
+    assert found.steps.done(1) == 1
+    found.steps.applied(0, 1, Said(7, late=False))
+    assert found.numbers == [0]
+    found.steps.applied(1, 1, Said(95, late=True))
+    assert found.seen[1] == (1, Effect(95, 88, ("b",)))
+
+
+def test_nothing_has_an_effect_when_nobody_is_there() -> None:
+    found = Effects("a")
+    found.steps.lost(0)
+    assert found.seen == []
+    found.steps.back(0)
+    found.steps.applied(0, 0, Said(40, late=True))
+    assert found.seen == [(0, Effect(40, 0, ("a",)))]
+
+
+def test_what_is_not_wired_has_no_effect_yet() -> None:
+    found = Effects("a")
+    found.steps.block(0)
+    found.steps.applied(0, 0, Said(3, late=False))
+    assert found.seen == []
+    found.steps.unblock(0)
+    assert found.seen == [(0, Effect(3, 0))]
+
+
+# -- what agents are told again -------------------------------------------------------------------
+
+
+def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
+    told = Told()
+    told.ports = {
+        0: Port(0, "/proc/1/ns/net", attached=True),
+        1: Port(1, "/proc/2/ns/net", attached=True),
+        2: Port(0, "/proc/3/ns/net", attached=True),  # of the life to come
+        3: Port(0, "/proc/4/ns/net"),  # its agent has not answered
+    }
+    told.coming = {
+        0: bind_request(0, {0: 0, 1: 1}),
+        1: bind_request(1, {}, (), (0,)),
+        2: bind_request(2, {0: 2}),
+    }
+    told.effect(0)
+    told.effect(1)
+    told.effect(7)  # of a step about which there was nothing to say
+    placement = (0, 1)
+    assert told.resume(placement, 0) == {
+        "ports": [[0, 0, "/proc/1/ns/net"], [2, -1, "/proc/3/ns/net"]],
+        "held": [0],
+    }
+    assert told.resume(placement, 1) == {"ports": [[1, 1, "/proc/2/ns/net"]], "held": [0]}
+    assert list(told.coming) == [2]
+    told.effect(2)
+    assert told.resume(placement, 0)["held"] == []
+    assert told.resume(placement, 0)["ports"][1] == [2, 0, "/proc/3/ns/net"]
+
+
+def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
+    told = Told()
+    told.ports = {0: Port(0, "/n", attached=True), 1: Port(1, "/m", attached=True)}
+    told.coming = {
+        0: bind_request(0, {0: 0, 1: 1}),
+        1: bind_request(1, {}, (1,), (0,)),
+    }
+    told.effect(0)
+    told.effect(1)
+    told.cut(0)
+    assert told.resume((0, 0), 0) == {"ports": [[0, -1, "/n"], [1, -1, "/m"]], "held": []}
+
+
+def test_counters_of_hosts_are_added_up() -> None:
+    hosts = [{"tx": 3, "late_max_ns": 40}, {"tx": 4, "late_max_ns": 20}, {}]
+    assert sum_up(hosts) == {"tx": "7", "late_max_ns": "40"}
+
+
+# -- supervision ----------------------------------------------------------------------------------
+
+
+class FakeProcess:
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def kill(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(-9)
+
+
+class FakeHost:
+    def __init__(self) -> None:
+        self.host = localhosts.LocalHost(0, -1, None)  # type: ignore[arg-type]
+        self.datapath = FakeProcess()
+        self.agent = FakeProcess()
+        self.starts = 0
+
+    def start_agent(self, *, resume: bool) -> FakeProcess:
+        assert resume
+        self.starts += 1
+        self.agent = FakeProcess()
+        return self.agent
+
+
+class FakeCoordinator:
+    """Agents come back at once, unless `refuse` says why not."""
+
+    def __init__(self) -> None:
+        self.lost: dict[int, str] = {}
+        self.refuse = ""
+        self.resumed: list[object] = []
+
+    async def rejoin(self, _host: int, resume: Any) -> None:
+        await asyncio.sleep(0)
+        if self.refuse:
+            raise RunError(self.refuse)
+        self.resumed.append(resume())
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.host, self.coordinator = FakeHost(), FakeCoordinator()
+        self.changes: list[str] = []
+        self.errors: list[RunError] = []
+        self.supervisor = Supervisor(
+            [self.host],  # type: ignore[list-item]
+            self.coordinator,  # type: ignore[arg-type]
+            lambda host: {"host": host},
+            lambda _host, reason: self.changes.append(reason),
+            self.errors.append,
+        )
+        self.supervisor.watch()
+
+    async def settle(self, changes: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.changes) < changes and not self.errors:
+                await asyncio.sleep(0.005)
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(coroutine)
+
+
+def test_an_agent_that_dies_is_started_again_once() -> None:
+    async def go() -> None:
+        found = Watched()
+        found.host.agent.ended.set_result(-9)
+        await found.settle(2)
+        assert found.changes == ["its process ended with signal 9", ""]
+        assert (found.host.starts, found.coordinator.resumed) == (1, [{"host": 0}])
+        await found.supervisor.there(0)
+        found.host.agent.ended.set_result(1)
+        await found.settle(4)
+        assert "the agent of host0 was lost again" in found.errors[0].message
+        assert "status 1" in found.errors[0].message
+        assert found.host.starts == 1
+
+    run(go())
+
+
+def test_an_agent_that_stays_up_may_die_any_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runtime.supervisor.STEADY_NS", 0)
+
+    async def go() -> None:
+        found = Watched()
+        for number in range(3):
+            found.host.agent.ended.set_result(1)
+            await found.settle(2 * number + 2)
+        assert found.errors == []
+        assert found.host.starts == 3
+
+    run(go())
+
+
+def test_a_connection_that_is_cut_is_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtime.supervisor.CUT_SECONDS", 0.01)
+
+    async def go() -> None:
+        found = Watched()
+        found.supervisor.lost(0, "the connection was cut")
+        await found.settle(2)
+        assert found.changes == ["the connection was cut", ""]
+        assert found.host.starts == 0
+        assert found.errors == []
+
+    run(go())
+
+
+def test_an_agent_that_does_not_come_back_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is killed, started again, and then the run is over with both reasons at hand."""
+    monkeypatch.setattr("runtime.supervisor.CUT_SECONDS", 0.01)
+
+    async def go() -> None:
+        found = Watched()
+        found.coordinator.refuse = "no answer in time"
+        found.supervisor.lost(0, "silent")
+        await found.settle(99)
+        assert found.errors[0].message == "the agent of host0 did not come back: no answer in time"
+        assert found.host.starts == 1
+
+    run(go())
+
+
+def test_a_datapath_that_dies_ends_the_run_unless_it_is_ending() -> None:
+    async def go() -> None:
+        found = Watched()
+        found.host.datapath.kill()
+        await found.settle(99)
+        assert found.errors[0].message == "the datapath of host0 ended with signal 9"
+        other = Watched()
+        other.supervisor.stop()
+        other.host.datapath.kill()
+        other.host.agent.kill()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert (other.errors, other.changes) == ([], [])
+
+    run(go())
+
+
+# -- hosts ----------------------------------------------------------------------------------------
+
+SCRIPT = ROOT / "tests/runtime/make_hosts.py"
+
+
+def test_addresses_follow_the_rule() -> None:
+    assert localhosts.host_address(0) == "100.64.1.1"
+    assert localhosts.host_address(63) == "100.64.1.64"
+    assert localhosts.host_address(200) == "100.64.2.1"
+    assert localhosts.mac_of("10.77.1.2") == "02:00:0a:4d:01:02"
+    assert hostname("a.0") != localhosts.host_name(0)
+
+
+@pytest.mark.e2e
+def test_hosts_reach_each_other_and_their_instances() -> None:
+    """In the namespaces of a run, as whoever runs the tests."""
+    argv = [str(programs.find("tstorm-ns")), "sandbox", "--parent", str(os.getpid())]
+    argv += ["--userns"] if os.geteuid() != 0 else []
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*argv, "--", sys.executable, str(SCRIPT)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found == {
+        "coordinator to the last host": True,
+        "program in the last host": "100.64.1.5 02:00:64:40:01:05",
+        "same host": True,
+        "another host": True,
+        "another host, IPv6": True,
+        "the life before": "first",
+        "the life after": "second",
+        "a port twice": "cannot make eth0 of c.0 in host0: File exists",
+        "a port of nobody": "No such process",
+        "removed twice": True,
+    }
