@@ -96,12 +96,12 @@ class Driver:
 
     def _choose_network(self) -> Network:
         config, options = self.config, self.config.options()
+        log_name = str(self.directory / DRIVER_LOG)
         if options.hosts == 0:
-            log_name = str(self.directory / DRIVER_LOG)
             return HopNetwork(
                 self.plan, self.timeline, config.engine, options.ports, self._log, log_name
             )
-        host = Programs(config.nursery, config.engine, config.plan, make_key())
+        host = Programs(config.nursery, config.engine, config.plan, make_key(), log_name)
         return AgentNetwork(
             self.plan,
             self.timeline,

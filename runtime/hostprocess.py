@@ -34,6 +34,7 @@ class Programs:
     datapath: tuple[str, ...]  # argv
     plan: Path
     key: bytes
+    log_name: str  # where the user finds what they say on stderr
 
 
 class Process:
@@ -131,7 +132,10 @@ class HostProcesses:
         ):
             if process is not None and process.ended.done():
                 how = status_text(process.ended.result())
-                return RunError(f"the {what} of {self.host.name} ended with {how}")
+                return RunError(
+                    f"the {what} of {self.host.name} ended with {how}",
+                    f"its last words are in {self._programs.log_name}",
+                )
         return None
 
     async def end(self, *, told: bool) -> None:
