@@ -61,10 +61,12 @@ class Enforcer:
     # -- the start ---------------------------------------------------------------------------------
 
     async def declare(self) -> int:
-        """Stages every node, and every path that there is. Returns the number of paths."""
-        topology = self._needs.state.topology
-        nodes = [i for i, node in enumerate(topology.nodes) if node.service >= 0]
-        await self._datapath.stage([lines.node_line(i, topology.nodes[i]) for i in nodes])
+        """Stages every path that there is. Returns their number.
+
+        Nodes are declared at once: so nothing passes between them before the start, while what is
+        sent to an address that nobody has passes unshaped.
+        """
+        await self._declare_nodes()
         count = 0
         for part in self._needs.begin():
             await self._datapath.stage([line.text for line in part])
@@ -72,6 +74,12 @@ class Enforcer:
             await asyncio.sleep(0)  # others are served in between
         self._states[0] = self._needs.state
         return count
+
+    async def _declare_nodes(self) -> None:
+        nodes = self._needs.state.topology.nodes
+        told = [lines.node_line(i, node) for i, node in enumerate(nodes) if node.service >= 0]
+        for begin in range(0, len(told), PART_LINES):
+            await self._datapath.commit(told[begin : begin + PART_LINES])
 
     async def attach_early(self, bound: Mapping[int, int]) -> None:
         """Stages bindings of the first step, before the start."""
@@ -88,9 +96,7 @@ class Enforcer:
         """Says everything about the network as it is at `step`; nothing is known of what the
         datapath was told before."""
         self.t0_ns, self.present, self.staged = t0_ns, step, step
-        topology = self._needs.state.topology
-        nodes = [i for i, node in enumerate(topology.nodes) if node.service >= 0]
-        await self._datapath.commit([lines.node_line(i, topology.nodes[i]) for i in nodes])
+        await self._declare_nodes()
         held = self.holds.held(step)
         for part in self._needs.begin(everything=True):
             told = [line.text for line in part if not _of(line, held)]
