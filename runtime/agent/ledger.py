@@ -5,15 +5,16 @@ flow the message with the highest sequence number wins, in whatever order they c
 not told of for AGE_NS is forgotten. docs/metadata.md (loss, reordering, age, restart) is the
 specification. No I/O; time is an argument.
 
-Flows come by the thousand and every 25 ms, so a message is entered by a few dict.update(), in dicts
-of plain numbers, which the garbage collector need not look at. The RemoteFlow of a flow is made
-when it is asked for, and again only when it would be another one.
+Flows come by the thousand and every 25 ms, so a message is entered by a few dict.update(), and no
+object is made for a flow in it. The RemoteFlow of a flow is made when it is asked for, and again
+only when it would be another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import repeat
+from collections.abc import Mapping, Sequence
+from itertools import compress, repeat
+from operator import ne
 
 from runtime.agent.codec import ENDED, MAX_VALUE, rate_of
 from runtime.agent.types import RemoteFlow
@@ -27,42 +28,29 @@ _GREEDY = tuple(value & 1 == 1 for value in range(MAX_VALUE + 1))
 
 
 class _Account:
-    """What one host has told: path -> value, its message's number, when it came."""
+    """What one host has told: path -> value, and path -> number and time of the message."""
 
     def __init__(self) -> None:
         self.values: dict[int, int] = {}
-        self.sequences: dict[int, int] = {}
-        self.times: dict[int, int] = {}
+        self.stamps: dict[int, tuple[int, int]] = {}
         self.look_ns = 0  # when ages are looked at next
         self.flows: dict[int, RemoteFlow] = {}  # those that have not ended, as of some time ago
         self.changed: dict[int, None] = {}  # paths whose entry in `flows` may be wrong
 
-    def enter(self, paths: Sequence[int], values: Sequence[int], number: int, now_ns: int) -> None:
-        known = self.values
-        moved = [
-            path
-            for path, new, old in zip(paths, values, map(known.get, paths), strict=True)
-            if new != old
-        ]
-        self.changed.update(dict.fromkeys(moved))
-        known.update(zip(paths, values, strict=True))
-        self.sequences.update(zip(paths, repeat(number), strict=False))
-        self.times.update(zip(paths, repeat(now_ns), strict=False))
-
     def grow_old(self, now_ns: int) -> int:
         """Forgets what is too old, ended flows too; how many flows were lost by it."""
         self.look_ns = now_ns + LOOK_NS
-        limit, times = now_ns - AGE_NS, self.times
-        old = [path for path, told_ns in times.items() if told_ns < limit]
+        limit, stamps = now_ns - AGE_NS, self.stamps
+        old = [path for path, (_, told_ns) in stamps.items() if told_ns < limit]
         for path in old:
-            del times[path], self.sequences[path], self.values[path]
+            del stamps[path], self.values[path]
             self.changed.pop(path, None)
         lost = sum(self.flows.pop(path, None) is not None for path in old)
         step = AGE_STEP_NS
         self.changed.update(
             (path, None)
             for path, flow in self.flows.items()
-            if not 0 <= now_ns - times[path] - flow.age_ns < step
+            if not 0 <= now_ns - stamps[path][1] - flow.age_ns < step
         )
         return lost
 
@@ -94,17 +82,17 @@ class Ledger:
         `newest`: no message of that host has had a higher sequence number. Paths ascend.
         """
         account = self._accounts[host]
-        if not all(map(account.values.__contains__, paths)) and not self._owns(host, paths):
+        before = list(map(account.values.get, paths))
+        if None in before and not self._owns(host, paths):
             return False
         if not newest:
-            known = account.sequences
-            news = [
-                (path, value)
-                for path, value in zip(paths, values, strict=True)
-                if known.get(path, 0) < sequence
-            ]
-            paths, values = [path for path, _ in news], [value for _, value in news]
-        account.enter(paths, values, sequence, now_ns)
+            paths, values = _newer(account.stamps, sequence, paths, values)
+            before = list(map(account.values.get, paths))
+        if before != values:
+            moved = compress(paths, map(ne, values, before))
+            account.changed.update(zip(moved, repeat(None), strict=False))
+            account.values.update(zip(paths, values, strict=True))
+        account.stamps.update(zip(paths, repeat((sequence, now_ns)), strict=False))
         return True
 
     def _owns(self, host: int, paths: Sequence[int]) -> bool:
@@ -140,7 +128,7 @@ class Ledger:
             map(_RATES.__getitem__, values),
             map(_GREEDY.__getitem__, values),
             repeat(host),
-            [(now_ns - account.times[path]) // AGE_STEP_NS * AGE_STEP_NS for path in paths],
+            [(now_ns - account.stamps[path][1]) // AGE_STEP_NS * AGE_STEP_NS for path in paths],
         )
         flows = account.flows
         flows.update(zip(paths, made, strict=False))
@@ -148,3 +136,18 @@ class Ledger:
             for path, value in zip(paths, values, strict=True):
                 if value == ENDED:
                     del flows[path]
+
+
+def _newer(
+    stamps: Mapping[int, tuple[int, int]],
+    sequence: int,
+    paths: Sequence[int],
+    values: Sequence[int],
+) -> tuple[list[int], list[int]]:
+    """Those of a message that no later one has spoken of."""
+    kept = [
+        (path, value)
+        for path, value in zip(paths, values, strict=True)
+        if path not in stamps or stamps[path][0] < sequence
+    ]
+    return [path for path, _ in kept], [value for _, value in kept]
