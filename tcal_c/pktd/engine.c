@@ -172,7 +172,6 @@ static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
     piece->count = segments;
     counter_add(&frame->pair->offered_pkts, segments);
     counter_add(&frame->pair->offered_bytes, packet_bytes(&frame->info, 0, segments));
-    pair_touch(frame->pair);
     if (frame->source == frame->dest) {
         /* A kernel never sends to itself through a device. */
         engine_drop(frame, DROP_ROUTE, segments);
@@ -180,6 +179,8 @@ static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
         return;
     }
     arrive(e, frame->source, piece, at_ns);
+    /* Last: it announces what the first link has counted, too. */
+    pair_touch(frame->pair);
 }
 
 void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t bytes,

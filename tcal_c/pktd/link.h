@@ -51,7 +51,6 @@ struct link_counters {
 
 /* What the client was last told of a path. Control thread. */
 struct link_usage {
-    uint64_t offered_pkts; /* then */
     uint64_t sent_pkts;
     uint64_t sent_bytes;
     uint64_t drop_queue;

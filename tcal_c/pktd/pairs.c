@@ -91,3 +91,30 @@ void pairs_report(struct pairs *pairs, uint32_t sources, pair_visit *visit, void
         }
     }
 }
+
+static void usage_of_page(struct pair_page *page, uint32_t source, uint32_t base, bool all,
+                          pair_usage *visit, void *context) {
+    uint64_t changes = atomic_load_explicit(&page->changes, memory_order_acquire);
+    if (changes == page->usage_seen && page->waiting == 0 && !all) {
+        return;
+    }
+    page->usage_seen = changes;
+    page->waiting = 0;
+    for (uint32_t i = 0; i < PAIR_FAN; i++) {
+        if (counter_get(&page->pair[i].offered_pkts)) {
+            page->waiting += visit(context, source, base + i);
+        }
+    }
+}
+
+void pairs_usage(struct pairs *pairs, uint32_t nodes, bool all, pair_usage *visit, void *context) {
+    for (uint32_t source = 0; source < nodes; source++) {
+        struct pair_source *s = atomic_load_explicit(&pairs->source[source], memory_order_acquire);
+        for (uint32_t k = 0; s && k * PAIR_FAN < nodes; k++) {
+            struct pair_page *page = atomic_load_explicit(&s->page[k], memory_order_acquire);
+            if (page) {
+                usage_of_page(page, source, k * PAIR_FAN, all, visit, context);
+            }
+        }
+    }
+}

@@ -21,7 +21,10 @@ struct pair {
 
 struct pair_page {
     counter changes;
-    uint64_t seen; /* control thread: `changes` at the last report */
+    /* Control thread: */
+    uint64_t seen;       /* `changes` at the last report */
+    uint64_t usage_seen; /* `changes` when the usage of its paths was last asked for */
+    uint32_t waiting;    /* paths that had a backlog then */
     struct pair pair[PAIR_FAN];
 };
 
@@ -44,6 +47,12 @@ struct pair *pairs_get(struct pairs *pairs, uint32_t source, uint32_t dest);
  * was last asked, in order. */
 typedef void pair_visit(void *context, uint32_t source, uint32_t dest, const struct pair *pair);
 void pairs_report(struct pairs *pairs, uint32_t sources, pair_visit *visit, void *context);
+
+/* Control thread: calls `visit` for the pairs that were ever offered a packet, in order, of pages
+ * where something has moved or waited since the last time, with `all` of every page. It answers
+ * whether something waits. */
+typedef bool pair_usage(void *context, uint32_t source, uint32_t dest);
+void pairs_usage(struct pairs *pairs, uint32_t nodes, bool all, pair_usage *visit, void *context);
 
 static inline void pair_touch(struct pair *pair) {
     struct pair_page *page = pair->page;

@@ -82,10 +82,6 @@ bool stage_path(struct stage *s, const struct op_link *op, struct refusal *r);
 /* The link of a path, LINK_NONE when it was never declared. */
 uint32_t stage_path_link(const struct stage *s, uint32_t source, uint32_t dest);
 
-/* Calls `visit` for every path ever declared, by source, then destination. */
-typedef void path_visit(void *context, uint32_t source, uint32_t dest, uint32_t link);
-void stage_paths(const struct stage *s, path_visit *visit, void *context);
-
 /* Memory the data thread needs before the next batch; all zero when it has enough. */
 bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r);
 

@@ -59,21 +59,6 @@ bool stage_path(struct stage *s, const struct op_link *op, struct refusal *r) {
     return true;
 }
 
-void stage_paths(const struct stage *s, path_visit *visit, void *context) {
-    for (uint32_t source = 0; s->path && source < s->node_end; source++) {
-        const struct fib_node *n =
-            atomic_load_explicit(&s->path->node[source], memory_order_relaxed);
-        for (uint32_t k = 0; n && k < FIB_FAN; k++) {
-            const struct fib_page *page = atomic_load_explicit(&n->page[k], memory_order_relaxed);
-            for (uint32_t i = 0; page && i < FIB_FAN; i++) {
-                if (page->link[i]) {
-                    visit(context, source, k * FIB_FAN + i, page->link[i] - 1);
-                }
-            }
-        }
-    }
-}
-
 static void unbind(struct stage *s, uint32_t node) {
     if (s->node_port[node]) {
         s->port_node[s->node_port[node] - 1] = 0;

@@ -104,8 +104,7 @@ void stats_engine(struct proto *p) {
 static struct link_usage usage_of(const struct link *link, uint64_t now_ns) {
     const struct link_counters *c = &link->count;
     uint64_t waiting;
-    struct link_usage u = {.offered_pkts = counter_get(&c->pkts),
-                           .drop_queue = counter_get(&c->drop_queue),
+    struct link_usage u = {.drop_queue = counter_get(&c->drop_queue),
                            .drop_loss = counter_get(&c->drop_loss),
                            .backlog_bytes = link_backlog(c, now_ns, &waiting)};
     uint64_t packets = counter_get(&c->accepted_pkts);
@@ -115,34 +114,41 @@ static struct link_usage usage_of(const struct link *link, uint64_t now_ns) {
     return u;
 }
 
+static bool usage_equal(const struct link_usage *a, const struct link_usage *b) {
+    return a->sent_pkts == b->sent_pkts && a->sent_bytes == b->sent_bytes &&
+           a->drop_queue == b->drop_queue && a->drop_loss == b->drop_loss &&
+           a->backlog_bytes == b->backlog_bytes;
+}
+
 struct usage_report {
     struct report report;
     uint64_t now_ns;
     bool all;
 };
 
-static void visit_path(void *context, uint32_t source, uint32_t dest, uint32_t number) {
+static bool visit_path(void *context, uint32_t source, uint32_t dest) {
     struct usage_report *usage = context;
-    struct link *link = engine_link(usage->report.proto->engine, number);
-    uint64_t offered = link ? counter_get(&link->count.pkts) : 0;
-    if (offered == 0) {
-        return;
+    struct proto *p = usage->report.proto;
+    uint32_t number = stage_path_link(p->stage, source, dest);
+    struct link *link = number == LINK_NONE ? NULL : engine_link(p->engine, number);
+    if (!link || counter_get(&link->count.pkts) == 0) {
+        return false;
     }
-    bool moved = offered != link->told.offered_pkts || link->told.backlog_bytes;
-    if (!moved && !usage->all) {
-        return;
+    struct link_usage now = usage_of(link, usage->now_ns);
+    if (usage->all || !usage_equal(&now, &link->told)) {
+        usage->report.count++;
+        text_add(&usage->report.lines, "%u %u %llu %llu %llu %llu %llu\n", source, dest,
+                 (unsigned long long)now.sent_pkts, (unsigned long long)now.sent_bytes,
+                 (unsigned long long)now.drop_queue, (unsigned long long)now.drop_loss,
+                 (unsigned long long)now.backlog_bytes);
     }
-    link->told = usage_of(link, usage->now_ns);
-    usage->report.count++;
-    text_add(&usage->report.lines, "%u %u %llu %llu %llu %llu %llu\n", source, dest,
-             (unsigned long long)link->told.sent_pkts, (unsigned long long)link->told.sent_bytes,
-             (unsigned long long)link->told.drop_queue, (unsigned long long)link->told.drop_loss,
-             (unsigned long long)link->told.backlog_bytes);
+    link->told = now;
+    return now.backlog_bytes > 0;
 }
 
 void stats_usage(struct proto *p, bool all) {
     struct usage_report usage = {
         .report = {.proto = p}, .now_ns = p->host->clock(p->host->context), .all = all};
-    stage_paths(p->stage, visit_path, &usage);
+    pairs_usage(&p->engine->pairs, p->stage->node_end, all, visit_path, &usage);
     finish(&usage.report);
 }
