@@ -61,6 +61,7 @@ class Meter:
         "_grain",
         "_last",
         "_last_bps",
+        "_least_window_ns",
         "_longest_low_ns",
         "_low_from",
         "_over",
@@ -79,7 +80,7 @@ class Meter:
         self._period_ns = period_ns
         self._last = Sample(at_ns, sent_bytes, 0, drops)
         self._samples = deque([self._last])  # what the window is measured from comes first
-        self._window_ns = WINDOW_TICKS * period_ns
+        self._least_window_ns = self._window_ns = WINDOW_TICKS * period_ns
         self._grain = GRAIN_BYTES  # of its counters, as far as limits have shown it
         self._backlog = 0
         self._blocked_from: Sample | None = None  # since when every tick has found a queue
@@ -132,10 +133,15 @@ class Meter:
     def _size_window(self, excess_bytes: int, limit_bps: int, rtt_ns: int) -> None:
         """Long enough for round trips, pauses, and the grain: a tick that counts more than the
         limit lets through has counted what left in others."""
-        grain = max(excess_bytes, self._grain - self._grain // GRAIN_MEMORY, GRAIN_BYTES)
-        self._grain = min(grain, MOST_GRAIN_BYTES)
+        if excess_bytes > self._grain:
+            self._grain = min(excess_bytes, MOST_GRAIN_BYTES)
+        elif self._grain > GRAIN_BYTES:
+            self._grain = max(self._grain - self._grain // GRAIN_MEMORY - 1, GRAIN_BYTES)
+        elif not self._longest_low_ns:
+            self._window_ns = min(max(self._least_window_ns, rtt_ns), MOST_WINDOW_NS)
+            return
         grains_ns = GRAINS * (self._grain - GRAIN_BYTES) * BITS // limit_bps
-        wanted = max(WINDOW_TICKS * self._period_ns, rtt_ns, grains_ns, 2 * self._longest_low_ns)
+        wanted = max(self._least_window_ns, rtt_ns, grains_ns, 2 * self._longest_low_ns)
         self._window_ns = min(wanted, MOST_WINDOW_NS)
 
     def _note_pause(self, now: Sample, rate_bps: int, rtt_ns: int) -> None:
@@ -147,7 +153,8 @@ class Meter:
                 paused_ns = min(last.at_ns - self._low_from.at_ns, MOST_PAUSE_NS)
                 self._longest_low_ns = max(self._longest_low_ns, paused_ns)
                 self._low_from = None
-            self._longest_low_ns = max(self._longest_low_ns - passed_ns // PAUSE_MEMORY, 0)
+            if self._longest_low_ns:
+                self._longest_low_ns = max(self._longest_low_ns - passed_ns // PAUSE_MEMORY, 0)
             return
         if self._low_from is None:
             self._low_from = last

@@ -6,6 +6,7 @@ the error at 1 % where a flow feels it.
 
 from __future__ import annotations
 
+from array import array
 from typing import NamedTuple
 
 from runtime.agent.demand import Meter
@@ -34,18 +35,25 @@ class Route(NamedTuple):
     """A path as far as sharing goes."""
 
     links: tuple[int, ...]  # limited ones only
+    places: array[int]  # of the links in Routes.capacities
     rtt_ns: int
-    collapsed: Limit  # the narrowest link, the first of several
+    collapsed: Limit
+    narrowest: int  # the first of the links with the least rate
 
 
 class Routes:
-    """Paths of one epoch, each found once; without a view there are none."""
+    """Paths of one epoch, each found once; without a view there are none.
+
+    `numbers` and `capacities` are those of the limited links of all paths that were asked for.
+    """
 
     def __init__(self, view: View | None = None) -> None:
         self._view = view
         self._known: dict[tuple[int, int], Route | None] = {}
-        self.capacities: dict[int, int] = {}  # of the limited links of all paths asked for
-        self._queues: dict[int, int] = {}
+        self._place: dict[int, int] = {}
+        self._queues: list[int] = []
+        self.numbers: list[int] = []
+        self.capacities = array("Q")
 
     def of(self, pair: tuple[int, int]) -> Route | None:
         """None: unreachable. Without links: nothing to share."""
@@ -59,17 +67,22 @@ class Routes:
             return None
         for link in found.links:
             capacity = self._view.capacity(link)
-            if capacity and link not in self.capacities:
-                self.capacities[link] = capacity
-                self._queues[link] = self._view.queue(link)
-        links = tuple(link for link in found.links if link in self.capacities)
-        narrowest = min(links, key=self.capacities.__getitem__, default=NO_LINK)
-        queue = self._queues.get(narrowest, 0)
-        return Route(links, found.rtt_ns, Limit(found.rate_bps, queue))
+            if capacity and link not in self._place:
+                self._place[link] = len(self.numbers)
+                self.numbers.append(link)
+                self.capacities.append(capacity)
+                self._queues.append(self._view.queue(link))
+        links = tuple(link for link in found.links if link in self._place)
+        places = array("I", [self._place[link] for link in links])
+        least = min(places, key=self.capacities.__getitem__, default=NO_LINK)
+        queue = 0 if least == NO_LINK else self._queues[least]
+        narrowest = NO_LINK if least == NO_LINK else self.numbers[least]
+        return Route(links, places, found.rtt_ns, Limit(found.rate_bps, queue), narrowest)
 
     def queue(self, link: int, rate_bps: int) -> int:
         """As long in time at this rate as the link's at its own."""
-        return max(self._queues[link] * rate_bps // self.capacities[link], LEAST_QUEUE_BYTES)
+        place = self._place[link]
+        return max(self._queues[place] * rate_bps // self.capacities[place], LEAST_QUEUE_BYTES)
 
 
 def wanted(route: Route, share: Share, routes: Routes) -> Limit:
@@ -78,9 +91,7 @@ def wanted(route: Route, share: Share, routes: Routes) -> Limit:
     if share.entitlement_bps >= collapsed.rate_bps:
         return collapsed
     rate = max(share.entitlement_bps, min(LEAST_RATE_BPS, collapsed.rate_bps))
-    link = share.bottleneck
-    if link == NO_LINK:
-        link = min(route.links, key=routes.capacities.__getitem__)
+    link = route.narrowest if share.bottleneck == NO_LINK else share.bottleneck
     return Limit(rate, routes.queue(link, rate))
 
 

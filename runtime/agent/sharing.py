@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from runtime.agent.demand import Counters, Meter
 from runtime.agent.limits import Route, Routes, outdated, wanted
-from runtime.agent.solver import UNLIMITED, Flow, Share, solve
+from runtime.agent.solver import UNLIMITED, Question, Share
 from runtime.agent.types import LocalFlow, PathChange, RemoteFlow, Usage, View
 
 IDLE_AFTER_TICKS = 40  # a second at 25 ms
@@ -44,7 +44,7 @@ class Tick(NamedTuple):
 class _Path:
     """An own path that has moved, and is limited or active."""
 
-    __slots__ = ("counters", "limit", "meter", "route", "unsure")
+    __slots__ = ("counters", "limit", "meter", "route", "seen", "told", "unsure")
 
     def __init__(self, route: Route, meter: Meter) -> None:
         self.route = route
@@ -52,6 +52,8 @@ class _Path:
         self.limit = route.collapsed
         self.counters = Counters(0, 0, 0)
         self.unsure = False  # whether the datapath has this limit
+        self.seen: tuple[Share, bool, int] | None = None  # what the limit was found for
+        self.told: LocalFlow | None = None
 
 
 class Sharing:
@@ -98,7 +100,7 @@ class Sharing:
                 del self._paths[pair]
             else:
                 path.unsure |= route.collapsed != path.route.collapsed
-                path.route = route
+                path.route, path.seen = route, None
 
     def declared(self, pairs: Iterable[Pair]) -> None:
         """The datapath was told the collapsed figures of these paths once more."""
@@ -130,7 +132,8 @@ class Sharing:
         self._silent_ticks = 0 if own else self._silent_ticks + 1
         idle = self._silent_ticks >= IDLE_AFTER_TICKS
         next_ns = now_ns + self._period_ns * (IDLE_PERIODS if idle else 1)
-        return Tick(changes, [self._told(*each) for each in zip(own, shares, strict=True)], next_ns)
+        told = [told for pair in own if (told := self._paths[pair].told) is not None]
+        return Tick(changes, told, next_ns)
 
     def _take(self, usage: Sequence[Usage]) -> None:
         """The counters of every active path, those that became active now included."""
@@ -160,6 +163,7 @@ class Sharing:
             if path.unsure or path.limit != path.route.collapsed:
                 path.limit, path.unsure = path.route.collapsed, False
                 changes.append(path.limit.change(pair))
+            path.seen = None
             if path.meter.quiet_ticks >= LINGER_TICKS:
                 del self._paths[pair]
         return changes
@@ -173,12 +177,12 @@ class Sharing:
             if own and demand and pair not in self._totals:
                 asked.append((pair, demand))
         if own and asked != self._asked:
-            flows = []
+            question = Question()
             for pair, demand in asked:
                 route = self._routes.of(pair)
                 if route is not None and route.links:
-                    flows.append(Flow(route.links, route.rtt_ns, demand))
-            self._answer = solve(flows, self._routes.capacities).shares
+                    question.add(route.places, route.rtt_ns, demand)
+            self._answer = question.ask(self._routes.capacities, self._routes.numbers).shares
             self._asked = asked
             self._counted["solved"] += 1
         return self._answer[: len(own)]
@@ -188,21 +192,23 @@ class Sharing:
         return UNLIMITED if meter.greedy else meter.demand_bps
 
     def _enforce(self, own: Sequence[Pair], shares: Sequence[Share]) -> list[PathChange]:
+        """What has to be told to the datapath; where nothing is new there is nothing to decide."""
         changes = []
         for pair, share in zip(own, shares, strict=True):
             path = self._paths[pair]
-            limit = wanted(path.route, share, self._routes)
-            over = path.meter.overrun
+            meter = path.meter
+            seen = (share, meter.greedy, meter.demand_bps)
+            over = meter.overrun
+            if seen == path.seen and not (path.unsure or over):
+                continue
+            path.seen = seen
+            path.told = LocalFlow(*pair, meter.demand_bps, meter.greedy, *share[:2])
             self._counted["overruns"] += over
-            if over or path.unsure or outdated(path.limit, limit, path.meter):
+            limit = wanted(path.route, share, self._routes)
+            if over or path.unsure or outdated(path.limit, limit, meter):
                 path.limit, path.unsure = limit, False
                 changes.append(limit.change(pair))
         return changes
-
-    def _told(self, pair: Pair, share: Share) -> LocalFlow:
-        meter = self._paths[pair].meter
-        used = meter.rate_bps if meter.greedy else meter.demand_bps
-        return LocalFlow(*pair, used, meter.greedy, share.allocation_bps, share.bottleneck)
 
 
 def _counters(line: Usage) -> Counters:

@@ -43,42 +43,55 @@ class Solution(NamedTuple):
     levels_bits: dict[int, float]  # full link -> rate times round trip of the highest flow there
 
 
+class Question:
+    """Flows over links that have places in an array of capacities."""
+
+    def __init__(self) -> None:
+        self.first = array("I", [0])
+        self.places = array("I")
+        self.rtts_ns = array("Q")
+        self.demands_bps = array("Q")
+
+    def add(self, places: array[int], rtt_ns: int, demand_bps: int) -> None:
+        self.places.extend(places)
+        self.first.append(len(self.places))
+        self.rtts_ns.append(rtt_ns)
+        self.demands_bps.append(demand_bps)
+
+    def ask(self, capacities_bps: array[int], numbers: Sequence[int]) -> Solution:
+        """`numbers` are the links' by place. Raises MachineError if there is no memory."""
+        count, places = len(self.rtts_ns), len(capacities_bps)
+        allocations, entitlements = array("Q", bytes(8 * count)), array("Q", bytes(8 * count))
+        bottlenecks, levels = array("I", bytes(4 * count)), array("d", bytes(8 * places))
+        failed = library().tsshare_solve(
+            count,
+            self.first,
+            self.places,
+            self.rtts_ns,
+            self.demands_bps,
+            places,
+            capacities_bps,
+            allocations,
+            bottlenecks,
+            entitlements,
+            levels,
+        )
+        if failed == -errno.ENOMEM:
+            raise MachineError(f"there is no memory to share links between {count} flows")
+        assert failed == 0, failed  # numbers of ours
+        links = [NO_LINK if place == _NONE else numbers[place] for place in bottlenecks]
+        shares = list(map(Share, allocations, links, entitlements))
+        return Solution(shares, {numbers[at]: level for at, level in enumerate(levels) if level})
+
+
 def solve(flows: Sequence[Flow], capacities_bps: Mapping[int, int]) -> Solution:
     """Shares of the links between `flows`; a link without capacity, or with 0, is unlimited.
 
     Raises MachineError if there is no memory. The same input gives the same output.
     """
-    index: dict[int, int] = {}
-    first, links = array("I", [0]), array("I")
+    numbers = sorted({link for flow in flows for link in flow.links})
+    place = {number: at for at, number in enumerate(numbers)}
+    question = Question()
     for flow in flows:
-        for link in flow.links:
-            links.append(index.setdefault(link, len(index)))
-        first.append(len(links))
-    numbers = sorted(index)  # ties between links go to the least number, as told to others
-    position = {index[number]: at for at, number in enumerate(numbers)}
-    links = array("I", [position[link] for link in links])
-    capacities = array("Q", [capacities_bps.get(number, 0) for number in numbers])
-    count = len(flows)
-    allocations, entitlements = array("Q", bytes(8 * count)), array("Q", bytes(8 * count))
-    bottlenecks, levels = array("I", bytes(4 * count)), array("d", bytes(8 * len(numbers)))
-    failed = library().tsshare_solve(
-        count,
-        first,
-        links,
-        array("Q", [flow.rtt_ns for flow in flows]),
-        array("Q", [flow.demand_bps for flow in flows]),
-        len(numbers),
-        capacities,
-        allocations,
-        bottlenecks,
-        entitlements,
-        levels,
-    )
-    if failed == -errno.ENOMEM:
-        raise MachineError(f"there is no memory to share links between {count} flows")
-    assert failed == 0, failed  # numbers of ours
-    shares = [
-        Share(allocation, NO_LINK if link == _NONE else numbers[link], entitled)
-        for allocation, link, entitled in zip(allocations, bottlenecks, entitlements, strict=True)
-    ]
-    return Solution(shares, {numbers[at]: level for at, level in enumerate(levels) if level})
+        question.add(array("I", map(place.__getitem__, flow.links)), flow.rtt_ns, flow.demand_bps)
+    return question.ask(array("Q", [capacities_bps.get(n, 0) for n in numbers]), numbers)
