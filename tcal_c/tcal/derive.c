@@ -1,0 +1,84 @@
+/* Parameters of classes and queueing disciplines (docs/tcal.md, "Parameters"). */
+#include "derive.h"
+
+#include "dist.h"
+
+#define NS_PER_S 1000000000ull
+#define BURST_NS 1000000ull /* what a late timer may catch up with */
+#define TICK_NS 64u
+#define SMALL_PACKET_BYTES 64u
+#define LIMIT_MIN 1024u
+#define LIMIT_MAX (1u << 20)
+#define FAST_BYTES_PS (NS_PER_S * 10 / 8) /* what is assumed of paths without a rate */
+#define FIFO_MAX 0x7fffffffu              /* the kernel counts a backlog in 32 bits */
+#define JITTER_MAX_NS 0x7fffffffull       /* netem's draw takes 31 bits */
+#define DELAY_SPREAD 4u                   /* jitters a delay may be above its mean, mostly */
+
+__extension__ typedef unsigned __int128 u128;
+
+static uint64_t bytes_in(uint64_t bytes_ps, uint64_t ns) {
+    u128 bytes = (u128)bytes_ps * ns / NS_PER_S;
+    return bytes > UINT64_MAX / 4 ? UINT64_MAX / 4 : (uint64_t)bytes;
+}
+
+static uint32_t burst_ticks(uint64_t bytes_ps, uint32_t mtu) {
+    u128 frame_ns = (u128)mtu * NS_PER_S / bytes_ps + 1;
+    u128 ns = frame_ns > BURST_NS ? frame_ns : BURST_NS;
+    u128 ticks = (ns + TICK_NS - 1) / TICK_NS;
+    return ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
+}
+
+static uint32_t power_above(uint64_t n) {
+    uint32_t power = LIMIT_MIN;
+    while (power < n && power < LIMIT_MAX) {
+        power *= 2;
+    }
+    return power;
+}
+
+static uint32_t packet_limit(const struct tcal_path *path, enum tcal_queue queue, uint32_t mtu,
+                             uint32_t limit) {
+    uint64_t speed = path->rate_bps ? (path->rate_bps + 7) / 8 : FAST_BYTES_PS;
+    if (queue == TCAL_QUEUE_HTB) {
+        /* Here the limit is the drop-tail queue itself. */
+        uint64_t bytes = bytes_in(speed, path->delay_ns) + path->queue_bytes;
+        uint64_t packets = (bytes + mtu - 1) / mtu + 1;
+        return path->rate_bps == 0 || packets > LIMIT_MAX ? LIMIT_MAX : (uint32_t)packets;
+    }
+    uint64_t ns = path->delay_ns + DELAY_SPREAD * path->jitter_ns;
+    uint64_t bytes = bytes_in(speed, ns) + path->queue_bytes;
+    uint32_t need = power_above(2 * (bytes / SMALL_PACKET_BYTES));
+    return need > limit ? need : limit;
+}
+
+struct tcal_params tcal_derive(const struct tcal_path *path, enum tcal_queue queue, uint32_t mtu,
+                               uint32_t limit) {
+    struct tcal_params p = {.open = path->up, .dist = path->dist};
+    uint64_t rate = (path->rate_bps + 4) / 8;
+    p.rate_bytes_ps = path->rate_bps == 0 ? TCAL_UNLIMITED_BYTES_PS : rate ? rate : 1;
+    p.burst_ticks = burst_ticks(p.rate_bytes_ps, mtu);
+    p.latency_ns = path->delay_ns;
+    p.jitter_ns = path->jitter_ns * tcal_dist_scale(path->dist);
+    p.loss = (uint32_t)(((u128)path->loss_ppb * UINT32_MAX + NS_PER_S / 2) / NS_PER_S);
+    p.limit = packet_limit(path, queue, mtu, limit);
+    uint64_t bytes = path->queue_bytes > mtu ? path->queue_bytes : mtu;
+    p.queue_bytes = path->rate_bps == 0 || bytes > FIFO_MAX ? FIFO_MAX : (uint32_t)bytes;
+    return p;
+}
+
+const char *tcal_unfit(const struct tcal_path *path) {
+    if (path->jitter_ns > JITTER_MAX_NS / tcal_dist_scale(path->dist)) {
+        return tcal_dist_scale(path->dist) > 1
+                   ? "netem takes a jitter of at most 357913941 ns with a Pareto distribution"
+                   : "netem takes a jitter of at most 2147483647 ns";
+    }
+    return NULL;
+}
+
+uint64_t tcal_seed(uint64_t seed, uint64_t generation) {
+    /* SplitMix64's output function over both. */
+    uint64_t x = seed + (generation + 1) * 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}

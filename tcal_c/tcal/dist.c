@@ -1,0 +1,73 @@
+/* Delay tables from the same formulas as pktd's draws (docs/pktd.md, "Delay and jitter").
+ *
+ * netem picks one entry at random with equal chances, so a table holds the quantiles at the middle
+ * of 4,096 equal parts. For paretonormal the two draws are paired by reversing the bits of the
+ * index, which covers all combinations evenly (Hammersley's points) without a generator.
+ */
+#include "dist.h"
+
+#include <math.h>
+
+#define TABLE_BITS 12
+#define NETEM_SCALE 8192 /* NETEM_DIST_SCALE */
+#define PARETO_SCALE 6   /* its last quantile is 21.5 jitters away, an entry reaches 4 */
+
+static int16_t tables[TCAL_DIST_COUNT][TCAL_TABLE_SIZE];
+
+/* The x with P(X <= x) = p for a standard normal, 0 < p < 1, by bisection. */
+static double normal_quantile(double p) {
+    double low = -9;
+    double high = 9;
+    for (int i = 0; i < 48; i++) {
+        double middle = (low + high) / 2;
+        if (0.5 * erfc(-middle / sqrt(2)) < p) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return (low + high) / 2;
+}
+
+/* Shape 3 and scale 1 have mean 3/2 and variance 3/4. */
+static double pareto_quantile(double p) {
+    return (pow(1 - p, -1.0 / 3) - 1.5) / sqrt(0.75);
+}
+
+static double middle_of(uint32_t part) {
+    return ((double)part + 0.5) / TCAL_TABLE_SIZE;
+}
+
+static uint32_t reversed(uint32_t index) {
+    uint32_t result = 0;
+    for (int bit = 0; bit < TABLE_BITS; bit++) {
+        result |= (index >> bit & 1) << (TABLE_BITS - 1 - bit);
+    }
+    return result;
+}
+
+uint32_t tcal_dist_scale(enum tcal_dist dist) {
+    return dist == TCAL_DIST_PARETO || dist == TCAL_DIST_PARETONORMAL ? PARETO_SCALE : 1;
+}
+
+static int16_t entry(double deviation, enum tcal_dist dist) {
+    return (int16_t)lrint(deviation * NETEM_SCALE / tcal_dist_scale(dist));
+}
+
+void tcal_dist_init(void) {
+    for (uint32_t i = 0; i < TCAL_TABLE_SIZE; i++) {
+        double normal = normal_quantile(middle_of(i));
+        double pareto = pareto_quantile(middle_of(i));
+        double other = pareto_quantile(middle_of(reversed(i)));
+        /* A quarter and three quarters have the variance 1/16 + 9/16. */
+        double mixed = (normal + 3 * other) / 4 / sqrt(0.625);
+        tables[TCAL_DIST_NORMAL][i] = entry(normal, TCAL_DIST_NORMAL);
+        tables[TCAL_DIST_UNIFORM][i] = entry(2 * middle_of(i) - 1, TCAL_DIST_UNIFORM);
+        tables[TCAL_DIST_PARETO][i] = entry(pareto, TCAL_DIST_PARETO);
+        tables[TCAL_DIST_PARETONORMAL][i] = entry(mixed, TCAL_DIST_PARETONORMAL);
+    }
+}
+
+const int16_t *tcal_dist_table(enum tcal_dist dist) {
+    return tables[dist];
+}

@@ -1,0 +1,142 @@
+/* Whether this kernel has what a tree is made of: really added, in a network namespace of its own.
+ *
+ * Modules may be built in, loaded on demand, refused or absent; only an attempt tells.
+ */
+#include "dist.h"
+#include "objects.h"
+#include "socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+
+static const struct {
+    const char *name;
+    bool needed;
+} abilities[TCAL_ABILITIES] = {{"htb", true},   {"tbf", true},       {"netem", true},
+                               {"bfifo", true}, {"blackhole", true}, {"u32", true}};
+
+enum { HTB, TBF, NETEM, BFIFO, BLACKHOLE, U32 };
+
+struct attempt {
+    int error;
+    char text[100];
+};
+
+static void hear_failed(void *context, uint32_t sequence, int error, const char *text) {
+    struct attempt *a = context;
+    (void)sequence;
+    if (!a->error) {
+        a->error = error;
+        snprintf(a->text, sizeof a->text, "%s", text);
+    }
+}
+
+/* Sends one message and notes what became of it. */
+static bool attempt(const struct tcal_channel *channel, struct tcal_buffer *b,
+                    struct tcal_ability *ability) {
+    struct attempt a = {0};
+    struct tcal_listener listener = {.context = &a, .failed = hear_failed};
+    int error = tcal_talk(channel, b, 1, &listener);
+    error = error ? error : a.error;
+    b->used = 0;
+    ability->found = error == 0;
+    if (error) {
+        snprintf(ability->why, sizeof ability->why, "%.60s%s%.50s", strerror(-error),
+                 *a.text ? ": " : "", a.text);
+    }
+    return error == 0;
+}
+
+static void add_interface(struct tcal_buffer *b) {
+    struct ifinfomsg info = {.ifi_family = AF_UNSPEC};
+    tcal_begin(b, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 1, &info, sizeof info);
+    tcal_put_text(b, IFLA_IFNAME, "a");
+    size_t linkinfo = tcal_nest(b, IFLA_LINKINFO);
+    tcal_put_text(b, IFLA_INFO_KIND, "veth");
+    tcal_nest_end(b, linkinfo);
+    tcal_end(b);
+}
+
+/* The tree of one path, on an interface with this number. */
+static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
+                    struct tcal_ability *ability) {
+    struct tcal_buffer b = {0};
+    struct tcal_mail m = {&b, 1, ifindex};
+    struct tcal_path path = {.rate_bps = 1000000, .delay_ns = 1000, .jitter_ns = 1, .up = true};
+    struct tcal_params p = tcal_derive(&path, TCAL_QUEUE_INNER, 1500, 0);
+    struct tcal_addr addr = {4, {10, 0, 0, 1}};
+    struct tcal_ability class;
+    tcal_mail_root(&m);
+    if (attempt(channel, &b, &ability[HTB])) {
+        tcal_mail_class(&m, 0, p.rate_bytes_ps, p.burst_ticks, 1500);
+        attempt(channel, &b, &class);
+        ability[HTB] = class.found ? ability[HTB] : class;
+    }
+    tcal_mail_hole(&m, 0);
+    attempt(channel, &b, &ability[BLACKHOLE]);
+    tcal_mail_split(&m, 0, 1500);
+    attempt(channel, &b, &ability[TBF]);
+    tcal_mail_netem(&m, 0, &p, 1, true, true);
+    attempt(channel, &b, &ability[NETEM]);
+    tcal_mail_fifo(&m, 0, 10000, true);
+    attempt(channel, &b, &ability[BFIFO]);
+    tcal_mail_table(&m, 0, TCAL_SUBTABLE(0, 0));
+    if (attempt(channel, &b, &ability[U32])) {
+        tcal_mail_filter(&m, &addr, tcal_filter_handle(&addr, 1), tcal_class_of(0));
+        attempt(channel, &b, &ability[U32]);
+    }
+    tcal_buffer_free(&b);
+}
+
+/* Runs in the throwaway namespace. */
+static bool inside(struct tcal_ability *ability, struct tcal_error *error) {
+    struct tcal_channel channel;
+    struct tcal_interface interface;
+    struct tcal_ability link = {0};
+    struct tcal_buffer b = {0};
+    uint64_t inode;
+    if (!tcal_socket_open("/proc/thread-self/ns/net", &channel, &inode, error)) {
+        return false;
+    }
+    add_interface(&b);
+    bool good = attempt(&channel, &b, &link) ||
+                tcal_fail(error, 0, NULL, "add a veth interface: %s", link.why);
+    tcal_buffer_free(&b);
+    good = good && tcal_interface_find(&channel, "a", &interface, error);
+    if (good) {
+        add_all(&channel, interface.ifindex, ability);
+    }
+    channel.close(channel.context);
+    return good;
+}
+
+bool tcal_probe(struct tcal_ability ability[TCAL_ABILITIES], struct tcal_error *error) {
+    for (int i = 0; i < TCAL_ABILITIES; i++) {
+        ability[i] = (struct tcal_ability){.name = abilities[i].name,
+                                           .needed = abilities[i].needed,
+                                           .why = "not tried: what it needs is missing"};
+    }
+    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (home < 0) {
+        return tcal_fail(error, -errno, NULL, "open /proc/thread-self/ns/net");
+    }
+    bool good = unshare(CLONE_NEWNET) == 0
+                    ? inside(ability, error)
+                    : tcal_fail(error, -errno, NULL,
+                                "make a network namespace (CAP_SYS_ADMIN is needed: run as root, "
+                                "or in a user namespace)");
+    if (setns(home, CLONE_NEWNET)) {
+        abort(); /* a process that cannot come back must not go on */
+    }
+    close(home);
+    return good;
+}
