@@ -1,9 +1,10 @@
 """`python -m bench [--quick] [--only NAME…]`: measures, writes JSON, brings docs/performance.md up.
 
-Output: bench/results/root.json or user.json, routing.json for `routing`, which is the same for both
-(quick.json for --quick, which no document uses), and the tables of docs/performance.md. Progress
-goes to stderr, the tables of `routing` also to stdout. Exit code 1 when a measurement failed (the
-others are still made and written) or when paths differ from those that networkx finds.
+Output: bench/results/root.json or user.json, routing.json and metadata.json for those two, which
+are the same for both (quick.json for --quick, which no document uses), and the tables of
+docs/performance.md. Progress goes to stderr, the tables of `routing` and `metadata` also to stdout.
+Exit code 1 when a measurement failed (the others are still made and written) or when paths differ
+from those that networkx finds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import commit, compiling, delay, rate, routing, routing_report, scale, throughput
+from bench import (
+    commit,
+    compiling,
+    delay,
+    metadata,
+    metadata_report,
+    rate,
+    routing,
+    routing_report,
+    scale,
+    throughput,
+)
 from bench.errors import BenchError
 from bench.machine import describe
 from bench.netns import isolate, privilege
@@ -32,8 +44,10 @@ MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "rate": rate.measure,
     "scale": scale.measure,
     "routing": routing.measure,
+    "metadata": metadata.measure,
 }
-ALIKE = ("routing",)  # whoever measures: needs no namespaces, and has a file of its own
+# Whoever measures: these need no namespaces, and each has a file of its own.
+ALIKE = ("routing", "metadata")
 
 
 def main() -> int:
@@ -57,6 +71,10 @@ def main() -> int:
         for text in routing.wrong(results["routing"]):
             _say(f"missed: {text}")
         failures += routing.differs(results["routing"])
+    if "metadata" in results:
+        print(metadata_report.section({**document, "results": results}))
+        for text in metadata_report.wrong(results["metadata"]):
+            _say(f"missed: {text}")
     if not options.quick and options.out is None:
         update(RESULTS)
     return 1 if failures else 0
