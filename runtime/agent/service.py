@@ -17,7 +17,9 @@ from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from runtime.addresses import INTERFACE
 from runtime.agent import lines, orders
+from runtime.agent.auth import Seal
 from runtime.agent.clock import Clock
+from runtime.agent.codec import MAGIC, VERSION
 from runtime.agent.conduct import Conduct, Say
 from runtime.agent.datapath import Datapath
 from runtime.agent.metadata import Metadata
@@ -104,7 +106,8 @@ class Service:
         self._check(order, instances)
         self._used = True
         self._prefixes = lines.prefixes(topology)
-        self._mailbox.meet(order.hosts)
+        run_tag = Seal(self._key, order.run.encode()).run_tag
+        self._mailbox.meet(order.hosts, MAGIC + bytes([VERSION]) + run_tag)
         conduct = self._make_conduct(order)
         if order.resume is None:
             paths = await conduct.prepare()

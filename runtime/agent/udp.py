@@ -1,7 +1,8 @@
 """The socket that agents' datagrams come and go by: never waits, and never works for long.
 
 What comes in stays in the kernel's buffer until the loop asks for it, so a flood costs a bounded
-part of each period and no more.
+part of each period and no more. What does not begin as this run's datagrams do is dropped by the
+kernel (`kernel_drops`, with what found no room).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import asyncio
 import random
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from runtime.agent.clock import Clock
 from runtime.agent.options import PPB, Address
+from runtime.agent.socketfilter import accept_only, drops
 from runtime.errors import RunError
 
 BUFFER_BYTES = 1 << 20  # asked for; the kernel may give less (net.core.rmem_max)
@@ -24,8 +27,7 @@ COUNTERS = ("received", "drains_cut_short", "dropped_on_purpose", "send_errors")
 
 
 class Mailbox:
-    """`hosts` are the addresses of all agents, by host. Datagrams of anybody else are taken too:
-    whether one is genuine shows in its content."""
+    """Hosts are numbers. Datagrams are taken from anybody: whether one is genuine shows in it."""
 
     def __init__(self, clock: Clock, address: Address, drop_ppb: int = 0) -> None:
         self._clock = clock
@@ -43,8 +45,11 @@ class Mailbox:
             raise RunError(f"cannot receive on {where} (UDP): {error.strerror}") from error
         self.port: int = self._socket.getsockname()[1]
 
-    def meet(self, hosts: Sequence[Address]) -> None:
+    def meet(self, hosts: Sequence[Address], prefix: bytes) -> None:
+        """Who the others are, and how their datagrams begin."""
         self._hosts = hosts
+        with suppress(OSError):  # then strangers' datagrams are refused here, at more cost
+            accept_only(self._socket, prefix)
 
     def drain(self, take: Callable[[int, bytes], None]) -> None:
         """Hands over what has arrived, as far as DRAIN_NS goes."""
@@ -54,7 +59,7 @@ class Mailbox:
             try:
                 datagram = self._socket.recv(DATAGRAM_BYTES)
             except OSError:
-                break  # empty; an ICMP error of a send before (ECONNREFUSED) is no news either
+                break  # empty
             count += 1
             if self._drop_ppb and self._random.randrange(PPB) < self._drop_ppb:
                 self._counts["dropped_on_purpose"] += 1
@@ -88,7 +93,7 @@ class Mailbox:
         asyncio.get_running_loop().remove_reader(self._socket)
 
     def counters(self) -> dict[str, int]:
-        return dict(self._counts)
+        return {**self._counts, "kernel_drops": drops(self._socket)}
 
     def close(self) -> None:
         self._socket.close()
