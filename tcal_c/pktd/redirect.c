@@ -175,6 +175,38 @@ static int take_away(struct redirect *redirect, char *why, size_t why_room) {
     return change_clsact(redirect->nl, redirect->from, RTM_DELQDISC, 0, why, why_room);
 }
 
+struct place {
+    int index;
+    bool clsact;
+};
+
+static void look_at_place(void *context, const struct nlmsghdr *message) {
+    struct place *place = context;
+    struct tcmsg tc;
+    struct nl_view attrs;
+    char kind[sizeof "clsact"] = "";
+    if (message->nlmsg_type == RTM_NEWQDISC && nl_body(message, &tc, sizeof tc, &attrs) &&
+        tc.tcm_ifindex == place->index && tc.tcm_parent == TC_H_CLSACT &&
+        nl_get(nl_find(&attrs, TCA_KIND), kind, sizeof kind)) {
+        place->clsact = memcmp(kind, "clsact", sizeof kind) == 0;
+    }
+}
+
+/* The older ingress has the same place and takes filters for egress without a word, for what comes
+ * in. */
+static int check_clsact(const struct redirect *redirect, char *why, size_t why_room) {
+    struct place place = {.index = redirect->from};
+    struct tcmsg tc = {.tcm_family = AF_UNSPEC, .tcm_ifindex = redirect->from};
+    struct nl_request q;
+    nl_begin(&q, RTM_GETQDISC, NLM_F_DUMP, &tc, sizeof tc);
+    int error = nl_dump(redirect->nl, &q, look_at_place, &place);
+    if (!error && !place.clsact) {
+        snprintf(why, why_room, "there is an ingress qdisc where clsact must be");
+        error = -EBUSY;
+    }
+    return error;
+}
+
 /* The kernel removes the veth of a pktd that was killed some time after its end: what looks in use
  * gets that time. */
 static int survey_settled(const struct redirect *redirect, struct survey *survey) {
@@ -200,7 +232,10 @@ static int prepare(struct redirect *redirect, char *why, size_t why_room) {
     if (error != -EEXIST) {
         return error;
     }
-    error = survey_settled(redirect, &survey);
+    error = check_clsact(redirect, why, why_room);
+    if (!error) {
+        error = survey_settled(redirect, &survey);
+    }
     if (error) {
         return error;
     }

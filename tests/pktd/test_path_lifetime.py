@@ -181,7 +181,12 @@ def test_what_cannot_be_attached(world: World, setting: Setting) -> None:
         engine(f"attach 0 netns=/proc/{a}/ns/net if=lo prefix=10.0.0.0/8")
     with pytest.raises(RefusedError, match="enter network namespace"):
         engine(f"attach 0 netns=/proc/{a}/ns/uts if=eth0 prefix=10.0.0.0/8")
-    assert _own(world, a) == []
+    # It stands where clsact would, and would take the filters for what comes in.
+    world.run(a, "tc", "qdisc", "add", "dev", "eth0", "ingress")
+    with pytest.raises(RefusedError, match="there is an ingress qdisc where clsact must be"):
+        attach(engine, 0, a, kind=setting.kind)
+    world.run(a, "tc", "qdisc", "del", "dev", "eth0", "ingress")
+    _until(lambda: _own(world, a) == [], "what was refused has left nothing")
     assert not _clsact(world, a)
     attach(engine, 0, a, kind=setting.kind)
 
