@@ -30,6 +30,7 @@ PREPARE_SECONDS = 120.0
 REJOIN_SECONDS = 10.0
 STOP_SECONDS = 10.0
 MEASURE_SECONDS = 1.0
+PATIENCE_SECONDS = 3.0  # for a clock that is not known well enough at first
 LEAD_NS = 500_000_000
 CLOCK_BUDGET_NS = 5_000_000
 
@@ -92,15 +93,16 @@ class Coordinator:
 
     async def connect(self, seconds: float = CONNECT_SECONDS) -> None:
         """Waits for all agents. Raises RunError that names every one that did not come."""
-        deadline = asyncio.get_running_loop().time() + seconds
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        if not self._watches:  # from the first connection on: who is silent may be replaced
+            self._watches = [loop.create_task(self._watch(link)) for link in self._links]
         found = await self._all(lambda link: link.connect(self._key, deadline))
         late = [error for error in found.values() if isinstance(error, RunError)]
         if late:
             reasons = "; ".join(error.message for error in late)
             what = f"{len(late)} of {len(self.hosts)} agents did not come within {seconds:g} s"
             raise RunError(f"{what}: {reasons}", late[0].remedy)
-        loop = asyncio.get_running_loop()
-        self._watches = [loop.create_task(self._watch(link)) for link in self._links]
 
     async def prepare(
         self, experiment: Experiment, seconds: float = PREPARE_SECONDS
@@ -143,20 +145,19 @@ class Coordinator:
 
     async def measure(self) -> list[Offset]:
         """The clocks of all agents, now, by host. Raises AgentError above the budget."""
-        found = await self._everyone(lambda link: link.measure())
-        for number, offset in found.items():
-            self._check_budget(number, offset)
-        return list(found.values())
+        return list((await self._everyone(self._measure)).values())
 
-    def _check_budget(self, number: int, offset: Offset) -> None:
+    async def _measure(self, link: Link) -> Offset:
+        offset = await link.measure_within(self._budget_ns, PATIENCE_SECONDS)
         if offset.bound_ns > self._budget_ns:
             raise AgentError(
-                number,
-                f"the clock of {self.hosts[number].name} is not known well enough: it is"
+                link.number,
+                f"the clock of {link.host.name} is not known well enough: it is"
                 f" {_ms(offset.offset_ns)} away, give or take {_ms(offset.bound_ns)}; the budget is"
                 f" {_ms(self._budget_ns)}",
                 "look for what delays messages to it, or allow more (--clock-budget)",
             )
+        return offset
 
     async def start(self, lead_ns: int = LEAD_NS) -> int:
         """Measures the clocks, then fixes T0, `lead_ns` from now. Returns T0.
@@ -230,8 +231,7 @@ class Coordinator:
         if not await link.connect(self._key, end, shut=True):
             link.open()
             return None
-        offset = await link.measure()
-        self._check_budget(host, offset)
+        offset = await self._measure(link)
         self._start[host] = offset
         link.open()
         state = {**resume(), "t0_ns": offset.there(self.t0_ns)}

@@ -76,6 +76,9 @@ class Link:
         the others do. Raises LostError with the last reason.
         """
         loop = asyncio.get_running_loop()
+        if self._asker is not None:  # half of the connection may be gone, and nobody knows yet
+            self._asker.channel.give_up("another connection takes its place", "replaced")
+            await self._closed.wait()
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
@@ -150,6 +153,19 @@ class Link:
         offset = measured([await self._exchange() for _ in range(exchanges)])
         self.clock.add(offset)
         return offset
+
+    async def measure_within(self, bound_ns: int, seconds: float) -> Offset:
+        """The same; as long as the bound is above `bound_ns`, again and again for `seconds`.
+
+        A machine that is busy for a moment is not one whose clock cannot be known. Returns the last
+        measurement if it is good enough, else the best.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        best = await self.measure()
+        while best.bound_ns > bound_ns and loop.time() < deadline:
+            best = min(best, await self.measure(), key=lambda offset: offset.bound_ns)
+        return best
 
     async def _exchange(self) -> Exchange:
         answer = await self._ask({"do": "time"}, TIME_SECONDS)

@@ -104,7 +104,11 @@ def test_unequal_directions_are_within_the_bound() -> None:
     act(play, [FakeAgent(0, 50 * MS)])
 
 
-def test_a_clock_that_is_not_known_well_enough_stops_the_start() -> None:
+def test_a_clock_that_is_not_known_well_enough_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coordinators, "PATIENCE_SECONDS", 0.5)
+
     async def play(stage: Stage) -> None:
         slow = SlowLink(stage.agents[1].port, 0.015, 0.015)
         await slow.open()
@@ -121,6 +125,27 @@ def test_a_clock_that_is_not_known_well_enough_stops_the_start() -> None:
         assert all(agent.asked("start") == [] for agent in stage.agents)
         await coordinator.close()
         await slow.close()
+
+    act(play)
+
+
+def test_a_clock_that_is_only_unknown_for_a_moment_does_not() -> None:
+    """The agent is busy at first: its answers take 30 ms each, of which it does not know."""
+
+    async def play(stage: Stage) -> None:
+        agent = stage.agents[1]
+        coordinator = await stage.ready()
+
+        def slow(_request: dict[str, Any]) -> dict[str, object]:
+            if agent.times < 20:
+                time.sleep(0.03)
+            now = agent.clock()
+            return {"t2": now, "t3": now}
+
+        agent.behave["time"] = slow
+        found = await coordinator.measure()
+        assert agent.times > 20
+        assert max(offset.bound_ns for offset in found) <= 5 * MS
 
     act(play)
 

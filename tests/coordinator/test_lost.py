@@ -102,6 +102,20 @@ def test_a_cut_connection_to_the_same_process_is_only_made_again() -> None:
     act(play)
 
 
+def test_a_connection_that_nobody_knows_to_be_dead_is_replaced() -> None:
+    """As when a process has ended and its machine is silent: the driver knows first."""
+
+    async def play(stage: Stage) -> None:
+        coordinator = await stage.running()
+        assert await coordinator.rejoin(1, resume) is None
+        assert await lost(stage, 1) == "another connection takes its place"
+        assert coordinator.lost == {}
+        assert await coordinator.request(1, {"do": "status"}) == {"did": "status"}
+        assert len(stage.agents[1].channels) == 2
+
+    act(play)
+
+
 def test_nothing_reaches_a_new_process_before_its_preparation() -> None:
     """And nothing is missed: what is done while it comes back is in `resume`, or comes after."""
 
