@@ -1,4 +1,4 @@
-"""Which hosts have to know of which flows: those that share a link with limited rate.
+"""runtime.agent.interest in plain Python, for networks too large for a brute force.
 
 Input: the network in one epoch, and which host each instance is on. Output: for every link a bit
 mask of the hosts from whose instances a path leads over it (bit h: host h). A flow on a path is of
