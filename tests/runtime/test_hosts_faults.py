@@ -222,3 +222,42 @@ def test_wrong_clocks_change_the_network_together(plan_of: Compile, user: User) 
         if "seq" in event:
             assert event["network_ns"] >= event["due_ns"] - 2 * bound
             assert event["network_spread_ns"] < 1000 * MS  # uncorrected: more than 2 s
+
+
+FLOOD = """
+import os, socket, sys, time
+end, target, count = time.monotonic() + 2, sys.argv[1], 0
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+    while time.monotonic() < end:
+        for _ in range(200):
+            datagrams.sendto(os.urandom(1 + count % 1400), (target, 7473))
+            count += 1
+        with socket.create_connection((target, 7474), 5) as stranger:
+            stranger.send(os.urandom(200))
+print("sent", count)
+"""
+
+
+def test_garbage_at_line_rate_from_an_instance(plan_of: Compile, user: User) -> None:
+    """A program that gives itself an address in the underlay is a stranger to agents."""
+    (user.home / "flood.py").write_text(FLOOD)
+    (user.home / "flood.sh").write_text(
+        f"ip addr add 100.64.77.7/16 dev eth0 && exec {user.python} -I {user.home}/flood.py"
+        " 100.64.1.2\n"
+    )
+    plan = plan_of(
+        PINGING
+        + f'service enemy img=x exec="sh {user.home}/flood.sh"\nlink enemy--s1 latency=1\n'
+        + "at 1s client--s1 set latency=20\nat 3500ms quit\n"
+    )
+    assert user.run(plan, hosts=2)["outcome"] == "completed"
+    log = (user.home / "out/logs/enemy.0.log").read_text()
+    assert log.startswith("sent "), log
+    counted = json.loads((user.home / "out/summary.json").read_text())["hosts"][1]
+    assert counted["channel"]["authenticated"] == 1
+    assert counted["channel"]["garbage"] > 5
+    assert counted["run"]["step"] == 2
+    unheard = counted["mailbox"]["kernel_drops"] + counted["metadata"]["garbage"]
+    assert unheard + counted["metadata"]["forged"] > 1000
+    assert of_kind(user, "agent_lost") == []
+    assert answers(user), "the others go on"
