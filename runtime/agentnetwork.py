@@ -32,6 +32,7 @@ from runtime.timeline import Timeline
 from runtime.told import Port, Told, bind_request
 
 Log = Callable[[Mapping[str, object]], None]
+CONNECT_SECONDS = 60.0  # agents are Python: on a busy machine many of them take their time
 Value = TypeVar("Value")
 
 
@@ -106,7 +107,7 @@ class AgentNetwork:
         self._supervisor = Supervisor(
             self._processes, self._coordinator, self._resume, self._changed, self._fail
         )
-        await self._unless_ended(self._coordinator.connect())
+        await self._unless_ended(self._coordinator.connect(CONNECT_SECONDS))
         found = await self._unless_ended(self._coordinator.prepare(self._experiment()))
         self.facts["hosts"] = [self._host_facts(n, facts) for n, facts in enumerate(found)]
         self.pids = [one.pid for host in self._processes for one in host.all()]

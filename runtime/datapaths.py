@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from runtime import programs
 from runtime.errors import MachineError
 from runtime.options import RunOptions
 
 PROBE_SECONDS = 20.0
-KERNEL_REMEDY = (
-    "use --datapath user, which needs no module; or load what is missing as root:"
-    " modprobe -a sch_htb sch_netem cls_u32"
-)
+MODULES = {"htb": "sch_htb", "tbf": "sch_tbf", "netem": "sch_netem", "u32": "cls_u32"}
 
 
 def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
     """The command. Raises MachineError if it is missing, or the kernel lacks what it needs."""
     if options.datapath == "kernel":
         tcald = programs.find("tcald")
-        refusal = kernel_refusal(tcald, keeper)
-        if refusal:
+        lacking = kernel_lacks(tcald, keeper)
+        if lacking:
+            reasons = "; ".join(f"{name}: {why}" for name, why in lacking.items())
             raise MachineError(
-                f"the kernel's datapath does not work here: {refusal}", KERNEL_REMEDY
+                f"the kernel's datapath does not work here: {reasons}", kernel_remedy(lacking)
             )
         return (str(tcald),)
     share = ("--cpu-share", str(options.hosts)) if options.hosts > 1 else ()
     return (str(programs.find("pktd")), *share)
 
 
-def kernel_refusal(tcald: Path, keeper: Path) -> str:
-    """Why the kernel cannot do it, found out by adding the qdiscs in a throw-away namespace; ''."""
+def kernel_remedy(lacking: dict[str, str]) -> str:
+    """What to do about it: mostly modules are not loaded, or not there."""
+    modules = [MODULES[name] for name in lacking if name in MODULES]
+    load = f"; or load what is missing as root: modprobe -a {' '.join(modules)}" if modules else ""
+    return f"use --datapath user, which needs none of it{load}"
+
+
+def kernel_lacks(tcald: Path, keeper: Path) -> dict[str, str]:
+    """What is missing and why, found out by tcald, which adds all of it in a throw-away namespace.
+
+    Empty if the kernel has everything.
+    """
     argv = [str(keeper), "sandbox", "--parent", str(os.getpid())]
     argv += ["--userns"] if os.geteuid() != 0 else []
     argv += ["--", str(tcald), "--probe"]
@@ -41,8 +51,15 @@ def kernel_refusal(tcald: Path, keeper: Path) -> str:
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"the probe took longer than {PROBE_SECONDS:.0f} s"
+        return {"the probe": f"it took longer than {PROBE_SECONDS:.0f} s"}
     if done.returncode == 0:
-        return ""
-    said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-    return said[-1] if said else f"the probe ended with status {done.returncode}"
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(done.stdout)
+        if "error" in found:
+            return {"the probe": str(found["error"])}
+        needed = {name: one for name, one in found.items() if one["needed"] and not one["found"]}
+        return {name: str(one["why"]) for name, one in needed.items()}
+    except (ValueError, KeyError, TypeError):
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return {"the probe": said[-1] if said else f"it ended with status {done.returncode}"}

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from runtime import files, programs
+from runtime import datapaths, files, programs
 from runtime.errors import RunError
 from runtime.namespaces import refusal_remedy
 from runtime.run import driver_environment
@@ -40,6 +40,7 @@ def probe() -> list[Check]:
     checks.extend(found)
     if all(check.status == OK for check in found):
         checks.extend(_in_namespaces())
+        checks.append(_kernel_datapath())
     return checks
 
 
@@ -71,6 +72,19 @@ def _program(name: str) -> Check:
         return Check(f"program {name}", OK, str(programs.find(name)))
     except RunError as error:
         return Check(f"program {name}", FAIL, error.message, error.remedy)
+
+
+def _kernel_datapath() -> Check:
+    """Only --datapath kernel needs it."""
+    name = "datapath kernel"
+    try:
+        lacking = datapaths.kernel_lacks(programs.find("tcald"), programs.find("tstorm-ns"))
+    except RunError as error:
+        return Check(name, WARN, error.message, error.remedy)
+    if not lacking:
+        return Check(name, OK, "htb, netem and what else `--hosts N --datapath kernel` needs")
+    missing = ", ".join(f"{what} ({why})" for what, why in lacking.items())
+    return Check(name, WARN, f"not here: {missing}", datapaths.kernel_remedy(lacking))
 
 
 def _in_namespaces() -> list[Check]:

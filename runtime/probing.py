@@ -16,7 +16,7 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from compiler.plan.types import Node
-from runtime import engine, nursery, programs
+from runtime import engine, localhosts, nursery, programs
 from runtime.errors import RunError
 from runtime.instances import Maker
 from runtime.ports import EnginePorts
@@ -105,12 +105,23 @@ def _disciplines() -> list[dict[str, str]]:
         ]
 
 
+def _hosts() -> dict[str, str]:
+    """What `--hosts` needs beside the rest: bridges, and veths between namespaces."""
+    name = "local hosts"
+    try:
+        localhosts.make(2).close()
+    except RunError as error:
+        return _check(name, "warn", error.message, error.remedy or "only needed for --hosts")
+    return _check(name, "ok", "bridges, and veths between namespaces, can be made")
+
+
 def main() -> int:
     checks = [_tun()]
     try:
         checks.extend(asyncio.run(_attach()))
     except (RunError, OSError) as error:
         checks.append(_check("instances", "fail", str(error), getattr(error, "remedy", "")))
+    checks.append(_hosts())
     try:
         checks.extend(_disciplines())
     except (NetlinkError, OSError) as error:

@@ -50,6 +50,8 @@ def options_of(
         "on_agent_loss": asked.on_agent_loss,
     }
     before.update((key, value) for key, value in said.items() if value is not None)
+    if not before.get("hosts") and (asked.clock_budget_ns or asked.on_agent_loss):
+        raise click.UsageError("--clock-budget and --on-agent-loss are for runs with --hosts.")
     return RunOptions(
         out=Path(asked.out) if asked.out else None,
         name=recorded["experiment"] if recorded else "",

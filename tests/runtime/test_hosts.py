@@ -51,16 +51,24 @@ def test_a_kernel_that_cannot_is_found_out_by_trying(
 ) -> None:
     """The probe's own words are told; no probe is made where the kernel is not asked for."""
     refusing = tmp_path / "tcald"
-    refusing.write_text("#!/bin/sh\necho 'tcald: netem: no such qdisc' >&2\nexit 3\n")
+    said = {
+        "htb": {"needed": True, "found": True},
+        "netem": {"needed": True, "found": False, "why": "no such qdisc"},
+        "choke": {"needed": False, "found": False, "why": "nobody cares"},
+    }
+    refusing.write_text(f"#!/bin/sh\necho '{json.dumps(said)}'\nexit 3\n")
     refusing.chmod(0o755)
     found = programs.find
     monkeypatch.setattr(programs, "find", lambda n: refusing if n == "tcald" else found(n))
     keeper = found("tstorm-ns")
     with pytest.raises(MachineError) as refusal:
         datapaths.choose(RunOptions(hosts=2, datapath="kernel"), keeper)
-    assert "netem: no such qdisc" in refusal.value.message
+    assert refusal.value.message.endswith("does not work here: netem: no such qdisc")
     assert "--datapath user" in refusal.value.remedy
+    assert refusal.value.remedy.endswith("modprobe -a sch_netem")
     assert refusal.value.exit_code == 3
+    refusing.write_text("#!/bin/sh\necho 'out of luck' >&2\nexit 1\n")
+    assert datapaths.kernel_lacks(refusing, keeper) == {"the probe": "out of luck"}
     refusing.write_text("#!/bin/sh\nexit 0\n")
     assert datapaths.choose(RunOptions(hosts=2, datapath="kernel"), keeper) == (str(refusing),)
     argv = datapaths.choose(RunOptions(hosts=3), keeper)
