@@ -4,5 +4,7 @@
 
 void test_solve(void);
 void test_solve_arguments(void);
+void test_interest(void);
+void test_interest_arguments(void);
 
 #endif
