@@ -1,8 +1,8 @@
 """`python -m bench [--quick] [--only NAME…]`: measures, writes JSON, brings docs/performance.md up.
 
-Output: bench/results/root.json or user.json, routing.json and metadata.json for those two, which
+Output: bench/results/root.json or user.json, and NAME.json for routing, metadata and control, which
 are the same for both (quick.json for --quick, which no document uses), and the tables of
-docs/performance.md. Progress goes to stderr, the tables of `routing` and `metadata` also to stdout.
+docs/performance.md. Progress goes to stderr, the tables of those three also to stdout.
 Exit code 1 when a measurement failed (the others are still made and written) or when paths differ
 from those that networkx finds.
 """
@@ -19,6 +19,8 @@ from pathlib import Path
 from bench import (
     commit,
     compiling,
+    control,
+    control_report,
     delay,
     metadata,
     metadata_report,
@@ -45,9 +47,10 @@ MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "scale": scale.measure,
     "routing": routing.measure,
     "metadata": metadata.measure,
+    "control": control.measure,
 }
 # Whoever measures: these need no namespaces, and each has a file of its own.
-ALIKE = ("routing", "metadata")
+ALIKE = ("routing", "metadata", "control")
 
 
 def main() -> int:
@@ -75,6 +78,8 @@ def main() -> int:
         print(metadata_report.section({**document, "results": results}))
         for text in metadata_report.wrong(results["metadata"]):
             _say(f"missed: {text}")
+    if "control" in results:
+        print(control_report.section({**document, "results": results}))
     if not options.quick and options.out is None:
         update(RESULTS)
     return 1 if failures else 0

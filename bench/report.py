@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import metadata_report, routing_report
+from bench import control_report, metadata_report, routing_report
 from bench.errors import BenchError
 from bench.probing import Record
 from bench.tables import machine_line, table
@@ -47,6 +47,9 @@ def figures(results: Path) -> str:
     path = results / "metadata.json"
     if path.exists():
         parts.append(metadata_report.section(json.loads(path.read_text())))
+    path = results / "control.json"
+    if path.exists():
+        parts.append(control_report.section(json.loads(path.read_text())))
     path = results / "sharing.json"
     if path.exists():
         parts.append(_sharing(json.loads(path.read_text())))
