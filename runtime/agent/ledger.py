@@ -131,7 +131,7 @@ class Ledger:
             map(_RATES.__getitem__, values),
             map(_GREEDY.__getitem__, values),
             repeat(host),
-            [(now_ns - account.stamps[path][1]) // AGE_STEP_NS * AGE_STEP_NS for path in paths],
+            [_age(now_ns - account.stamps[path][1]) for path in paths],
         )
         flows = account.flows
         flows.update(zip(paths, made, strict=True))
@@ -139,6 +139,11 @@ class Ledger:
             for path, value in zip(paths, values, strict=True):
                 if value == ENDED:
                     del flows[path]
+
+
+def _age(waited_ns: int) -> int:
+    """In whole steps; what came a little after now is of age 0 too."""
+    return waited_ns // AGE_STEP_NS * AGE_STEP_NS if waited_ns > 0 else 0
 
 
 def _newer(

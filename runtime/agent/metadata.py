@@ -120,15 +120,17 @@ class Metadata:
         for host, peer in enumerate(self._peers):
             for count, body in pieces.of(host):
                 out.append((host, self._datagram(host, peer, now_ns, count, body)))
-            if neighbours >> host & 1 and self._is_due(peer, now_ns):
+            if host != self._me and self._is_due(peer, now_ns, neighbours >> host & 1):
                 out.append((host, self._datagram(host, peer, now_ns, 0, b"")))
         return out
 
-    def _is_due(self, peer: _Peer, now_ns: int) -> bool:
-        waited = now_ns - peer.sent_ns
+    def _is_due(self, peer: _Peer, now_ns: int, neighbour: int) -> bool:
+        """Whether it has to be shown that we are there. Also those that are no neighbours yet are
+        greeted: they may be in the next epoch, and flows are told only to who was heard of."""
+        waited_ns = now_ns - peer.sent_ns
         if not peer.boot:
-            return waited >= HELLO_NS
-        return waited >= HEARTBEAT_NS or peer.due
+            return waited_ns >= HELLO_NS
+        return peer.due or (neighbour == 1 and waited_ns >= HEARTBEAT_NS)
 
     def _datagram(self, host: int, peer: _Peer, now_ns: int, count: int, body: bytes) -> bytes:
         peer.sequence += 1
