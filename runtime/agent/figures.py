@@ -12,16 +12,13 @@ rest), so a path costs its two access links.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compiler.plan.collapse import Collapse, Row
 from compiler.plan.core import NO_LINK
 from compiler.plan.state import NetworkState
-from compiler.plan.types import LinkState
+from compiler.plan.types import LinkState, Topology
 
 BLOCK_PATHS = 512  # paths at a time: about a millisecond
 
@@ -37,32 +34,12 @@ class Figures(NamedTuple):
     dist: str
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """From `source` to each of `dests`; all sequences are parallel.
-
-    `hops` is 0 where there is no path. Figures as in compiler.plan.collapse.Row.
-    """
+class Block(NamedTuple):
+    """From `source` to each of `dests`; None where there is no path."""
 
     source: int
     dests: Sequence[int]
-    rate_bps: Sequence[int]
-    delay_ns: Sequence[int]
-    jitter_ns: Sequence[int]
-    loss_ppb: Sequence[int]
-    queue_bytes: Sequence[int]
-    dist: Sequence[str]
-    hops: Sequence[int]
-
-    def rows(self) -> Iterator[Figures | None]:
-        """One per destination; None where there is no path."""
-        columns = zip(
-            *(self.rate_bps, self.delay_ns, self.jitter_ns, self.loss_ppb),
-            *(self.queue_bytes, self.dist),
-            strict=True,
-        )
-        for hops, values in zip(self.hops, columns, strict=True):
-            yield Figures(*values) if hops else None
+    figures: list[Figures | None]
 
 
 class _Narrow(NamedTuple):
@@ -112,75 +89,75 @@ class _Stretches:
         return found
 
 
-class _Source:
-    """The ways from one source."""
+class Bulk:
+    """Answers for any state of one topology."""
 
-    def __init__(self, state: NetworkState, stretches: _Stretches, source: int) -> None:
-        core = state.core
-        out = core.access_out[source]
-        self._state = state
-        self._stretches = stretches
-        self._first = None if out == NO_LINK else _of_link(state.links[out])
-        self._row = core.row_of[core.anchor[source]]
-        self._known: dict[int, _Narrow | None] = {}
+    def __init__(self, topology: Topology) -> None:
+        self._collapse = Collapse(topology)
+        core = self._collapse.core
+        self._column = [core.column_of[core.anchor[i]] for i in range(core.instances)]
 
-    def to(self, dest: int) -> _Narrow:
-        """To an instance that can be reached."""
-        core = self._state.core
-        column = core.column_of[core.anchor[dest]]
-        if column not in self._known:
-            stretch = self._stretches.between(self._row, column)
-            self._known[column] = _both(self._first, stretch)
-        last = core.access_in[dest]
-        end = None if last == NO_LINK else _of_link(self._state.links[last])
-        found = _both(self._known[column], end)
-        assert found is not None  # a path has a link
+    def blocks(
+        self, state: NetworkState, wanted: Iterable[tuple[int, Sequence[int] | None]]
+    ) -> Iterator[Block]:
+        """Source by source in their order, at most BLOCK_PATHS destinations a block.
+
+        `wanted` are sources, each with its destinations (None: all instances). Raises PlanError for
+        wrong routes.
+        """
+        stretches = _Stretches(state)
+        for source, dests in wanted:
+            # One source at a time, so that nobody waits long for a block.
+            for row in self._collapse.rows(state, [source], dests):
+                yield from self._cut(state, row, stretches)
+
+    def _cut(self, state: NetworkState, row: Row, stretches: _Stretches) -> Iterator[Block]:
+        heads = _Heads(state, row.source, stretches)
+        for begin in range(0, len(row.dests), BLOCK_PATHS):
+            part = slice(begin, begin + BLOCK_PATHS)
+            yield Block(row.source, row.dests[part], self._figures(state, row, part, heads))
+
+    def _figures(
+        self, state: NetworkState, row: Row, part: slice, heads: _Heads
+    ) -> list[Figures | None]:
+        access, links, column = state.core.access_in, state.links, self._column
+        found: list[Figures | None] = []
+        columns = (row.dests, row.hops, row.rate_bps, row.delay_ns, row.jitter_ns, row.loss_ppb)
+        for dest, hops, rate, delay, jitter, loss in zip(
+            *(values[part] for values in columns), strict=True
+        ):
+            if not hops:
+                found.append(None)
+                continue
+            head = heads[column[dest]]
+            if access[dest] == NO_LINK:
+                assert head is not None  # a path has a link
+                queue, dist = head.queue_bytes, head.dist
+            else:
+                end = links[access[dest]]
+                ahead = head is not None and head.rate_bps == rate
+                queue = head.queue_bytes if head and ahead else end.queue_bytes
+                steady = head is None or end.jitter_ns > head.jitter_ns
+                dist = end.distribution if steady or head is None else head.dist
+            found.append(Figures(rate, delay, jitter, loss, queue, dist if jitter else "normal"))
         return found
 
 
-def _both(first: _Narrow | None, then: _Narrow | None) -> _Narrow | None:
-    if first is None or then is None:
-        return then if first is None else first
-    return _joined(first, then)
+class _Heads(dict[int, _Narrow | None]):
+    """From one source to a column's anchor, its access link included; found when asked for."""
 
+    def __init__(self, state: NetworkState, source: int, stretches: _Stretches) -> None:
+        core = state.core
+        out = core.access_out[source]
+        self._first = None if out == NO_LINK else _of_link(state.links[out])
+        self._row = core.row_of[core.anchor[source]]
+        self._stretches = stretches
 
-def blocks(
-    collapse: Collapse,
-    state: NetworkState,
-    sources: Sequence[int],
-    dests: Sequence[int] | None = None,
-) -> Iterator[Block]:
-    """Source by source in their order, at most BLOCK_PATHS destinations a block.
-
-    `dests` are all instances unless given. Raises PlanError for wrong routes.
-    """
-    stretches = _Stretches(state)
-    for source in sources:
-        # One source at a time, so that nobody waits long for a block.
-        for row in collapse.rows(state, [source], dests):
-            yield from _cut(row, _Source(state, stretches, source))
-
-
-def _cut(row: Row, source: _Source) -> Iterator[Block]:
-    for begin in range(0, len(row.dests), BLOCK_PATHS):
-        part = slice(begin, begin + BLOCK_PATHS)
-        queue, dist = array("Q"), []
-        for dest, hops in islice(zip(row.dests, row.hops, strict=True), part.start, part.stop):
-            if hops:
-                narrow = source.to(dest)
-                queue.append(narrow.queue_bytes)
-                dist.append(narrow.dist if narrow.jitter_ns else "normal")
-            else:
-                queue.append(0)
-                dist.append("")
-        yield Block(
-            row.source,
-            row.dests[part],
-            row.rate_bps[part],
-            row.delay_ns[part],
-            row.jitter_ns[part],
-            row.loss_ppb[part],
-            queue,
-            dist,
-            row.hops[part],
-        )
+    def __missing__(self, column: int) -> _Narrow | None:
+        first, then = self._first, self._stretches.between(self._row, column)
+        if first is None or then is None:
+            found = then if first is None else first
+        else:
+            found = _joined(first, then)
+        self[column] = found
+        return found

@@ -11,17 +11,20 @@ something better to do can do it in between.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compiler.plan.collapse import Collapse
 from compiler.plan.reader import Plan
+from compiler.plan.routetable import RouteDelta
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Epoch
 from runtime.agent import lines
-from runtime.agent.figures import Block, Figures, blocks
+from runtime.agent.figures import Block, Bulk, Figures
+from runtime.agent.touched import Touched, Wanted
 from runtime.timeline import Step
+
+SOURCES = 64  # whose figures of before are kept at a time, to compare with those after
 
 
 class Line(NamedTuple):
@@ -59,10 +62,10 @@ class Needs:
         self._steps = steps
         self._own = own
         self._first = first
-        self._collapse = Collapse(plan.topology)
-        self._before: dict[int, list[Block]] = {}  # source -> what was told last
+        self._bulk = Bulk(plan.topology)
         at_ns = steps[first].epoch.at_ns if first else start_at_ns
         self.state = plan.state_at(at_ns)
+        self._touched = Touched(self.state, own)
 
     def begin(self, *, everything: bool = False) -> Iterator[tuple[Line, ...]]:
         """The lines of the first step; with `everything` also of pairs without a path.
@@ -70,56 +73,42 @@ class Needs:
         A datapath that nobody has spoken to has no paths; one that served somebody else before may
         have any, and needs to be told.
         """
-        for block in blocks(self._collapse, self.state, self._own):
-            self._before.setdefault(block.source, []).append(block)
-            yield tuple(self.whole(block, everything=everything))
+        for block in self._bulk.blocks(self.state, ((source, None) for source in self._own)):
+            yield tuple(self._all(block, everything=everything))
 
     def later(self) -> Iterator[Stage | None]:
         """One Stage for each step after the first, in order; None after every other bit of work."""
         for number in range(self._first + 1, len(self._steps)):
-            epoch = self._steps[number].epoch
-            self.state = self._advanced(epoch)
+            before, epoch = self.state, self._steps[number].epoch
+            delta = self._plan.routes.changes(epoch.index) if epoch.links else None
+            self.state = after = _advanced(before, epoch, delta)
             parts: list[tuple[Line, ...]] = []
-            # Routes and figures follow from the links.
-            for block in self._changed_blocks() if epoch.links else ():
-                if block:
-                    parts.append(block)
-                yield None
-            yield Stage(number, self.state, tuple(parts))
+            if delta is not None:  # routes and figures follow from the links
+                touched = self._touched.find(
+                    before, after.table, (link for link, _ in epoch.links), delta.cells
+                )
+                wanted = yield from _last(touched)
+                for part in self._changed(before, after, wanted):
+                    if part:
+                        parts.append(part)
+                    yield None
+            yield Stage(number, after, tuple(parts))
 
-    def _advanced(self, epoch: Epoch) -> NetworkState:
-        """The next state; what does not change is the same object as before."""
-        state = self.state
-        nodes, links, table = list(state.nodes), state.links, state.table
-        for node, word in epoch.nodes:
-            nodes[node] = word
-        if epoch.links:
-            links = list(links)
-            for link, link_state in epoch.links:
-                links[link] = link_state
-            delta = self._plan.routes.changes(epoch.index)
-            if delta.cells:
-                table = array("H", table)
-                for cell, value in zip(delta.cells, delta.values, strict=True):
-                    table[cell] = value
-        return NetworkState(
-            state.topology, state.core, epoch.index, epoch.at_ns, nodes, links, table
-        )
+    def _changed(
+        self, before: NetworkState, after: NetworkState, wanted: Wanted
+    ) -> Iterator[tuple[Line, ...]]:
+        for begin in range(0, len(wanted), SOURCES):
+            some = wanted[begin : begin + SOURCES]
+            old: list[Block] = []
+            for block in self._bulk.blocks(before, some):
+                old.append(block)
+                yield ()
+            for was, block in zip(old, self._bulk.blocks(after, some), strict=True):
+                yield tuple(self._differences(was, block))
 
-    def _changed_blocks(self) -> Iterator[tuple[Line, ...]]:
-        place: dict[int, int] = dict.fromkeys(self._own, 0)
-        for block in blocks(self._collapse, self.state, self._own):
-            known, at = self._before[block.source], place[block.source]
-            found = tuple(self._changed(known[at], block))
-            known[at] = block
-            place[block.source] += 1
-            yield found
-
-    def _changed(self, before: Block, after: Block) -> Iterator[Line]:
-        if before == after:
-            return
+    def _differences(self, before: Block, after: Block) -> Iterator[Line]:
         src = after.source
-        for dst, old, new in zip(after.dests, before.rows(), after.rows(), strict=True):
+        for dst, old, new in zip(after.dests, before.figures, after.figures, strict=True):
             if old == new:
                 continue
             if new is None:
@@ -129,13 +118,13 @@ class Needs:
             else:
                 yield Line(src, dst, lines.changed_line(src, dst, old, new))
 
-    def whole(self, block: Block, *, everything: bool) -> Iterator[Line]:
+    def _all(self, block: Block, *, everything: bool) -> Iterator[Line]:
         """Lines that say all about the paths of a block, whatever was said before.
 
         Pairs without a path are closed with `everything`, and left out without.
         """
         src = block.source
-        for dst, figures in zip(block.dests, block.rows(), strict=True):
+        for dst, figures in zip(block.dests, block.figures, strict=True):
             if figures is not None:
                 yield self._whole(src, dst, figures)
             elif everything and src != dst:
@@ -146,12 +135,34 @@ class Needs:
         seed = lines.path_seed(self._plan.seed, nodes[src].name, nodes[dst].name)
         return Line(src, dst, lines.whole_line(src, dst, figures, seed))
 
-    def about(self, state: NetworkState, nodes: Sequence[int]) -> Iterator[tuple[Line, ...]]:
+    def about(self, state: NetworkState, nodes: Iterable[int]) -> Iterator[tuple[Line, ...]]:
         """All about the own paths that begin or end at `nodes`, as they are in `state`."""
-        own = set(self._own)
-        mine = [node for node in sorted(nodes) if node in own]
-        for block in blocks(self._collapse, state, mine):
-            yield tuple(self.whole(block, everything=True))
-        others = [source for source in self._own if source not in set(mine)]
-        for block in blocks(self._collapse, state, others, sorted(nodes)):
-            yield tuple(self.whole(block, everything=True))
+        some = sorted(nodes)
+        wanted: Wanted = [(source, None if source in some else some) for source in self._own]
+        for block in self._bulk.blocks(state, wanted):
+            yield tuple(self._all(block, everything=True))
+
+
+def _last(search: Iterator[Wanted | None]) -> Generator[None, None, Wanted]:
+    """Hands on that work is being done; returns what comes of it."""
+    for found in search:
+        if found is not None:
+            return found
+        yield None
+    raise AssertionError("a search ends with an answer")
+
+
+def _advanced(state: NetworkState, epoch: Epoch, delta: RouteDelta | None) -> NetworkState:
+    """The next state; what does not change is the same object as before."""
+    nodes, links, table = list(state.nodes), state.links, state.table
+    for node, word in epoch.nodes:
+        nodes[node] = word
+    if epoch.links:
+        links = list(links)
+        for link, link_state in epoch.links:
+            links[link] = link_state
+    if delta is not None and delta.cells:
+        table = array("H", table)
+        for cell, value in zip(delta.cells, delta.values, strict=True):
+            table[cell] = value
+    return NetworkState(state.topology, state.core, epoch.index, epoch.at_ns, nodes, links, table)
