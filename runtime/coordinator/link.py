@@ -79,13 +79,14 @@ class Link:
         if self._asker is not None:  # half of the connection may be gone, and nobody knows yet
             self._asker.channel.give_up("another connection takes its place", "replaced")
             await self._closed.wait()
+        reason, remedy = "no answer in time", ""
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
                     found = await secure.connect(self.host.address, self.host.port, key)
                 break
             except TimeoutError:
-                reason, remedy = "no answer in time", ""
+                pass  # the reason of the attempt before says more
             except ChannelError as error:
                 reason, remedy = error.message, error.remedy
             if loop.time() + RETRY_SECONDS >= deadline:

@@ -163,7 +163,7 @@ def test_a_restart_with_another_plan_or_none_at_all() -> None:
         await agent.die()
         await lost(stage, 1)
         with pytest.raises(LostError, match="host1: cannot connect to"):
-            await coordinator.rejoin(1, resume, seconds=0.3)
+            await coordinator.rejoin(1, resume, seconds=1)
         await agent.listen()
         agent.behave["prepare"] = lambda _request: {"digest": "d7"}
         with pytest.raises(AgentError, match="host1 has another plan"):

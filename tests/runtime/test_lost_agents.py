@@ -118,18 +118,6 @@ def test_changes_that_an_agent_missed_are_late_and_in_force(plan_of: Compile, us
     assert found[max(found)] >= 140.0
 
 
-def test_an_agent_that_dies_twice_ends_the_run(plan_of: Compile, user: User) -> None:
-    process = user.begin(plan_of(PINGING + "at 60s quit\n"), hosts=2)
-    first = wait_until(lambda: agent_of(user, 1), "the agent")
-    kill(first)
-    wait_until(lambda: of_kind(user, "agent_back"), "its return")
-    kill(agent_of(user, 1))
-    found = result(process)
-    assert found["outcome"] == "failed"
-    assert "the agent of host1 was lost again" in found["message"]
-    nothing_left(user)
-
-
 @pytest.mark.parametrize("user", ["self"], indirect=True)  # it takes long, and needs no rights
 def test_an_agent_that_hangs_is_replaced(plan_of: Compile, user: User) -> None:
     """Stopped for good: nothing ends, nothing answers. The run goes on with another one."""
@@ -143,31 +131,6 @@ def test_an_agent_that_hangs_is_replaced(plan_of: Compile, user: User) -> None:
     process.send_signal(signal.SIGINT)
     assert result(process)["outcome"] == "interrupted"
     assert min(answers(user).values()) >= 40.0
-
-
-def test_a_datapath_that_dies_ends_the_run(plan_of: Compile, user: User) -> None:
-    process = user.begin(plan_of(PINGING + "at 60s quit\n"), hosts=2)
-    driver = driver_of(process)
-    pktds = [
-        int(entry.name)
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdecimal() and parent_and_name(entry) == (driver, "pktd")
-    ]
-    assert len(pktds) == 2
-    kill(pktds[0])
-    found = result(process)
-    assert found["outcome"] == "failed"
-    assert "datapath" in found["message"]
-    assert "host" in found["message"]
-    nothing_left(user)
-
-
-def parent_and_name(entry: Path) -> tuple[int, str]:
-    try:
-        head, _, tail = (entry / "stat").read_text().rpartition(")")
-    except OSError:
-        return 0, ""
-    return int(tail.split()[1]), head.partition("(")[2]
 
 
 def devices() -> set[str]:
