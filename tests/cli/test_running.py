@@ -184,6 +184,37 @@ def test_no_temporary_plan_is_left_while_a_run_goes_on(
     assert list((place / "state/tstorm/scratch").iterdir()) == []
 
 
+def test_a_run_over_hosts_is_recorded_and_replayed_as_one(place: Path) -> None:
+    """The options of hosts are recorded like the others, and a replay may say otherwise."""
+    tstorm(place, "run", "two.tdl", "--hosts", "2", "--clock-budget", "50ms", "--out", "r")
+    recorded = json.loads((place / "r/manifest.json").read_text())
+    assert recorded["options"]["hosts"] == 2
+    assert recorded["options"]["clock_budget_ns"] == 50_000_000
+    assert [host["name"] for host in recorded["hosts"]] == ["host0", "host1"]
+    done = tstorm(place, "replay", "r", "--check", "--hosts", "3", "--out", "again")
+    assert "the same events, on the same targets, in the same order" in done.stderr
+    again = json.loads((place / "again/manifest.json").read_text())
+    assert (len(again["hosts"]), again["options"]["clock_budget_ns"]) == (3, 50_000_000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--hosts", "65"], 1, "give --hosts 1 to 64"),
+        (["--hosts", "0"], 2, "0 is not in the range"),
+        (["--datapath", "kernel"], 1, "add --hosts 1"),
+        (["--clock-budget", "1ms"], 2, "are for runs with --hosts"),
+        (["--on-agent-loss", "close"], 2, "are for runs with --hosts"),
+    ],
+)
+def test_options_of_hosts_that_make_no_sense(
+    place: Path, arguments: list[str], code: int, words: str
+) -> None:
+    done = tstorm(place, "run", "two.tdl", *arguments, "--out", "r", code=code)
+    assert words in done.stderr
+    assert not (place / "r").exists()
+
+
 def test_doctor_says_what_works(place: Path) -> None:
     done = subprocess.run(
         command("doctor", "--format", "json"),
