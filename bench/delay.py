@@ -18,7 +18,7 @@ def measure(quick: bool) -> list[Record]:
     """Rows of {through, delay_ms, beside, mean_us, p50_us, p99_us, max_us, lost}."""
     count = 150 if quick else 800
     ends = plain_veth()
-    rows = [{**_owd(ends.spaces[0], ends.spaces[1], 0, count), "through": "veth", "beside": "idle"}]
+    rows = [{**owd(ends.spaces[0], ends.spaces[1], 0, count), "through": "veth", "beside": "idle"}]
     ends.close()
     with Pktd(program("pktd")) as pktd:
         ends = engine(pktd, 2, Pipe())
@@ -31,11 +31,11 @@ def measure(quick: bool) -> list[Record]:
 
 
 def _both(ends: Ends, delay_ms: int, count: int) -> list[Record]:
-    idle = _owd(ends.spaces[0], ends.spaces[1], delay_ms, count)
+    idle = owd(ends.spaces[0], ends.spaces[1], delay_ms, count)
     seconds = str(count * 5 // 1000 + 1)
     words = ["stream", address(3), "--udp", "100Mb", "--seconds", seconds, "--interval", seconds]
     flow = start(ends.spaces[2], words)
-    beside = _owd(ends.spaces[0], ends.spaces[1], delay_ms, count)
+    beside = owd(ends.spaces[0], ends.spaces[1], delay_ms, count)
     finish(flow)
     return [
         {**idle, "through": "pktd", "beside": "idle"},
@@ -43,7 +43,7 @@ def _both(ends: Ends, delay_ms: int, count: int) -> list[Record]:
     ]
 
 
-def _owd(sender: Namespace, receiver: Namespace, delay_ms: int, count: int) -> Record:
+def owd(sender: Namespace, receiver: Namespace, delay_ms: int, count: int) -> Record:
     """`count` probes about 5 ms apart. tprobe enters both namespaces itself."""
     summary = probe(
         sender,

@@ -72,6 +72,19 @@ def plain_veth() -> Ends:
     return Ends([a, b])
 
 
+def bridged(count: int) -> Ends:
+    """Namespaces with an eth0 each at one bridge, which stands in another one, and nothing else."""
+    middle = Namespace()
+    middle.ip_batch(["link add br0 type bridge", "link set br0 up"])
+    spaces = [Namespace() for _ in range(count)]
+    for index, space in enumerate(spaces):
+        _veth(space, "eth0", middle, f"end{index}")
+        middle.ip_batch([f"link set end{index} master br0 up"])
+        space.ip_batch([f"addr add {address(index)}/16 dev eth0", "link set eth0 up"])
+        tune(space)
+    return Ends(spaces, [middle])
+
+
 def qdisc(kind: str, rate_bps: int) -> Ends:
     """Two namespaces joined by a forwarding third one, which shapes towards the second end.
 
