@@ -1,0 +1,160 @@
+"""`python -m bench.hosts [--only PART…] [--seeds N]`: runs over local hosts against the model.
+
+shares    two dumbbells of the papers over 1, 2 and 4 hosts: measured shares against the model's
+agree     random networks, run hop-exact and over hosts: rate of every flow, round trip of a probe
+reaction  how long until two flows have their shares after the second has begun
+
+Writes bench/results/hosts.json and its tables in docs/performance.md. What is measured how stands
+there too. Exit code 1 when a bound is missed (the figures are written all the same).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import hosts_reaction, hosts_report, hosts_scenes, hosts_shares
+from bench.errors import BenchError
+from bench.hosts_scenes import Scene
+from bench.machine import describe
+from bench.probing import Record
+from bench.report import RESULTS, ROOT, update
+from bench.runlog import NS_PER_S, RunLog
+from compiler.plan.reader import read_plan
+
+WINDOW_S = (4.0, 11.5)  # of a random experiment: settled, and before the programs end
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.hosts", description=__doc__)
+    parser.add_argument("--only", choices=sorted(PARTS), action="append", help="may be repeated")
+    parser.add_argument("--seeds", type=int, default=12, help="how many random networks")
+    options = parser.parse_args()
+    results: dict[str, list[Record]] = {}
+    machine = {**describe(), "privilege": "root" if os.geteuid() == 0 else "user"}
+    try:
+        with tempfile.TemporaryDirectory(prefix="tstorm-bench-") as folder:
+            for name in options.only or list(PARTS):
+                results[name] = PARTS[name](Path(folder), options.seeds)
+    except BenchError as error:
+        print(f"hosts: {error}", file=sys.stderr)
+        return 1
+    path = RESULTS / "hosts.json"
+    before = json.loads(path.read_text())["results"] if options.only and path.exists() else {}
+    document = {"format": 1, "machine": machine, "results": {**before, **results}}
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    update(RESULTS)
+    print(hosts_report.section({**document, "results": results}))
+    missed = hosts_report.missed(results)
+    for text in missed:
+        print(f"missed: {text}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def carry_out(source: Path, out: Path, hosts: int, *more: str) -> Path:
+    """Runs an experiment; 0 hosts: hop-exact. The run directory."""
+    argv = [sys.executable, "-m", "tstorm", "run", str(source), "--out", str(out), "--quiet"]
+    argv += ["--hosts", str(hosts)] if hosts else []
+    done = subprocess.run([*argv, *more], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"{source.name} over {hosts} hosts ended with {done.returncode}")
+    return out
+
+
+def _shares(folder: Path, _seeds: int) -> list[Record]:
+    return hosts_shares.measure(folder, carry_out)
+
+
+def _reaction(folder: Path, _seeds: int) -> list[Record]:
+    source = folder / "reaction.tdl"
+    source.write_text(hosts_scenes.reaction_text(sys.executable))
+    rows = []
+    for hosts in (1, 2, 4):
+        run = carry_out(source, folder / f"reaction-{hosts}", hosts)
+        rows.append({"hosts": hosts, **hosts_reaction.read(run)})
+        print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def _agree(folder: Path, seeds: int) -> list[Record]:
+    rows: list[Record] = []
+    for seed in range(1, seeds + 1):
+        scene = hosts_scenes.random_scene(seed)
+        source = folder / f"random-{seed}.tdl"
+        source.write_text(scene.text)
+        hosts = 2 + seed % 3
+        exact = carry_out(source, folder / f"random-{seed}-exact", 0)
+        spread = carry_out(source, folder / f"random-{seed}-hosts", hosts)
+        rows.append(_compared(scene, exact, spread, hosts))
+        print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def _compared(scene: Scene, exact: Path, spread: Path, hosts: int) -> Record:
+    rates = [_delivered(run) for run in (exact, spread)]
+    names = sorted(scene.shares)
+    return {
+        "seed": scene.seed,
+        "hosts": hosts,
+        "full_links": scene.full,
+        "flows": names,
+        "elastic": [name in scene.elastic for name in names],
+        "model_mbps": [round(scene.shares[name] / 1e6, 3) for name in names],
+        "exact_mbps": [round(rates[0][name] / 1e6, 3) for name in names],
+        "hosts_mbps": [round(rates[1][name] / 1e6, 3) for name in names],
+        "probe_waits": scene.probe_waits,
+        "exact_rtt_ms": _round_trip(exact),
+        "hosts_rtt_ms": _round_trip(spread),
+    }
+
+
+def _delivered(run: Path) -> dict[str, float]:
+    """b/s of IP bytes delivered by client's service, from the run's counters over the window."""
+    nodes = read_plan(run / "plan").topology.nodes
+    with (run / "samples.jsonl").open() as lines:
+        header, *samples = map(json.loads, lines)
+    column = header["columns"]["pairs"].index("delivered_bytes")
+    low, high = (second * NS_PER_S for second in WINDOW_S)
+    points: dict[str, list[tuple[int, int]]] = {}
+    for sample in samples:
+        if low <= sample["elapsed_ns"] <= high:
+            for row in sample["pairs"]:
+                source, dest = nodes[row[0]].name, nodes[row[1]].name
+                if source[0] == "c" and dest == f"s{source[1:]}":
+                    name = source.partition(".")[0]
+                    points.setdefault(name, []).append((sample["elapsed_ns"], row[column]))
+    found = {}
+    for name, seen in points.items():
+        (start, first), (end, last) = seen[0], seen[-1]
+        if end - start < (high - low) * 0.8:
+            raise BenchError(f"{run.name}: {name} was counted for {(end - start) / 1e9:.1f} s only")
+        found[name] = (last - first) * 8e9 / (end - start)
+    return found
+
+
+def _round_trip(run: Path) -> float:
+    """Median of the probe in ms over the window."""
+    low, high = WINDOW_S
+    probes = RunLog(run).probes("p.0")
+    found = [p.rtt_ms for p in probes if low <= p.sent_s <= high and p.rtt_ms is not None]
+    if len(found) < 20:
+        raise BenchError(f"{run.name}: only {len(found)} probes came back")
+    return round(statistics.median(found), 4)
+
+
+PARTS: dict[str, Callable[[Path, int], list[Record]]] = {
+    "shares": _shares,
+    "agree": _agree,
+    "reaction": _reaction,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
