@@ -12,6 +12,7 @@ from functools import partial
 from statistics import median
 
 from bench.delay import owd
+from bench.errors import BenchError
 from bench.netns import Namespace
 from bench.pktd_client import Pktd
 from bench.probing import Record, goodput_bps, probe, program, serving, stream_words
@@ -26,10 +27,12 @@ _TIMES = 10
 
 # One datagram to each of so many addresses from the third on.
 _SCATTER = """
-import socket, sys
+import socket, sys, time
 source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for index in range(2, 2 + int(sys.argv[1])):
     source.sendto(bytes(100), (f"10.77.{(index + 1) >> 8}.{(index + 1) & 255}", 9))
+    if index % 50 == 0:
+        time.sleep(0.005)
 """
 
 
@@ -94,10 +97,7 @@ def _commands() -> list[Record]:
             _took(partial(_attach_one, pktd, space, port)) for port, space in enumerate(ends.spaces)
         ]
         _many_paths(pktd, ends.spaces[0])
-        usage = []
-        for _ in range(_TIMES):
-            ends.spaces[0].run(["python3", "-c", _SCATTER, str(MOVED)])
-            usage.append(_took(lambda: _expect(pktd.rows("usage"), MOVED)))
+        usage = [_usage(pktd, ends.spaces[0]) for _ in range(_TIMES)]
         staged, applied = zip(*(_change(pktd, turn) for turn in range(_TIMES)), strict=True)
         detached = [_took(partial(pktd.ask, f"detach {port}")) for port in range(PORTS)]
         ends.close()
@@ -137,8 +137,20 @@ def _change(pktd: Pktd, turn: int) -> tuple[float, float]:
     return _took(lambda: pktd.ask_all(lines)), _took(pktd.commit)
 
 
-def _expect(rows: Sequence[str], count: int) -> None:
-    assert len(rows) == count, f"{len(rows)} paths have moved, not {count}"
+def _usage(pktd: Pktd, space: Namespace) -> float:
+    """Milliseconds to ask for the usage of paths all of which have moved."""
+    rows: list[str] = []
+    before = int(pktd.engine()["rx"])
+    space.run(["python3", "-c", _SCATTER, str(MOVED)])
+    deadline = time.monotonic() + 5
+    while int(pktd.engine()["rx"]) < before + MOVED:
+        if time.monotonic() > deadline:
+            raise BenchError("datagrams for the usage of paths were lost before pktd read them")
+        time.sleep(0.001)
+    took = _took(lambda: rows.extend(pktd.rows("usage")))
+    if len(rows) != MOVED:
+        raise BenchError(f"{len(rows)} paths have moved, not {MOVED}")
+    return took
 
 
 def _took(work: Callable[[], object]) -> float:
