@@ -29,6 +29,7 @@ from bench import (
     routing,
     routing_report,
     scale,
+    sharing_model,
     throughput,
 )
 from bench.errors import BenchError
@@ -50,9 +51,10 @@ MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "routing": routing.measure,
     "metadata": metadata.measure,
     "control": control.measure,
+    "sharing-model": sharing_model.measure,
 }
 # Whoever measures: these need no namespaces, and each has a file of its own.
-ALIKE = ("routing", "metadata", "control")
+ALIKE = ("routing", "metadata", "control", "sharing-model")
 
 
 def main() -> int:

@@ -122,15 +122,18 @@ class _Path:
     told: tuple[int, int, int] = (0, 0, 0)
 
     def advance(self, now_ns: int) -> None:
+        if not self.sources and not self.backlog:
+            self.at_ns = now_ns
         while self.at_ns < now_ns:
             step = min(STEP_NS, now_ns - self.at_ns)
             self.at_ns += step
             self._step(step)
 
     def _step(self, passed_ns: int) -> None:
-        live = [source for source, end_ns in self.sources if self.at_ns <= end_ns]
+        if self.sources and min(end_ns for _, end_ns in self.sources) < self.at_ns:
+            self.sources = [each for each in self.sources if self.at_ns <= each[1]]
         rtt = self.rtt_ns + int(self.backlog * 8 * NS_PER_S / self.limit_bps)
-        offers = [source.offer(self.at_ns, passed_ns, rtt) for source in live]
+        offers = [source.offer(self.at_ns, passed_ns, rtt) for source, _ in self.sources]
         total = sum(offers)
         out = min(self.backlog + total, self.limit_bps * passed_ns / 8 / NS_PER_S)
         left = self.backlog + total - out
@@ -138,7 +141,7 @@ class _Path:
         self.backlog = left - lost
         self.sent += out
         self.dropped += lost
-        for source, offer in zip(live, offers, strict=True):
+        for (source, _), offer in zip(self.sources, offers, strict=True):
             part = offer / total if total else 0.0
             source.told(self.at_ns, out * part, lost * part, rtt)
 

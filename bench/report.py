@@ -12,7 +12,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import control_report, hosts_report, metadata_report, routing_report
+from bench import (
+    control_report,
+    hosts_report,
+    metadata_report,
+    routing_report,
+    sharing_model_report,
+)
 from bench.errors import BenchError
 from bench.probing import Record
 from bench.tables import machine_line, table
@@ -50,6 +56,9 @@ def figures(results: Path) -> str:
     path = results / "control.json"
     if path.exists():
         parts.append(control_report.section(json.loads(path.read_text())))
+    path = results / "sharing-model.json"
+    if path.exists():
+        parts.append(sharing_model_report.section(json.loads(path.read_text())))
     path = results / "hosts.json"
     if path.exists():
         parts.append(hosts_report.section(json.loads(path.read_text())))
