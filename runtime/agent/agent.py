@@ -7,11 +7,13 @@ runtime.agent.conduct, what it answers in runtime.agent.service; docs/agent.md h
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from runtime import requests
@@ -28,6 +30,7 @@ FIRST_SECONDS = 60.0  # a coordinator that has not come by then does not come
 LOST_SECONDS = 10.0  # one that was there and has said nothing for so long is lost
 CHECK_SECONDS = 0.5
 LAST_SECONDS = 1.0  # for an answer that is on its way at the end
+NICE = -10  # where permitted: a late loop is a wrong network
 SAYINGS = 10_000  # kept for a coordinator that is away
 
 
@@ -105,6 +108,8 @@ class Agent:
     async def run(self) -> int:
         """Until stopped, lost, failed or told to end by a signal. RunError if it cannot begin."""
         loop = asyncio.get_running_loop()
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, NICE)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, ENDED)
         await self.datapath.connect(self.options.datapath_fd)

@@ -1,0 +1,123 @@
+"""Command lines and orders: what makes sense gets through, the rest is refused with its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.agent import orders
+from runtime.agent.holds import Holds
+from runtime.agent.options import AgentOptions, argv, parse
+from runtime.agent.orders import OrderError, Port, preparation
+
+HERE = ("127.0.0.1", 7474)
+OPTIONS = AgentOptions(Path("a plan"), HERE, ("127.0.0.1", 7473), "fd:9", 4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        OPTIONS,
+        AgentOptions(Path("p"), HERE, HERE, "key", 0, True, -50_000_000, 300_000_000),
+        AgentOptions(Path("p"), HERE, HERE, "key", 0, clock_offset_ns=7),
+    ],
+)
+def test_a_command_line_means_what_it_was_made_of(options: AgentOptions) -> None:
+    words = argv(options, "python")
+    assert words[:4] == ["python", "-P", "-m", "runtime.agent"]
+    assert parse(words[4:]) == options
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (["--listen", "here"], "'here' is not ADDRESS:PORT"),
+        (["--listen", "1.2.3.4:99999"], "is not ADDRESS:PORT"),
+        (["--datapath-fd", "-1"], "not a number of 0 or more"),
+        (["--drop-metadata", "1000000001"], "more than 1000000000 parts"),
+        (["--plans", "x"], "unrecognized arguments"),
+    ],
+)
+def test_wrong_command_lines(
+    change: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse([*argv(OPTIONS)[4:], *change])
+    assert end.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+ORDER: dict[str, Any] = {
+    "do": "prepare",
+    "run": "r1",
+    "digest": "d",
+    "host": 1,
+    "hosts": [{"name": "h0", "address": "10.0.0.1"}, {"name": "h1", "address": "10.0.0.2"}],
+    "placement": [0, 1, 1, -1],
+    "options": {"pace": 2, "on_loss": "close", "until_ns": None},
+}
+
+
+def test_an_order() -> None:
+    found = preparation(ORDER, 4, 3)
+    assert found.own == (1, 2)
+    assert found.hosts == (("10.0.0.1", 7473), ("10.0.0.2", 7473))
+    assert (found.pace, found.on_loss, found.until_ns, found.start_at_ns) == (2, "close", None, 0)
+    assert found.period_ns == 25_000_000
+    resume = {"t0_ns": -5, "ports": [[3, 1, "/n"], [4, -1, "/m"]], "held": [2, 0]}
+    again = preparation({**ORDER, "resume": resume}, 4, 3).resume
+    assert again is not None
+    assert (again.t0_ns, again.held, again.applied) == (-5, (0, 2), 0)
+    assert again.ports == (Port(3, 1, "/n"), Port(4, -1, "/m"))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"host": 2}, "host is 2: a number from 0 to 1"),
+        ({"host": True}, "host is True"),
+        ({"placement": [0, 1, 1]}, "the placement has 3 nodes, and the plan 4"),
+        ({"placement": [0, 1, 5, -1]}, "the host of node 2 is 5"),
+        ({"placement": [0, 1, -1, -1]}, "the host of node 2 is -1"),
+        ({"run": 7}, "run is 7: a text"),
+        ({"hosts": "h"}, "hosts is 'h': a list"),
+        ({"options": {"pace": 0}}, "pace is 0"),
+        ({"options": {"on_loss": "cry"}}, "on_loss is 'cry'"),
+        ({"options": {"period_ns": 5}}, "period_ns is 5"),
+        ({"resume": {"t0_ns": 1, "ports": [[1, 2]]}}, "a port is"),
+        ({"resume": {"t0_ns": 1, "ports": [[1, 2, "a b"]]}}, "must be one word"),
+        ({"resume": {"t0_ns": 1, "ports": [], "held": [3]}}, "a node of held is 3"),
+    ],
+)
+def test_orders_that_make_no_sense(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(OrderError, match=says):
+        preparation({**ORDER, **change}, 4, 3)
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(KeyError, match="digest"):
+        preparation({key: value for key, value in ORDER.items() if key != "digest"}, 4, 3)
+
+
+def test_bindings() -> None:
+    assert orders.bindings([[0, 5], [2, 1]], "bind", 3) == {0: 5, 2: 1}
+    for wrong in ([[0]], [[0, 1, 2]], [[3, 0]], [["a", 0]], [[0, -1]], {"0": 1}, [7]):
+        with pytest.raises(OrderError):
+            orders.bindings(wrong, "bind", 3)
+
+
+def test_a_hold_lasts_until_it_is_cut_or_the_node_comes_back() -> None:
+    holds = Holds()
+    holds.hold([3, 5], 4)
+    assert [sorted(holds.held(step)) for step in (3, 4, 9)] == [[], [3, 5], [3, 5]]
+    assert holds.come_back([3, 7], 6) == [3]
+    assert [sorted(holds.held(step)) for step in (5, 6)] == [[3, 5], [5]]
+    assert (holds.coming_back(6), holds.coming_back(5)) == ([3], [])
+    holds.forget(6)
+    assert holds.coming_back(6) == []
+    assert holds.cut([3, 5]) == [5]
+    assert holds.held(9) == frozenset()
+    holds.hold([5], 10)
+    assert holds.cut([5]) == [5]
