@@ -14,11 +14,9 @@ from dataclasses import dataclass
 
 from runtime import netlink as netlinks
 from runtime.errors import RunError
+from runtime.interface import INTERFACE, IPV4_PREFIX, IPV6_PREFIX
 from runtime.netlink import QUIET, Refusal, Request, address, link, loopback_up
 
-IPV4_PREFIX = 16  # 10.77.0.0/16
-IPV6_PREFIX = 64  # fd77:7473::/64
-INTERFACE = "eth0"
 _SIOCGIFINDEX = 0x8933
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import IO, Any, TypeVar
 
 from compiler.plan.reader import Plan
-from runtime import addresses, localhosts
+from runtime import localhosts
 from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import AgentError, Host, LostError
@@ -22,6 +22,7 @@ from runtime.hostports import HostPorts
 from runtime.hostprocess import HostProcesses, Programs
 from runtime.hostsamples import HostSamples
 from runtime.hoststeps import HostSteps, Said
+from runtime.interface import INTERFACE
 from runtime.network import Change, Counters, Effect, Held, Notice, OnEffect
 from runtime.nursery import Holder
 from runtime.options import RunOptions
@@ -187,7 +188,7 @@ class AgentNetwork:
             "node": node,
             "port": port,
             "netns": known.netns,
-            "if": addresses.INTERFACE,
+            "if": INTERFACE,
         }
         await self._insist(self._placement[node], request)
         known.attached = True

@@ -1,4 +1,4 @@
-"""The network of a run on one machine: pktd, with every link as a queue of its own (docs/pktd.md)."""
+"""The network of a run on one machine: pktd with every link as a queue (docs/pktd.md)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from compiler.plan.types import Topology
-from runtime import addresses
+from runtime.interface import INTERFACE
 from runtime.localhosts import LocalHost, LocalHosts
 
 
@@ -32,7 +32,7 @@ class HostPorts:
     async def add(self, port: int, node: int, pid: int) -> None:
         """Makes eth0 in the namespace of process `pid`. RunError with the kernel's words."""
         host, instance = self._host(node), self._topology.nodes[node]
-        name, address, interface = instance.name, instance.ipv4, addresses.INTERFACE
+        name, address, interface = instance.name, instance.ipv4, INTERFACE
         await self._do(lambda: host.add_port(port, name, pid, address, interface))
 
     async def wire(self, bound: Mapping[int, int]) -> None:

@@ -10,8 +10,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from runtime import addresses
 from runtime.engine import Engine, EngineError
+from runtime.interface import INTERFACE
 from runtime.nursery import Holder
 
 QUIET_NS = 60_000_000
@@ -77,7 +77,7 @@ class EnginePorts:
         port = self._numbers.take()
         try:
             answer = await self._engine.call(
-                f"open {port} netns=/proc/{holder.pid}/ns/net if={addresses.INTERFACE}"
+                f"open {port} netns=/proc/{holder.pid}/ns/net if={INTERFACE}"
                 f" kind={self._kind} remove=netns"
             )
         except BaseException:

@@ -10,8 +10,8 @@ import hashlib
 from ipaddress import ip_network
 
 from compiler.plan.types import Node, Topology
-from runtime.addresses import IPV4_PREFIX, IPV6_PREFIX
 from runtime.agent.figures import Figures
+from runtime.interface import IPV4_PREFIX, IPV6_PREFIX
 
 SEED_MASK = (1 << 63) - 1  # as the seeds of links
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
-from runtime.addresses import INTERFACE
 from runtime.agent import lines, orders
 from runtime.agent.auth import Seal
 from runtime.agent.clock import Clock
@@ -28,6 +27,7 @@ from runtime.agent.sharing import Sharing
 from runtime.agent.udp import Mailbox
 from runtime.engine import EngineError
 from runtime.errors import MachineError, RunError
+from runtime.interface import INTERFACE
 
 MAX_PATHS = 1_048_575  # of one datapath (docs/tcal.md)
 
