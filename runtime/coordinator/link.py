@@ -155,19 +155,6 @@ class Link:
         self.clock.add(offset)
         return offset
 
-    async def measure_within(self, bound_ns: int, seconds: float) -> Offset:
-        """The same; as long as the bound is above `bound_ns`, again and again for `seconds`.
-
-        A machine that is busy for a moment is not one whose clock cannot be known. Returns the last
-        measurement if it is good enough, else the best.
-        """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        best = await self.measure()
-        while best.bound_ns > bound_ns and loop.time() < deadline:
-            best = min(best, await self.measure(), key=lambda offset: offset.bound_ns)
-        return best
-
     async def _exchange(self) -> Exchange:
         answer = await self._ask({"do": "time"}, TIME_SECONDS)
         t2, t3 = answer.value.get("t2"), answer.value.get("t3")
