@@ -19,11 +19,10 @@ from runtime.agent import lines
 from runtime.agent.clock import Clock
 from runtime.agent.datapath import NOW, Datapath
 from runtime.agent.holds import Holds
-from runtime.agent.needs import Line, Needs, Stage
+from runtime.agent.needs import PART_LINES, Line, Needs, Stage
 from runtime.agent.types import PathChange
 from runtime.timeline import Step
 
-PART_LINES = 500
 KEPT_STEPS = 2  # states of steps that are over are kept for a hold that comes late
 
 Pair = tuple[int, int]

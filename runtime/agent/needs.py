@@ -24,6 +24,7 @@ from runtime.agent.figures import Block, Bulk, Figures
 from runtime.agent.touched import Touched, Wanted
 from runtime.timeline import Step
 
+PART_LINES = 500  # told to the datapath at a time
 SOURCES = 64  # whose figures of before are kept at a time, to compare with those after
 
 
@@ -37,7 +38,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step of the run as the network sees it. `parts` are lines, a few hundred each."""
+    """A step of the run as the network sees it. `parts` are at most PART_LINES lines each."""
 
     step: int
     state: NetworkState
@@ -82,17 +83,16 @@ class Needs:
             before, epoch = self.state, self._steps[number].epoch
             delta = self._plan.routes.changes(epoch.index) if epoch.links else None
             self.state = after = _advanced(before, epoch, delta)
-            parts: list[tuple[Line, ...]] = []
+            parts: list[list[Line]] = []
             if delta is not None:  # routes and figures follow from the links
                 touched = self._touched.find(
                     before, after.table, (link for link, _ in epoch.links), delta.cells
                 )
                 wanted = yield from _last(touched)
-                for part in self._changed(before, after, wanted):
-                    if part:
-                        parts.append(part)
+                for found in self._changed(before, after, wanted):
+                    _add(parts, found)
                     yield None
-            yield Stage(number, after, tuple(parts))
+            yield Stage(number, after, tuple(map(tuple, parts)))
 
     def _changed(
         self, before: NetworkState, after: NetworkState, wanted: Wanted
@@ -141,6 +141,16 @@ class Needs:
         wanted: Wanted = [(source, None if source in some else some) for source in self._own]
         for block in self._bulk.blocks(state, wanted):
             yield tuple(self._all(block, everything=True))
+
+
+def _add(parts: list[list[Line]], found: Sequence[Line]) -> None:
+    """Fills the last part first."""
+    while found:
+        if not parts or len(parts[-1]) == PART_LINES:
+            parts.append([])
+        room = PART_LINES - len(parts[-1])
+        parts[-1].extend(found[:room])
+        found = found[room:]
 
 
 def _last(search: Iterator[Wanted | None]) -> Generator[None, None, Wanted]:

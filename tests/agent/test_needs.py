@@ -15,8 +15,8 @@ from compiler.plan.reader import Plan, decode
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, LinkState, Topology
 from compiler.plan.writer import encode
-from runtime.agent import figures, lines
-from runtime.agent.needs import Line, Needs, Stage
+from runtime.agent import lines
+from runtime.agent.needs import PART_LINES, Line, Needs, Stage
 from runtime.agent.view import PlanView
 from runtime.options import RunOptions
 from runtime.timeline import Timeline
@@ -79,7 +79,7 @@ def follow(plan: Plan, own: Sequence[int], options: RunOptions) -> int:
         if stage is None:
             continue
         for part in stage.parts:
-            assert 0 < len(part) <= figures.BLOCK_PATHS
+            assert 0 < len(part) <= PART_LINES
             told.take(texts(part))
         epoch = steps[stage.step].epoch
         assert (stage.state.epoch, stage.state.at_ns) == (epoch.index, epoch.at_ns)
@@ -201,6 +201,18 @@ def test_work_comes_in_small_pieces() -> None:
     assert found[:-1] == [None] * 80  # each source before and after
     assert isinstance(found[-1], Stage)
     assert sum(map(len, found[-1].parts)) == 39
+
+
+def test_parts_are_filled() -> None:
+    topology = build([("a", 30)], ["s"], [("a", "s", PLAIN, PLAIN)])
+    events = [Event(30 + n, SECOND, "set", f"a.{n}->s", {"delay_ns": 7}, 1) for n in range(30)]
+    plan = plan_of((topology, (*timeline(topology), *events)))
+    needs = Needs(plan, Timeline(plan, RunOptions()).steps, range(30), 0)
+    assert sum(map(len, needs.begin())) == 870
+    (stage,) = [found for found in needs.later() if found is not None]
+    assert [len(part) for part in stage.parts] == [500, 370]
+    pairs = [(line.src, line.dst) for part in stage.parts for line in part]
+    assert pairs == [(src, dst) for src in range(30) for dst in range(30) if src != dst]
 
 
 def test_seeds_are_those_of_the_document() -> None:
