@@ -16,6 +16,7 @@ from bench import (
     control_report,
     hosts_report,
     metadata_report,
+    paths_report,
     routing_report,
     sharing_model_report,
 )
@@ -186,6 +187,7 @@ _TABLES = {
     "throughput": _throughput,
     "delay": _delay,
     "rate": _rate,
+    "paths": paths_report.tables,
     "scale": _scale,
     "commit": _commit,
     "compiling": _compiling,
