@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
+import os
 import select
 import socket
 import struct
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Self
 
-from tests.pktd.harness import Pktd, World
-from tests.pktd.pods import PREFIXES, path, pods
+from tests.pktd.harness import Pktd
+from tests.pktd.pods import PREFIXES, change, path
 
 BUILD = Path(__file__).resolve().parents[2] / "tcal_c" / "build"
 TCALD = BUILD / "tcald"
-PORT = 5000
+FIRST_PORT = 5000
 DEADLINE_S = 30.0
 MS = 1_000_000
 IP_UDP_BYTES = 28
@@ -34,19 +36,52 @@ _STAMP = struct.Struct("=qI")  # when it was sent, CLOCK_REALTIME ns; its number
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 32, 33, 35  # asm-generic/socket.h
 
 
+class Space:
+    """A network namespace without a process: it lasts until it is closed and nothing is in it."""
+
+    def __init__(self) -> None:
+        with _back_afterwards():
+            _checked(_LIBC.unshare(_CLONE_NEWNET), "making a network namespace")
+            self._fd = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        self.path = f"/proc/{os.getpid()}/fd/{self._fd}"
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """This thread, and what it starts, is in the namespace for as long as the body lasts."""
+        with _back_afterwards():
+            _checked(_LIBC.setns(self._fd, _CLONE_NEWNET), "entering a network namespace")
+            yield
+
+    def run(self, *argv: str, given: str = "") -> str:
+        """Runs a program inside to its end; fails with what it said."""
+        with self.inside():
+            done = subprocess.run(argv, input=given, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def ip(self, lines: Sequence[str]) -> None:
+        """Many ip(8) commands in one process."""
+        self.run("ip", "-batch", "-", given="".join(f"{line}\n" for line in lines))
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int, attempt: str) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), attempt)
+
+
 @contextmanager
-def inside(pid: int) -> Iterator[None]:
-    """This thread is in the network namespace of a process for as long as the body lasts."""
-    libc = ctypes.CDLL(None, use_errno=True)
+def _back_afterwards() -> Iterator[None]:
     with Path("/proc/thread-self/ns/net").open("rb") as own:
-        with Path(f"/proc/{pid}/ns/net").open("rb") as other:
-            if libc.setns(other.fileno(), _CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), "entering a network namespace")
         try:
             yield
         finally:
-            if libc.setns(own.fileno(), _CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), "coming back from a network namespace")
+            _checked(_LIBC.setns(own.fileno(), _CLONE_NEWNET), "coming back to a namespace")
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -73,8 +108,8 @@ class Arrival:
 class Ear:
     """A UDP socket that takes in what comes, with the kernel's time of arrival."""
 
-    def __init__(self, pid: int, *, six: bool = False, port: int = PORT) -> None:
-        with inside(pid):
+    def __init__(self, space: Space, port: int, *, six: bool = False) -> None:
+        with space.inside():
             self.socket = socket.socket(
                 socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM
             )
@@ -100,10 +135,10 @@ class Ear:
 class Mouth:
     """Sends numbered datagrams of a stated size (bytes at layer 3) to one address."""
 
-    def __init__(self, pid: int, to: str, *, port: int = PORT) -> None:
+    def __init__(self, space: Space, to: str, port: int) -> None:
         six = ":" in to
         self._headers = IP_UDP_BYTES + (20 if six else 0)
-        with inside(pid):
+        with space.inside():
             self.socket = socket.socket(
                 socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM
             )
@@ -127,27 +162,82 @@ class Mouth:
                 self.socket.send(stamp + filling)
 
 
-class Instances(World):
-    """A world that also owns sockets."""
+class Instances:
+    """Network namespaces, processes and sockets of a test; leaving it ends them."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._sockets: list[Ear | Mouth] = []
+        self._stack = ExitStack()
+        self._port = FIRST_PORT
 
-    def __exit__(self, *raised: Any) -> None:
-        for made in self._sockets:
-            made.close()
-        super().__exit__(*raised)
+    def __enter__(self) -> Self:
+        return self
 
-    def ear(self, pid: int, *, six: bool = False) -> Ear:
-        made = Ear(pid, six=six)
-        self._sockets.append(made)
+    def __exit__(self, *raised: object) -> None:
+        self._stack.close()
+
+    def spaces(self, count: int) -> list[Space]:
+        """`count` namespaces with an eth0 each at one bridge, addresses of nodes 0, 1, …
+
+        They know each other's MAC addresses: no resolution is part of a measurement.
+        """
+        bridge, *made = (self._stack.enter_context(closing(Space())) for _ in range(count + 1))
+        lines = ["link add br0 type bridge", "link set br0 up"]
+        for number, space in enumerate(made):
+            peer = f"peer name eth0 address {mac(number)} netns {space.path}"
+            lines += [
+                f"link add far{number} type veth {peer}",
+                f"link set far{number} master br0 up",
+            ]
+        bridge.ip(lines)
+        for number, space in enumerate(made):
+            lines = [
+                "link set lo up",
+                f"addr add {address(number)}/16 dev eth0",
+                f"addr add {address(number, six=True)}/64 dev eth0 nodad",
+                "link set eth0 up",
+            ]
+            space.ip([*lines, *_neighbours(number, count)])
         return made
 
-    def mouth(self, pid: int, to: str) -> Mouth:
-        made = Mouth(pid, to)
-        self._sockets.append(made)
-        return made
+    def tcald(self, *options: str) -> Pktd:
+        """tcald, greeted."""
+        process = subprocess.Popen([TCALD, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._stack.callback(_end, process)
+        engine = Pktd(process)
+        engine("hello 1")
+        return engine
+
+    def new_port(self) -> None:
+        """Whatever is still on its way belongs to the sockets before."""
+        self._port += 1
+
+    def ear(self, space: Space, *, six: bool = False) -> Ear:
+        return self._stack.enter_context(closing(Ear(space, self._port, six=six)))
+
+    def mouth(self, space: Space, to: str) -> Mouth:
+        return self._stack.enter_context(closing(Mouth(space, to, self._port)))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        assert stream is not None
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()
+
+
+def mac(number: int) -> str:
+    return f"02:00:0a:4d:{number >> 8:02x}:{number & 255:02x}"
+
+
+def _neighbours(own: int, count: int) -> list[str]:
+    return [
+        f"neigh replace {address(number, six=six)} lladdr {mac(number)} dev eth0"
+        for number in range(count)
+        if number != own
+        for six in (False, True)
+    ]
 
 
 @dataclass(slots=True)
@@ -156,93 +246,51 @@ class Network:
 
     world: Instances
     engine: Pktd
-    pids: list[int]
+    spaces: list[Space]
 
     def ear(self, node: int, *, six: bool = False) -> Ear:
-        return self.world.ear(self.pids[node], six=six)
+        return self.world.ear(self.spaces[node], six=six)
 
     def mouth(self, node: int, to: int, *, six: bool = False) -> Mouth:
-        return self.world.mouth(self.pids[node], address(to, six=six))
+        return self.world.mouth(self.spaces[node], address(to, six=six))
 
     def set(self, source: int, dest: int, **properties: int | str) -> None:
         """Changes a path at once."""
-        words = " ".join(f"{key}={value}" for key, value in properties.items())
-        self.engine(f"path {source} {dest} {words}")
+        self.engine(change(source, dest, **properties))
         self.engine.commit()
 
-    def usage(self, source: int, dest: int) -> dict[str, int]:
+    def reset(self) -> None:
+        """Every path as a path without any properties, and new sockets for what is asked for."""
+        self.world.new_port()
+        for source, dest in self.pairs():
+            self.engine(path(source, dest, dist="normal"))
+        self.engine.commit()
+
+    def pairs(self) -> list[tuple[int, int]]:
+        return list(permutations(range(len(self.spaces)), 2))
+
+    def usage(self, source: int, dest: int) -> Counter[str]:
+        """Subtract an earlier one to see what one test has done."""
         names = ("sent_pkts", "sent_bytes", "drop_queue", "drop_loss", "backlog_bytes")
         for row in self.engine.rows("usage all"):
             if row[:2] == [source, dest]:
-                return dict(zip(names, row[2:], strict=True))
-        return dict.fromkeys(names, 0)
-
-    def tc(self, node: int, *words: str) -> str:
-        return self.world.run(self.pids[node], "tc", *words)
+                return Counter(dict(zip(names, row[2:], strict=True)))
+        return Counter()
 
 
-def start(world: Instances, *options: str) -> Pktd:
-    """tcald, greeted."""
-    engine = Pktd(world.start([str(TCALD), *options]))
-    engine("hello 1")
-    return engine
-
-
-def attach(engine: Pktd, number: int, pid: int) -> None:
+def attach(engine: Pktd, number: int, space: Space) -> None:
     """Port, node and address `number` for the instance in that namespace; stages its node."""
-    engine(f"attach {number} netns=/proc/{pid}/ns/net if=eth0 prefix={PREFIXES}")
+    engine(f"attach {number} netns={space.path} if=eth0 prefix={PREFIXES}")
     engine(f"node {number} ip={address(number)} ip6={address(number, six=True)}")
     engine(f"bind {number} {number}")
 
 
-def network(
-    world: Instances, count: int = 2, *, options: Sequence[str] = (), **properties: int | str
-) -> Network:
+def network(world: Instances, count: int = 2, **properties: int | str) -> Network:
     """`count` instances, all of them attached, every path between them with `properties`."""
-    pids = pods(world, count)[:-1]
-    engine = start(world, *options)
-    made = Network(world, engine, pids)
-    for number, pid in enumerate(pids):
-        attach(engine, number, pid)
-    for source in range(count):
-        for dest in range(count):
-            if source != dest:
-                engine(path(source, dest, **properties))
-    engine.commit()
-    _introduce_all(made)
+    made = Network(world, world.tcald(), world.spaces(count))
+    for number, space in enumerate(made.spaces):
+        attach(made.engine, number, space)
+    for source, dest in made.pairs():
+        made.engine(path(source, dest, **properties))
+    made.engine.commit()
     return made
-
-
-def _introduce_all(net: Network) -> None:
-    """Everybody knows everybody's MAC address: no resolution is part of a measurement."""
-    macs = []
-    for pid in net.pids:
-        with inside(pid):
-            macs.append(mac_of("eth0"))
-    for source, pid in enumerate(net.pids):
-        lines = [
-            f"neigh replace {address(dest, six=six)} lladdr {mac} dev eth0\n"
-            for dest, mac in enumerate(macs)
-            if dest != source
-            for six in (False, True)
-        ]
-        ip_batch(net.world, pid, lines)
-
-
-def ip_batch(world: Instances, pid: int, lines: Sequence[str]) -> None:
-    """Many ip(8) commands in one process."""
-    argv = world.argv(pid, "ip", "-batch", "-")
-    done = subprocess.run(argv, input="".join(lines), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def mac_of(interface: str) -> str:
-    """Of an interface of the namespace that this thread is in (ioctl SIOCGIFHWADDR)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        answer = fcntl.ioctl(asked, 0x8927, struct.pack("256s", interface.encode()))
-    return ":".join(f"{byte:02x}" for byte in answer[18:24])
-
-
-def median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2]
