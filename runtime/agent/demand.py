@@ -55,6 +55,7 @@ class Meter:
     """Follows one flow from the tick at which it was first seen."""
 
     __slots__ = (
+        "_age",
         "_backlog",
         "_blocked_from",
         "_full",
@@ -82,6 +83,7 @@ class Meter:
         self._samples = deque([self._last])  # what the window is measured from comes first
         self._least_window_ns = self._window_ns = WINDOW_TICKS * period_ns
         self._grain = GRAIN_BYTES  # of its counters, as far as limits have shown it
+        self._age = 0  # ticks since it was quiet last
         self._backlog = 0
         self._blocked_from: Sample | None = None  # since when every tick has found a queue
         self._last_bps = 0  # over the last tick
@@ -108,6 +110,8 @@ class Meter:
             self._blocked_from = last if self._backlog and waiting else None
         self._backlog = waiting
         self._size_window(sent - allowed, limit_bps, rtt_ns)
+        if self._age == 1 and rate_bps > self._last_bps:
+            self._samples = deque([last])  # it began somewhere within its first tick
         self._note_pause(now, rate_bps, rtt_ns)
         self._measure(now)
         self._over = (
@@ -117,8 +121,13 @@ class Meter:
         self._judge(now, limit_bps, overflowed=overflowed)
         self._follow(rate_bps, passed_ns)
         self._last, self._last_bps = now, rate_bps
-        moving = self.rate_bps or waiting
-        self.quiet_ticks = 0 if moving else self.quiet_ticks + 1
+        self._age += 1
+        if self.rate_bps or waiting:
+            self.quiet_ticks = 0
+        else:
+            self.quiet_ticks += 1
+            self._age = 0
+            self._samples = deque([now])
 
     @property
     def quiet(self) -> bool:

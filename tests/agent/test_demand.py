@@ -182,6 +182,19 @@ def test_a_sudden_rise_is_followed_after_two_ticks() -> None:
     assert feed.meter.demand_bps == pytest.approx(60 * MBIT, rel=0.05)
 
 
+def test_a_beginning_within_a_tick_is_not_averaged() -> None:
+    """A flow of 20 Mb/s that is first seen after a fifth of a period, twice."""
+    feed = Feed(limit_bps=100 * MBIT)
+    for _ in range(2):
+        feed.rate(4 * MBIT, 1)
+        feed.rate(20 * MBIT, 1)
+        for _ in range(10):
+            assert feed.meter.demand_bps == pytest.approx(20 * MBIT, rel=0.05)
+            feed.rate(20 * MBIT, 1)
+        feed.each([0] * 20)
+        assert feed.meter.quiet
+
+
 def test_a_fall_is_followed_after_three_ticks() -> None:
     feed = Feed(limit_bps=100 * MBIT)
     feed.rate(60 * MBIT, 40)
