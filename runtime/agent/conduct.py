@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from compiler.plan.reader import Plan
@@ -231,6 +232,8 @@ class Conduct:
         if self._finished:
             return
         self._finished = True
+        with suppress(TimeoutError):
+            await self.loop.stop()
         for task in self._tasks:
             task.cancel()
         if self._tasks:

@@ -24,6 +24,7 @@ PERIOD_NS = 25_000_000
 LEAD_NS = 4_000_000  # from the tick that prepares a step to the step
 GAP_NS = 2_000_000  # at least, from the end of one tick to the next
 SAMPLE_NS = 100_000_000
+STOP_SECONDS = 1.0  # a datapath that takes longer for a tick has other troubles
 
 COUNTERS = (
     *("ticks", "idle_ticks", "overruns", "late_max_ns", "late_sum_ns", "busy_ns", "busy_max_ns"),
@@ -120,6 +121,9 @@ class Loop:
         self._scenes: dict[int, Scene] = {}
         self._sampled_ns = 0
         self._wake = asyncio.Event()
+        self._stopping = False
+        self._running = False
+        self._ended = asyncio.Event()
         self._counts = dict.fromkeys(COUNTERS, 0)
 
     def begin(self, scene: Scene) -> None:
@@ -136,16 +140,32 @@ class Loop:
         self._metadata.epoch(scene.view.epoch, scene.interest, now)
 
     async def run(self, first_ns: int) -> None:
-        """Ticks from then on, until cancelled. EngineError when the datapath is gone."""
+        """Ticks from then on, until stopped. EngineError when the datapath is gone."""
         due = first_ns
         await self._clock.sleep_until(due)
-        while True:
-            started = self._clock.now_ns()
-            late = max(started - due, 0)
-            self._counts["late_sum_ns"] += late
-            self._counts["late_max_ns"] = max(self._counts["late_max_ns"], late)
-            wanted = await self.tick()
-            due = await self._rest(due, started, wanted)
+        self._running = True
+        try:
+            while not self._stopping:
+                due = await self._once(due)
+        finally:
+            self._running = False
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """Lets the tick that is going on come to its end: cut short, it would lose counters that
+        do not move again."""
+        self._stopping = True
+        if self._running:
+            await asyncio.wait_for(self._ended.wait(), STOP_SECONDS)
+
+    async def _once(self, due: int) -> int:
+        """A tick and the rest after it; returns when the next one was due."""
+        started = self._clock.now_ns()
+        late = max(started - due, 0)
+        self._counts["late_sum_ns"] += late
+        self._counts["late_max_ns"] = max(self._counts["late_max_ns"], late)
+        wanted = await self.tick()
+        return due if self._stopping else await self._rest(due, started, wanted)
 
     async def _rest(self, due: int, started: int, wanted: int) -> int:
         """Waits for the next tick, at best at `wanted`; returns when it was due.
