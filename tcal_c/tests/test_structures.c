@@ -156,10 +156,36 @@ static void sleeps_end_before_the_due_time(void) {
     CHECK(pace_lead(&p) <= 10000);
 }
 
+/* Something is always due in 50 us, and sleeps end late: how much of a second is spun away? */
+static uint64_t spun_in_a_second(uint32_t sharers) {
+    struct pace p;
+    uint64_t spun = 0;
+    pace_init(&p, 0, sharers);
+    for (uint64_t t = 0; t < NS_PER_S; t += 50000) {
+        if (pace_sleep(&p, t, t + 50000)) {
+            pace_woke(&p, t, t, t + 50000, true);
+        } else {
+            pace_spun(&p, t, t + 50000);
+            spun += 50000;
+        }
+    }
+    return spun;
+}
+
+static void engines_share_the_spin(void) {
+    uint64_t alone = spun_in_a_second(1);
+    CHECK(alone > NS_PER_S / 2 && alone <= NS_PER_S * 61 / 100);
+    for (uint32_t sharers = 2; sharers <= 8; sharers *= 2) {
+        uint64_t shared = spun_in_a_second(sharers);
+        CHECK(shared > alone / sharers / 2 && shared <= NS_PER_S * 61 / 100 / sharers);
+    }
+}
+
 void test_structures(void) {
     heap_agrees();
     addresses_agree();
     routes_are_kept();
     quantiles_are_close();
     sleeps_end_before_the_due_time();
+    engines_share_the_spin();
 }
