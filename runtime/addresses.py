@@ -10,6 +10,7 @@ import errno
 import fcntl
 import socket
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime import netlink as netlinks
@@ -32,7 +33,7 @@ def _interface_index(netlink: socket.socket, name: str) -> int:
     return int(struct.unpack_from("i", answer, 16)[0])
 
 
-def _messages(index: int, addresses: Addresses) -> list[Request]:
+def _requests(index: int, addresses: Addresses) -> list[Request]:
     ipv4, ipv6 = addresses.ipv4, addresses.ipv6
     return [
         loopback_up(),
@@ -43,12 +44,17 @@ def _messages(index: int, addresses: Addresses) -> list[Request]:
     ]
 
 
-def configure(netlink: socket.socket, instance: str, addresses: Addresses) -> None:
-    """Raises RunError naming the step, the instance and the kernel's words. May block."""
+def configure(
+    netlink: socket.socket, instance: str, addresses: Addresses, more: Sequence[Request] = ()
+) -> None:
+    """`more` is asked for at the end.
+
+    Raises RunError naming the step, the instance and the kernel's words. May block.
+    """
     try:
         netlinks.prepare(netlink)
         index = _interface_index(netlink, INTERFACE)
-        refusals = netlinks.exchange(netlink, _messages(index, addresses))
+        refusals = netlinks.exchange(netlink, [*_requests(index, addresses), *more])
     except OSError as error:
         raise RunError(f"cannot configure {INTERFACE} of {instance}: {error}") from error
     if refusals:

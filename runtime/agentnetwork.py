@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import IO, Any, TypeVar
 
 from compiler.plan.reader import Plan
@@ -23,6 +23,7 @@ from runtime.hostprocess import HostProcesses, Programs
 from runtime.hostsamples import HostSamples
 from runtime.hoststeps import HostSteps, Said
 from runtime.interface import INTERFACE
+from runtime.netlink import Request
 from runtime.network import Change, Counters, Effect, Held, Notice, OnEffect
 from runtime.nursery import Holder
 from runtime.options import RunOptions
@@ -83,6 +84,7 @@ class AgentNetwork:
         self._beside: set[asyncio.Task[None]] = set()
         self._reason: RunError | None = None
         self._t0_ns = 0
+        self.more: Sequence[Request] = localhosts.neighbours(plan.topology)
         self.facts: dict[str, Any] = {}
         self.pids: list[int] = []
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -14,6 +14,7 @@ from runtime import staging
 from runtime.engine import Engine, EngineError, EngineProcess
 from runtime.errors import RunError
 from runtime.holds import Holds
+from runtime.netlink import Request
 from runtime.network import Change, Counters, Effect, Held, OnEffect
 from runtime.nursery import Holder
 from runtime.ports import EnginePorts
@@ -51,6 +52,7 @@ class HopNetwork:
         self._process: EngineProcess | None = None
         self._on_effect: OnEffect = lambda _step, _effect: None
         self._t0_ns = 0
+        self.more: Sequence[Request] = ()
         self.facts: dict[str, Any] = {}
         self.pids: list[int] = []
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()

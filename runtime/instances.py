@@ -63,7 +63,12 @@ class Maker:
             try:
                 wanted = addresses.Addresses(node.ipv4, node.ipv6)
                 await asyncio.get_running_loop().run_in_executor(
-                    self._pool, addresses.configure, netlink, node.name, wanted
+                    self._pool,
+                    addresses.configure,
+                    netlink,
+                    node.name,
+                    wanted,
+                    self._network.more,
                 )
                 await self._network.furnished(holder, index, port)
             except BaseException:

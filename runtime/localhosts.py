@@ -30,18 +30,21 @@ from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_NEWNEIGH
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 
+from compiler.plan.types import Topology
 from runtime import netlink
 from runtime.errors import MachineError
-from runtime.netlink import Request, address, encoded, link, loopback_up, new_link
+from runtime.netlink import Request, address, encoded, link, loopback_up, neighbour, new_link
 
 MAX_HOSTS = 64
 COORDINATOR = "100.64.0.1"
 UNDERLAY = "100.64.0.2"  # of its bridge: only for a MAC
 PREFIX = 16  # 100.64.0.0/16, which RFC 6598 sets aside for networks behind a translator
 MTU = 1500
+MAX_NEIGHBOURS = 256  # instances; more are found by ARP and neighbour discovery
 _CLONE_NEWNET = 0x40000000
 _BRIDGE, _UPLINK = 2, 3  # numbers of devices; 1 is the loopback. Bridges have 2 everywhere
 _FIRST_PORT = 10  # number of the bridge's end of the veth of port 0
+_ETH0 = 100  # in an instance, where a kernel may have made devices before
 _WAY_TO_DRIVER = 10  # in the underlay: that end; those to the hosts follow
 _COORDINATOR_LINK = 1000  # number of under0 in the driver's own namespace
 _NTF_MASTER, _NUD_NOARP = 0x04, 0x40  # linux/neighbour.h; the latter is a static entry of a bridge
@@ -62,6 +65,23 @@ def host_address(index: int) -> str:
 def mac_of(ipv4: str) -> str:
     """MAC for an address: the same in every life, so that nobody's ARP table goes stale."""
     return "02:00:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(ipv4))
+
+
+def neighbours(topology: Topology) -> list[Request]:
+    """What tells every instance the MAC of every other, since it follows from the address.
+
+    So who is down is silent, as in a run on one machine: with ARP, programs would be told after 3 s
+    that there is no route to it. And the kernel's one neighbour table of 1,024 entries, which all
+    namespaces share, is not used up: stated entries do not count.
+    """
+    nodes = [node for node in topology.nodes if node.service >= 0]
+    if len(nodes) > MAX_NEIGHBOURS:
+        return []
+    return [
+        Request(f"state the MAC of {node.name}", neighbour(_ETH0, text, mac_of(node.ipv4)))
+        for node in nodes
+        for text in (node.ipv4, node.ipv6)
+    ]
 
 
 @dataclass(slots=True)
@@ -85,12 +105,12 @@ class LocalHost:
 
         Packets for it come once it is wired. RunError with the kernel's words. May block.
         """
-        peer = [
+        peer: list[Any] = [
             ("IFLA_IFNAME", interface),
             ("IFLA_ADDRESS", mac_of(ipv4)),
             ("IFLA_NET_NS_PID", pid),
         ]
-        made = _veth(_FIRST_PORT + port, f"p{port}", _BRIDGE, peer)
+        made = _veth(_FIRST_PORT + port, f"p{port}", _BRIDGE, peer, _ETH0)
         requests = [
             Request(f"make {interface} of {instance}", made),
             Request(f"keep br0 from learning at p{port}", _without_learning(_FIRST_PORT + port)),

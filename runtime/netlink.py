@@ -13,20 +13,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
-from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWLINK
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST
+from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWLINK, RTM_NEWNEIGH
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import IFF_UP, ifinfmsg
+from pyroute2.netlink.rtnl.ndmsg import ndmsg
 
 from runtime.errors import RunError
 
 ANSWER_SECONDS = 30.0
-SEND_BYTES = (
-    64 * 1024
-)  # requests sent together; the kernel carries each batch out before it returns
+SEND_BYTES = 64 * 1024  # requests sent together: the kernel does all before it returns
+SEND_REQUESTS = 100  # at most, so that all answers have room in the socket's buffer
 _NODAD = 0x02  # IFA_F_NODAD: usable at once (linux/if_addr.h)
 _ADDRGEN_NONE = 1  # IN6_ADDR_GEN_MODE_NONE: no link-local address, no chatter from the kernel
 _LOOPBACK_INDEX = 1
+_NUD_PERMANENT = 0x80  # linux/neighbour.h
 _NLMSG_ERROR = 2
 _HEADER = struct.Struct("=IHHII")
 _EXTACK_MESSAGE = 1  # NLMSGERR_ATTR_MSG
@@ -99,6 +100,16 @@ def address(index: int, text: str, prefix: int) -> bytes:
     return encoded(message, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL)
 
 
+def neighbour(index: int, text: str, mac: str) -> bytes:
+    """RTM_NEWNEIGH: packets for this address go to this MAC, without asking anybody."""
+    message = ndmsg()
+    message["family"] = socket.AF_INET6 if ":" in text else socket.AF_INET
+    message["ifindex"] = index
+    message["state"] = _NUD_PERMANENT
+    message["attrs"] = [("NDA_DST", text), ("NDA_LLADDR", mac)]
+    return encoded(message, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE)
+
+
 def _extack(answer: bytes, at: int, length: int, flags: int) -> str:
     """The kernel's own words in an error answer, '' without any."""
     offset = at + 16 + 4 + 16  # header, error, the repeated request's header
@@ -140,7 +151,8 @@ def _batches(requests: Sequence[Request]) -> list[list[Request]]:
     found: list[list[Request]] = []
     size = SEND_BYTES
     for request in requests:
-        if size + len(request.payload) > SEND_BYTES:
+        full = bool(found) and len(found[-1]) == SEND_REQUESTS
+        if full or size + len(request.payload) > SEND_BYTES:
             found.append([])
             size = 0
         found[-1].append(request)

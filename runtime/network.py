@@ -8,11 +8,12 @@ by itself. Steps are positions in Timeline.steps. Times are ns, of CLOCK_MONOTON
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from runtime.errors import RunError
+from runtime.netlink import Request
 from runtime.nursery import Holder
 from runtime.records import LineFile
 from runtime.timeline import Step
@@ -65,7 +66,12 @@ class Counters(Protocol):
 
 
 class Attaching(Protocol):
-    """Where incarnations are attached. RunError if that is refused."""
+    """Where incarnations are attached. RunError if that is refused.
+
+    `more` is what the kernel is asked for in each incarnation, beside its addresses.
+    """
+
+    more: Sequence[Request]
 
     async def attach(self, holder: Holder, node: int) -> int:
         """Makes eth0 of an incarnation, without addresses. Returns its port."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from runtime.engine import Engine, EngineError
 from runtime.interface import INTERFACE
+from runtime.netlink import Request
 from runtime.nursery import Holder
 
 QUIET_NS = 60_000_000
@@ -66,6 +67,7 @@ class EnginePorts:
     """Ports of one pktd, which makes their devices itself (docs/pktd.md, `open`)."""
 
     def __init__(self, engine: Engine, kind: str) -> None:
+        self.more: Sequence[Request] = ()
         self._engine = engine
         self._kind = kind
         self._numbers = Numbers()

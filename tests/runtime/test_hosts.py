@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from compiler.plan.types import Node, Topology
 from runtime import datapaths, localhosts, programs
 from runtime.agentnetwork import sum_up
 from runtime.errors import MachineError, RunError
@@ -344,6 +345,18 @@ def test_addresses_follow_the_rule() -> None:
     assert localhosts.host_address(200) == "100.64.2.1"
     assert localhosts.mac_of("10.77.1.2") == "02:00:0a:4d:01:02"
     assert hostname("a.0") != localhosts.host_name(0)
+
+
+def test_macs_are_stated_up_to_a_number_of_instances() -> None:
+    bridge = Node("s", -1, "", "", ())
+    few = tuple(Node(f"a.{n}", 0, f"10.77.0.{n}", f"fd77:7473::{n}", ()) for n in range(1, 4))
+    assert len(localhosts.neighbours(topology((*few, bridge)))) == 6
+    many = few * (localhosts.MAX_NEIGHBOURS // 3 + 1)
+    assert localhosts.neighbours(topology(many)) == []
+
+
+def topology(nodes: tuple[Node, ...]) -> Topology:
+    return Topology((), nodes, (), "", "delay")
 
 
 @pytest.mark.e2e
