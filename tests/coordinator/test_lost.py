@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -302,3 +303,29 @@ def test_many_agents_that_come_and_go() -> None:
         assert len(await coordinator.broadcast({"do": "status"})) == 8
 
     act(play, 8)
+
+
+def test_nothing_leaks_however_often_a_connection_is_lost() -> None:
+    """Descriptors and tasks after a hundred losses are those after the first few."""
+
+    async def play(stage: Stage) -> None:
+        coordinator = await stage.running()
+        agent = stage.agents[0]
+
+        async def lose(turn: int) -> None:
+            agent.cut()
+            await until(lambda: len(stage.lost) == turn, "the loss")
+            assert await coordinator.rejoin(0, resume) is None
+
+        def held() -> tuple[int, int]:
+            tasks = [task for task in asyncio.all_tasks() if not task.done()]
+            return len(list(Path("/proc/self/fd").iterdir())), len(tasks)
+
+        for turn in range(1, 4):
+            await lose(turn)
+        before = held()
+        for turn in range(4, 104):
+            await lose(turn)
+        await until(lambda: held() == before, f"as much as before: {before}, now {held()}")
+
+    act(play, 1)
