@@ -3,8 +3,9 @@ wrong. Table in docs/agent.md (messages)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from typing import Any
 
 from runtime.agent.loop import PERIOD_NS
@@ -44,6 +45,12 @@ def word(value: Any, what: str) -> str:
 def items(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise OrderError(f"{what} is {value!r:.60}: a list is expected")
+    return value
+
+
+def mapping(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise OrderError(f"{what} is {value!r:.60}: an object is expected")
     return value
 
 
@@ -106,7 +113,7 @@ class Preparation:
 
 def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> Preparation:
     """Raises OrderError; KeyError for what is missing."""
-    options = request["options"]
+    options = mapping(request["options"], "options")
     hosts = tuple(_host(item) for item in items(request["hosts"], "hosts"))
     until = options.get("until_ns")
     on_loss = options.get("on_loss", KEEP)
@@ -128,9 +135,16 @@ def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> 
     )
 
 
-def _host(item: Any) -> Address:
+def _host(value: Any) -> Address:
+    item = mapping(value, "a host")
     port = number(item.get("metadata_port", METADATA_PORT), "metadata_port", 1, MAX_PORT + 1)
-    return text(item["address"], "address"), port
+    address = text(item["address"], "address")
+    try:
+        return str(IPv4Address(address)), port
+    except ValueError as error:  # a name would be looked up again and again
+        raise OrderError(
+            f"a host's address is {address!r:.60}: an IPv4 address is expected"
+        ) from error
 
 
 def _placement(value: Any, node_count: int, instances: int, hosts: int) -> tuple[int, ...]:
@@ -142,7 +156,8 @@ def _placement(value: Any, node_count: int, instances: int, hosts: int) -> tuple
     return tuple(found[:instances]) + (-1,) * (node_count - instances)
 
 
-def _resume(value: Any, instances: int) -> Resume:
+def _resume(found: Any, instances: int) -> Resume:
+    value = mapping(found, "resume")
     ports = tuple(_port(item, instances) for item in items(value["ports"], "ports"))
     return Resume(
         t0_ns=number(value["t0_ns"], "t0_ns", -(1 << 63)),
@@ -153,7 +168,7 @@ def _resume(value: Any, instances: int) -> Resume:
 
 
 def _port(item: Any, instances: int) -> Port:
-    if not isinstance(item, Sequence) or len(item) != 3:
+    if not isinstance(item, list) or len(item) != 3:
         raise OrderError(f"a port is {item!r:.60}: [port, node, namespace] is expected")
     return Port(
         number(item[0], "a port", 0, MAX_PORT),

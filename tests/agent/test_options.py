@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from runtime.agent import orders
 from runtime.agent.holds import Holds
@@ -83,6 +86,7 @@ def test_an_order() -> None:
         ({"placement": [0, 1, -1, -1]}, "the host of node 2 is -1"),
         ({"run": 7}, "run is 7: a text"),
         ({"hosts": "h"}, "hosts is 'h': a list"),
+        ({"hosts": [{"address": "localhost"}] * 2}, "address is 'localhost': an IPv4 address"),
         ({"options": {"pace": 0}}, "pace is 0"),
         ({"options": {"on_loss": "cry"}}, "on_loss is 'cry'"),
         ({"options": {"period_ns": 5}}, "period_ns is 5"),
@@ -94,6 +98,33 @@ def test_an_order() -> None:
 def test_orders_that_make_no_sense(change: dict[str, Any], says: str) -> None:
     with pytest.raises(OrderError, match=says):
         preparation({**ORDER, **change}, 4, 3)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["ports", "t0_ns", "address", "pace"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([*ORDER, "resume"]), JSON)
+def test_any_json_is_an_order_or_refused(field: str, value: Any) -> None:
+    """With the errors that the channel answers, and no others."""
+    with contextlib.suppress(OrderError, KeyError):
+        found = preparation({**ORDER, field: value}, 4, 3)
+        assert set(found.own) <= {0, 1, 2}
+
+
+@settings(max_examples=300)
+@given(JSON)
+def test_any_json_is_a_list_of_nodes_or_ports_or_refused(value: Any) -> None:
+    for read in (orders.nodes, orders.bindings):
+        with contextlib.suppress(OrderError):
+            assert set(read(value, "x", 3)) <= {0, 1, 2}
 
 
 def test_what_is_missing_is_named() -> None:
