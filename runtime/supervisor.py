@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runtime.coordinator.coordinator import Coordinator
+from runtime.coordinator.coordinator import REJOIN_SECONDS, Coordinator
 from runtime.errors import RunError
 from runtime.hostprocess import HostProcesses, Process, status_text
 
 STEADY_NS = 10_000_000_000
+TAKE_UP_SECONDS = 2.0  # for a process that is still there to speak again
 CUT_SECONDS = 0.3  # a connection that ends just before its process does is no riddle
 
 OnFatal = Callable[[RunError], None]
@@ -115,19 +116,21 @@ class Supervisor:
         self._restarted_ns[number] = now
         fresh = host.start_agent(resume=True)
         self._watch_agent(number)
-        await self._rejoin(number, fresh)
+        await self._rejoin(number, fresh, REJOIN_SECONDS)
 
     async def _take_up_again(self, number: int, agent: Process) -> bool:
         """Whether a process that is still there speaks to us again."""
         try:
-            await self._rejoin(number, agent)
+            await self._rejoin(number, agent, TAKE_UP_SECONDS)
         except RunError:
             return False
         return True
 
-    async def _rejoin(self, number: int, agent: Process) -> None:
+    async def _rejoin(self, number: int, agent: Process, seconds: float) -> None:
         name = self._hosts[number].host.name
-        work = asyncio.create_task(self._coordinator.rejoin(number, lambda: self._resume(number)))
+        work = asyncio.create_task(
+            self._coordinator.rejoin(number, lambda: self._resume(number), seconds)
+        )
         try:
             either: list[asyncio.Future[Any]] = [work, agent.ended]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

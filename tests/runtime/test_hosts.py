@@ -224,7 +224,7 @@ class FakeCoordinator:
         self.refuse = ""
         self.resumed: list[object] = []
 
-    async def rejoin(self, _host: int, resume: Any) -> None:
+    async def rejoin(self, _host: int, resume: Any, _seconds: float) -> None:
         await asyncio.sleep(0)
         if self.refuse:
             raise RunError(self.refuse)
