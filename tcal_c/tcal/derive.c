@@ -4,8 +4,7 @@
 #include "dist.h"
 
 #define NS_PER_S 1000000000ull
-#define BURST_NS 1000000ull /* what a late timer may catch up with */
-#define TICK_NS 64u
+#define BURST_FRAMES 2
 #define SMALL_PACKET_BYTES 64u
 #define LIMIT_MIN 1024u
 #define LIMIT_MAX (1u << 20)
@@ -21,10 +20,10 @@ static uint64_t bytes_in(uint64_t bytes_ps, uint64_t ns) {
     return bytes > UINT64_MAX / 4 ? UINT64_MAX / 4 : (uint64_t)bytes;
 }
 
-static uint32_t burst_ticks(uint64_t bytes_ps, uint32_t mtu) {
-    u128 frame_ns = (u128)mtu * NS_PER_S / bytes_ps + 1;
-    u128 ns = frame_ns > BURST_NS ? frame_ns : BURST_NS;
-    u128 ticks = (ns + TICK_NS - 1) / TICK_NS;
+static uint32_t burst_ticks(uint64_t bytes_ps, uint64_t burst_ns, uint32_t mtu) {
+    u128 frames_ns = (u128)BURST_FRAMES * mtu * NS_PER_S / bytes_ps + 1;
+    u128 ns = frames_ns > burst_ns ? frames_ns : burst_ns;
+    u128 ticks = (ns + TCAL_TICK_NS - 1) / TCAL_TICK_NS;
     return ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
 }
 
@@ -51,17 +50,21 @@ static uint32_t packet_limit(const struct tcal_path *path, enum tcal_queue queue
     return need > limit ? need : limit;
 }
 
-struct tcal_params tcal_derive(const struct tcal_path *path, enum tcal_queue queue, uint32_t mtu,
-                               uint32_t limit) {
+struct tcal_params tcal_derive(const struct tcal_path *path, const struct tcal_options *options,
+                               uint32_t mtu, uint32_t limit) {
     struct tcal_params p = {.open = path->up, .dist = path->dist};
     uint64_t rate = (path->rate_bps + 4) / 8;
     p.rate_bytes_ps = path->rate_bps == 0 ? TCAL_UNLIMITED_BYTES_PS : rate ? rate : 1;
-    p.burst_ticks = burst_ticks(p.rate_bytes_ps, mtu);
+    p.burst_ticks = burst_ticks(p.rate_bytes_ps, options->burst_ns, mtu);
     p.latency_ns = path->delay_ns;
     p.jitter_ns = path->jitter_ns * tcal_dist_scale(path->dist);
     p.loss = (uint32_t)(((u128)path->loss_ppb * UINT32_MAX + NS_PER_S / 2) / NS_PER_S);
-    p.limit = packet_limit(path, queue, mtu, limit);
-    uint64_t bytes = path->queue_bytes > mtu ? path->queue_bytes : mtu;
+    p.limit = packet_limit(path, options->queue, mtu, limit);
+    /* An empty queue must take any packet. The kernel counts on it: a drop by the queue that leaves
+     * nothing behind takes the class away from under htb, which then stops the machine (fixed in
+     * Linux 6.16). */
+    uint64_t least = mtu + TCAL_FRAME_EXTRA;
+    uint64_t bytes = path->queue_bytes > least ? path->queue_bytes : least;
     p.queue_bytes = path->rate_bps == 0 || bytes > FIFO_MAX ? FIFO_MAX : (uint32_t)bytes;
     return p;
 }

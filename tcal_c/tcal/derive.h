@@ -6,6 +6,9 @@
 #include "tcal.h"
 
 #define TCAL_ETHERNET_BYTES 14u
+#define TCAL_TICK_NS 64u /* of htb's bursts */
+/* What a frame may have beyond the interface's MTU: its header and a VLAN tag. */
+#define TCAL_FRAME_EXTRA (TCAL_ETHERNET_BYTES + 4u)
 #define TCAL_UNLIMITED_BYTES_PS 1250000000000ull /* 10 Tb/s */
 
 /* What the kernel has, or shall have, for one path. */
@@ -23,8 +26,8 @@ struct tcal_params {
 
 /* `mtu` is the interface's. The packet limit never falls below `limit`, the one in force, so that a
  * change of the rate need not touch netem. */
-struct tcal_params tcal_derive(const struct tcal_path *path, enum tcal_queue queue, uint32_t mtu,
-                               uint32_t limit);
+struct tcal_params tcal_derive(const struct tcal_path *path, const struct tcal_options *options,
+                               uint32_t mtu, uint32_t limit);
 
 /* NULL when the kernel can carry it out, otherwise what it cannot. */
 const char *tcal_unfit(const struct tcal_path *path);

@@ -6,43 +6,57 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define STATUS_LACKS 3
+#define BURST_MAX_NS 100000000u
 
 static const char usage[] =
-    "usage: tcald [--queue=inner|htb]\n"
+    "usage: tcald [--queue=inner|htb] [--deep] [--burst-us N]\n"
     "       tcald --probe\n"
     "Shapes what leaves network interfaces with the kernel's traffic control; commands on "
     "standard\n"
     "input, answers on standard output, as docs/tcal.md says. --queue tells where a path's queue\n"
     "is: behind the delay, in bytes (inner, the default), or netem's own limit in packets (htb).\n"
+    "--burst-us says how late a timer may be without the rate suffering (default 1000).\n"
+    "--deep builds what kernels need that lose count of packets inside netem (found by itself).\n"
     "--probe adds everything needed in a network namespace of its own and writes what is missing\n"
     "as JSON; its status is 0, or 3 when something is.\n";
 
 struct options {
-    enum tcal_queue queue;
+    struct tcal_options tcal;
     bool probe;
 };
 
 /* -1: go on, otherwise the exit status. */
 static int read_options(int argc, char **argv, struct options *o) {
-    static const struct option names[] = {{"queue", required_argument, NULL, 'q'},
-                                          {"probe", no_argument, NULL, 'p'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"queue", required_argument, NULL, 'q'}, {"burst-us", required_argument, NULL, 'b'},
+        {"probe", no_argument, NULL, 'p'},       {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        char *end = NULL;
         switch (c) {
+        case 'd':
+            o->tcal.deep = true;
+            break;
+        case 'b':
+            o->tcal.burst_ns = strtoull(optarg, &end, 10) * 1000;
+            if (*end || optarg[0] < '0' || optarg[0] > '9' || o->tcal.burst_ns > BURST_MAX_NS) {
+                fprintf(stderr, "tcald: --burst-us takes a number from 0 to 100000\n");
+                return 2;
+            }
+            break;
         case 'q':
             if (strcmp(optarg, "inner") != 0 && strcmp(optarg, "htb") != 0) {
                 fprintf(stderr, "tcald: --queue takes inner or htb, not '%s'\n", optarg);
                 return 2;
             }
-            o->queue = *optarg == 'i' ? TCAL_QUEUE_INNER : TCAL_QUEUE_HTB;
+            o->tcal.queue = *optarg == 'i' ? TCAL_QUEUE_INNER : TCAL_QUEUE_HTB;
             break;
         case 'p':
             o->probe = true;
@@ -75,7 +89,7 @@ static void raise_file_limit(void) {
 }
 
 /* The first thing needed that is not there, in words; false: nothing is missing. */
-static bool missing(char *text, size_t room) {
+static bool missing(struct tcal_options *options, char *text, size_t room) {
     struct tcal_ability ability[TCAL_ABILITIES];
     struct tcal_error error;
     if (!tcal_probe(ability, &error)) {
@@ -88,6 +102,7 @@ static bool missing(char *text, size_t room) {
             return true;
         }
     }
+    options->deep = options->deep || !ability[TCAL_COUNTS].found;
     return false;
 }
 
@@ -128,7 +143,7 @@ static int probe(void) {
 }
 
 int main(int argc, char **argv) {
-    struct options options = {.queue = TCAL_QUEUE_INNER};
+    struct options options = {.tcal = {TCAL_QUEUE_INNER, false, TCAL_BURST_NS}};
     int status = read_options(argc, argv, &options);
     if (status >= 0) {
         return status;
@@ -149,10 +164,10 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     raise_file_limit();
     char lacks[400];
-    bool lacking = missing(lacks, sizeof lacks);
-    struct tcal *tcal = tcal_new(options.queue);
+    bool lacking = missing(&options.tcal, lacks, sizeof lacks);
+    struct tcal *tcal = tcal_new(&options.tcal);
     int error = tcal ? control_serve(tcal, lacking ? lacks : NULL,
-                                     options.queue == TCAL_QUEUE_INNER ? "inner" : "htb",
+                                     options.tcal.queue == TCAL_QUEUE_INNER ? "inner" : "htb",
                                      STDIN_FILENO, STDOUT_FILENO)
                      : -1;
     tcal_free(tcal);

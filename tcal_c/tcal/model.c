@@ -55,7 +55,7 @@ struct undo {
 };
 
 struct tcal {
-    enum tcal_queue queue;
+    struct tcal_options options;
     bool closed;
     struct node *node;
     uint32_t nodes; /* one more than the highest ever declared */
@@ -72,12 +72,12 @@ struct tcal {
     struct tcal_totals totals;
 };
 
-struct tcal *tcal_new(enum tcal_queue queue) {
+struct tcal *tcal_new(const struct tcal_options *options) {
     struct tcal *t = calloc(1, sizeof *t);
     if (!t) {
         return NULL;
     }
-    t->queue = queue;
+    t->options = *options;
     t->buckets = 1024;
     t->node = calloc(TCAL_NODE_LIMIT, sizeof *t->node);
     t->port_of = calloc(TCAL_PORT_LIMIT, sizeof(struct port *));
@@ -191,12 +191,12 @@ static uint64_t expected_loss(const struct tcal_peer *peer) {
 static void add_counts(struct tcal *t, struct path *path, struct tcal_peer *peer) {
     const struct tcal_count *c = &peer->count;
     struct tcal_usage *u = &path->usage;
-    uint64_t lost = t->queue == TCAL_QUEUE_HTB      ? expected_loss(peer)
-                    : c->drop_netem > c->drop_queue ? c->drop_netem - c->drop_queue
-                                                    : 0;
+    uint64_t lost = t->options.queue == TCAL_QUEUE_HTB ? expected_loss(peer)
+                    : c->drop_netem > c->drop_queue    ? c->drop_netem - c->drop_queue
+                                                       : 0;
     u->sent_packets += c->sent_packets;
     u->sent_bytes += c->sent_bytes;
-    u->drop_queue += t->queue == TCAL_QUEUE_HTB ? c->drop_netem - lost : c->drop_queue;
+    u->drop_queue += t->options.queue == TCAL_QUEUE_HTB ? c->drop_netem - lost : c->drop_queue;
     u->drop_loss += lost;
     *(path->declared ? &u->drop_down : &u->drop_route) += c->drop_hole;
     u->backlog_bytes = peer->backlog_bytes;
@@ -645,7 +645,7 @@ static bool attach_tree(struct tcal *t, struct port *port, const struct tcal_tar
     tree->ifindex = interface.ifindex;
     tree->mtu = interface.mtu;
     tree->segments = interface.segments;
-    tree->queue = t->queue;
+    tree->options = t->options;
     tree->prefixes = target->prefixes;
     tree->self = TCAL_NONE;
     tree->sequence = 16;

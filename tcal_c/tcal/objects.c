@@ -12,8 +12,7 @@
 #include <linux/rtnetlink.h>
 
 #define MAKE (NLM_F_CREATE | NLM_F_REPLACE)
-#define FASTEST_BYTES_PS 1000000000000000ull /* rounds to no time at all */
-#define NETEM_PRNG_SEED 14                   /* TCA_NETEM_PRNG_SEED; older headers lack it */
+#define NETEM_PRNG_SEED 14 /* TCA_NETEM_PRNG_SEED; older headers lack it */
 #define BUCKETS 256u
 #define TABLE_ID(table) ((table) << 20)
 
@@ -41,11 +40,42 @@ static void put_size_table(struct tcal_buffer *b) {
     tcal_nest_end(b, nest);
 }
 
-void tcal_mail_root(const struct tcal_mail *m) {
-    struct tc_htb_glob glob = {.version = 3, .rate2quantum = 10, .defcls = TCAL_MARK};
+static uint32_t rate32(uint64_t bytes_ps) {
+    return bytes_ps > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes_ps;
+}
+
+static struct tc_ratespec rate_spec(uint64_t bytes_ps) {
+    /* Of a stated link layer: the kernel need not guess it from a table. */
+    return (struct tc_ratespec){.linklayer = TC_LINKLAYER_ETHERNET, .rate = rate32(bytes_ps)};
+}
+
+/* A tbf that never delays. What it is there for: a packet larger than its max_size is split into
+ * its segments, or dropped if it is none of those, and max_size is what the peak rate's burst says.
+ */
+static void put_splitter(struct tcal_buffer *b, uint32_t mtu) {
+    struct tc_tbf_qopt opt = {.rate = rate_spec(TCAL_FASTEST_BYTES_PS),
+                              .peakrate = rate_spec(2 * TCAL_FASTEST_BYTES_PS)};
+    tcal_put_text(b, TCA_KIND, "tbf");
+    size_t nest = tcal_nest(b, TCA_OPTIONS);
+    tcal_put(b, TCA_TBF_PARMS, &opt, sizeof opt);
+    tcal_put_u64(b, TCA_TBF_RATE64, TCAL_FASTEST_BYTES_PS);
+    tcal_put_u64(b, TCA_TBF_PRATE64, 2 * TCAL_FASTEST_BYTES_PS);
+    tcal_put_u32(b, TCA_TBF_BURST, 1u << 24);
+    tcal_put_u32(b, TCA_TBF_PBURST, mtu + TCAL_FRAME_EXTRA);
+    tcal_nest_end(b, nest);
+}
+
+void tcal_mail_root(const struct tcal_mail *m, uint32_t mtu) {
     begin(m, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, TC_H_ROOT, TCAL_ROOT, 0);
-    tcal_put_text(m->buffer, TCA_KIND, "htb");
     put_size_table(m->buffer);
+    put_splitter(m->buffer, mtu);
+    end(m);
+}
+
+void tcal_mail_htb(const struct tcal_mail *m) {
+    struct tc_htb_glob glob = {.version = 3, .rate2quantum = 10, .defcls = TCAL_DEFAULT_CLASS};
+    begin(m, RTM_NEWQDISC, MAKE, TCAL_ROOT | 1, TCAL_HTB, 0);
+    tcal_put_text(m->buffer, TCA_KIND, "htb");
     size_t nest = tcal_nest(m->buffer, TCA_OPTIONS);
     tcal_put(m->buffer, TCA_HTB_INIT, &glob, sizeof glob);
     tcal_put_u32(m->buffer, TCA_HTB_DIRECT_QLEN, 1000);
@@ -65,15 +95,6 @@ void tcal_mail_unroot(const struct tcal_mail *m) {
     end(m);
 }
 
-static uint32_t rate32(uint64_t bytes_ps) {
-    return bytes_ps > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes_ps;
-}
-
-static struct tc_ratespec rate_spec(uint64_t bytes_ps) {
-    /* Of a stated link layer: the kernel need not guess it from a table. */
-    return (struct tc_ratespec){.linklayer = TC_LINKLAYER_ETHERNET, .rate = rate32(bytes_ps)};
-}
-
 void tcal_mail_class(const struct tcal_mail *m, uint32_t slot, uint64_t rate_bytes_ps,
                      uint32_t burst_ticks, uint32_t mtu) {
     struct tc_htb_opt opt = {.rate = rate_spec(rate_bytes_ps),
@@ -81,7 +102,7 @@ void tcal_mail_class(const struct tcal_mail *m, uint32_t slot, uint64_t rate_byt
                              .buffer = burst_ticks,
                              .cbuffer = burst_ticks,
                              .quantum = mtu + TCAL_ETHERNET_BYTES};
-    begin(m, RTM_NEWTCLASS, NLM_F_CREATE, TCAL_ROOT, tcal_class_of(slot), 0);
+    begin(m, RTM_NEWTCLASS, NLM_F_CREATE, TCAL_HTB, tcal_class_of(slot), 0);
     tcal_put_text(m->buffer, TCA_KIND, "htb");
     size_t nest = tcal_nest(m->buffer, TCA_OPTIONS);
     tcal_put(m->buffer, TCA_HTB_PARMS, &opt, sizeof opt);
@@ -97,38 +118,26 @@ void tcal_mail_hole(const struct tcal_mail *m, uint32_t slot) {
     end(m);
 }
 
-/* A tbf that never delays. What it is there for: a packet larger than `max_size` is split into its
- * segments, and max_size is what the peak rate's burst says. */
 void tcal_mail_split(const struct tcal_mail *m, uint32_t slot, uint32_t mtu) {
-    struct tc_tbf_qopt opt = {.rate = rate_spec(FASTEST_BYTES_PS),
-                              .peakrate = rate_spec(2 * FASTEST_BYTES_PS)};
     begin(m, RTM_NEWQDISC, MAKE, tcal_class_of(slot), tcal_handle_of(slot, TCAL_SPLIT), 0);
-    tcal_put_text(m->buffer, TCA_KIND, "tbf");
-    size_t nest = tcal_nest(m->buffer, TCA_OPTIONS);
-    tcal_put(m->buffer, TCA_TBF_PARMS, &opt, sizeof opt);
-    tcal_put_u64(m->buffer, TCA_TBF_RATE64, FASTEST_BYTES_PS);
-    tcal_put_u64(m->buffer, TCA_TBF_PRATE64, 2 * FASTEST_BYTES_PS);
-    tcal_put_u32(m->buffer, TCA_TBF_BURST, 1u << 24);
-    tcal_put_u32(m->buffer, TCA_TBF_PBURST, mtu + TCAL_ETHERNET_BYTES + 4); /* a VLAN tag */
-    tcal_nest_end(m->buffer, nest);
+    put_splitter(m->buffer, mtu);
     end(m);
 }
 
 void tcal_mail_netem(const struct tcal_mail *m, uint32_t slot, const struct tcal_params *p,
-                     uint64_t seed, bool make, bool table) {
+                     uint64_t seed, uint32_t parent, bool table) {
     struct tc_netem_qopt opt = {.limit = p->limit, .loss = p->loss};
     /* A rate, however large, makes netem time each packet after the one before: order is kept. */
     struct tc_netem_rate rate = {.rate = UINT32_MAX};
     struct tcal_buffer *b = m->buffer;
-    begin(m, RTM_NEWQDISC, make ? MAKE : 0, make ? tcal_handle_of(slot, TCAL_SPLIT) | 1 : 0,
-          tcal_handle_of(slot, TCAL_NETEM), 0);
+    begin(m, RTM_NEWQDISC, parent ? MAKE : 0, parent, tcal_handle_of(slot, TCAL_NETEM), 0);
     tcal_put_text(b, TCA_KIND, "netem");
     size_t nest = tcal_nest(b, TCA_OPTIONS);
     tcal_append(b, &opt, sizeof opt);
     tcal_put_u64(b, TCA_NETEM_LATENCY64, p->latency_ns);
     tcal_put_u64(b, TCA_NETEM_JITTER64, p->jitter_ns);
     tcal_put(b, TCA_NETEM_RATE, &rate, sizeof rate);
-    tcal_put_u64(b, TCA_NETEM_RATE64, FASTEST_BYTES_PS * 1000);
+    tcal_put_u64(b, TCA_NETEM_RATE64, TCAL_NETEM_RATE_BYTES_PS);
     tcal_put_u64(b, NETEM_PRNG_SEED, seed);
     if (table) {
         tcal_put(b, TCA_NETEM_DELAY_DIST, tcal_dist_table(p->dist),
@@ -194,7 +203,7 @@ static uint32_t filter_info(uint32_t family, uint32_t priority) {
 
 static size_t begin_filter(const struct tcal_mail *m, uint16_t type, uint16_t flags,
                            uint32_t family, uint32_t priority, uint32_t handle) {
-    begin(m, type, flags, TCAL_ROOT, handle, filter_info(family, priority));
+    begin(m, type, flags, TCAL_HTB, handle, filter_info(family, priority));
     tcal_put_text(m->buffer, TCA_KIND, "u32");
     return tcal_nest(m->buffer, TCA_OPTIONS);
 }
@@ -282,7 +291,7 @@ void tcal_mail_nd(const struct tcal_mail *m, uint32_t number) {
                                    .val = htonl(types[number].first << 24),
                                    .off = 40};
     size_t nest = begin_filter(m, RTM_NEWTFILTER, NLM_F_CREATE, 1, TCAL_ND_PRIORITY, 0);
-    tcal_put_u32(m->buffer, TCA_U32_CLASSID, TCAL_ROOT); /* htb sends it out directly */
+    tcal_put_u32(m->buffer, TCA_U32_CLASSID, TCAL_HTB); /* htb sends it out directly */
     put_selector(m, &s);
     end_filter(m, nest);
 }

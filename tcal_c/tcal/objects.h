@@ -12,17 +12,20 @@ struct tcal_mail {
     uint32_t ifindex;
 };
 
-#define TCAL_ROOT 0x00010000u /* 1: */
-/* The class that packets of no filter are sent to does not exist, which makes them pass unshaped;
- * its number marks a tree as ours. */
-#define TCAL_MARK 0x7453u
-#define TCAL_SLOT_LIMIT 16376u /* four handles each */
+#define TCAL_ROOT 0xfff70000u /* fff7:, the splitter; a tree of ours is known by it */
+#define TCAL_HTB 0x00010000u  /* 1: */
+/* The class that packets of no filter are sent to does not exist: they pass unshaped. */
+#define TCAL_DEFAULT_CLASS 0xffffu
+/* netem's rate, which keeps order and otherwise takes no time. */
+#define TCAL_NETEM_RATE_BYTES_PS 1000000000000000000ull
+#define TCAL_FASTEST_BYTES_PS 1000000000000000ull /* rounds to no time at all */
+#define TCAL_SLOT_LIMIT 16376u                    /* four handles each */
 
 /* The qdiscs of a path, from its class inwards. */
 enum tcal_part { TCAL_SPLIT, TCAL_NETEM, TCAL_FIFO, TCAL_HOLE };
 
 static inline uint32_t tcal_class_of(uint32_t slot) {
-    return TCAL_ROOT | (0x10u + slot);
+    return TCAL_HTB | (0x10u + slot);
 }
 
 static inline uint32_t tcal_handle_of(uint32_t slot, enum tcal_part part) {
@@ -38,7 +41,9 @@ static inline uint32_t tcal_handle_of(uint32_t slot, enum tcal_part part) {
 #define TCAL_TABLE(family) (1u + (family))
 #define TCAL_SUBTABLE(family, octet) (0x100u * (1u + (family)) + (octet))
 
-void tcal_mail_root(const struct tcal_mail *m);
+/* The splitter at the root, and htb in it. */
+void tcal_mail_root(const struct tcal_mail *m, uint32_t mtu);
+void tcal_mail_htb(const struct tcal_mail *m);
 /* How many segments the stacks above may put into one packet. */
 void tcal_mail_segments(const struct tcal_mail *m, uint32_t segments);
 void tcal_mail_unroot(const struct tcal_mail *m);
@@ -46,9 +51,9 @@ void tcal_mail_class(const struct tcal_mail *m, uint32_t slot, uint64_t rate_byt
                      uint32_t burst_ticks, uint32_t mtu);
 void tcal_mail_hole(const struct tcal_mail *m, uint32_t slot);
 void tcal_mail_split(const struct tcal_mail *m, uint32_t slot, uint32_t mtu);
-/* `make`: it is not there yet; `table`: its delay table must be (re)placed. */
+/* `parent` 0: it is there already, under whatever; `table`: its delay table must be (re)placed. */
 void tcal_mail_netem(const struct tcal_mail *m, uint32_t slot, const struct tcal_params *p,
-                     uint64_t seed, bool make, bool table);
+                     uint64_t seed, uint32_t parent, bool table);
 void tcal_mail_fifo(const struct tcal_mail *m, uint32_t slot, uint32_t bytes, bool make);
 
 void tcal_mail_table(const struct tcal_mail *m, uint32_t family, uint32_t table);

@@ -15,14 +15,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <time.h>
+
+#include <linux/gen_stats.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
 static const struct {
     const char *name;
     bool needed;
-} abilities[TCAL_ABILITIES] = {{"htb", true},   {"tbf", true},       {"netem", true},
-                               {"bfifo", true}, {"blackhole", true}, {"u32", true}};
+} abilities[TCAL_ABILITIES] = {{"htb", true},          {"tbf", true},       {"netem", true},
+                               {"bfifo", true},        {"blackhole", true}, {"u32", true},
+                               {"netem-counts", false}};
 
 enum { HTB, TBF, NETEM, BFIFO, BLACKHOLE, U32 };
 
@@ -71,11 +79,17 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
                     struct tcal_ability *ability) {
     struct tcal_buffer b = {0};
     struct tcal_mail m = {&b, 1, ifindex};
-    struct tcal_path path = {.rate_bps = 1000000, .delay_ns = 1000, .jitter_ns = 1, .up = true};
-    struct tcal_params p = tcal_derive(&path, TCAL_QUEUE_INNER, 1500, 0);
+    struct tcal_path path = {.rate_bps = 8000000, .delay_ns = 1000, .jitter_ns = 1, .up = true};
+    struct tcal_options options = {.queue = TCAL_QUEUE_INNER, .burst_ns = TCAL_BURST_NS};
+    struct tcal_params p = tcal_derive(&path, &options, 1500, 0);
     struct tcal_addr addr = {4, {10, 0, 0, 1}};
     struct tcal_ability class;
-    tcal_mail_root(&m);
+    tcal_mail_root(&m, 1500);
+    if (!attempt(channel, &b, &ability[TBF])) {
+        tcal_buffer_free(&b);
+        return;
+    }
+    tcal_mail_htb(&m);
     if (attempt(channel, &b, &ability[HTB])) {
         tcal_mail_class(&m, 0, p.rate_bytes_ps, p.burst_ticks, 1500);
         attempt(channel, &b, &class);
@@ -83,9 +97,7 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
     }
     tcal_mail_hole(&m, 0);
     attempt(channel, &b, &ability[BLACKHOLE]);
-    tcal_mail_split(&m, 0, 1500);
-    attempt(channel, &b, &ability[TBF]);
-    tcal_mail_netem(&m, 0, &p, 1, true, true);
+    tcal_mail_netem(&m, 0, &p, 1, tcal_class_of(0), true);
     attempt(channel, &b, &ability[NETEM]);
     tcal_mail_fifo(&m, 0, 10000, true);
     attempt(channel, &b, &ability[BFIFO]);
@@ -93,6 +105,88 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
     if (attempt(channel, &b, &ability[U32])) {
         tcal_mail_filter(&m, &addr, tcal_filter_handle(&addr, 1), tcal_class_of(0));
         attempt(channel, &b, &ability[U32]);
+    }
+    tcal_buffer_free(&b);
+}
+
+/* -- does netem count what waits in the queue behind it? -----------------------------------------
+ */
+
+#define FRAMES 10
+#define FRAME_BYTES 1000u
+#define WAIT_NS 200000000ull /* at 8 Mb/s ten frames take 10 */
+
+static void raise_link(const struct tcal_channel *channel, uint32_t ifindex) {
+    struct ifinfomsg info = {.ifi_family = AF_UNSPEC,
+                             .ifi_index = (int)ifindex,
+                             .ifi_flags = IFF_UP,
+                             .ifi_change = IFF_UP};
+    struct tcal_buffer b = {0};
+    struct tcal_ability ignored;
+    tcal_begin(&b, RTM_NEWLINK, 0, 1, &info, sizeof info);
+    tcal_end(&b);
+    attempt(channel, &b, &ignored);
+    tcal_buffer_free(&b);
+}
+
+/* Frames that go to the class of slot 0 because their socket says so. */
+static bool send_frames(uint32_t ifindex) {
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    int priority = (int)tcal_class_of(0);
+    struct sockaddr_ll to = {
+        .sll_family = AF_PACKET, .sll_ifindex = (int)ifindex, .sll_protocol = htons(ETH_P_IP)};
+    uint8_t frame[FRAME_BYTES] = {0};
+    frame[12] = ETH_P_IP >> 8;
+    bool good = fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
+    for (int i = 0; i < FRAMES && good; i++) {
+        good = sendto(fd, frame, sizeof frame, 0, (struct sockaddr *)&to, sizeof to) > 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return good;
+}
+
+static void hear_class(void *context, uint16_t type, const char *body, size_t length) {
+    uint32_t *packets = context;
+    struct gnet_stats_basic basic;
+    if (type == RTM_NEWTCLASS && length > sizeof(struct tcmsg)) {
+        body += sizeof(struct tcmsg);
+        length -= sizeof(struct tcmsg);
+        struct tcal_attr stats = tcal_find(body, length, TCA_STATS2);
+        struct tcal_attr attr = tcal_find(stats.bytes, stats.length, TCA_STATS_BASIC);
+        tcal_get(&attr, &basic, sizeof basic);
+        *packets = basic.packets;
+    }
+}
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Until Linux 6.13 (and 6.12.7, 6.6.68, 6.1.122) netem did not count the packets in a queue behind
+ * it, so that htb took its class for empty, and they waited there for the next packet. */
+static void try_counting(const struct tcal_channel *channel, const struct tcal_interface *interface,
+                         struct tcal_ability *ability) {
+    struct tcal_buffer b = {0};
+    struct tcal_mail m = {&b, 7, interface->ifindex};
+    uint32_t sent = 0;
+    struct tcal_listener listener = {.context = &sent, .message = hear_class};
+    raise_link(channel, interface->ifindex);
+    raise_link(channel, interface->peer);
+    snprintf(ability->why, sizeof ability->why, "no frames could be sent");
+    if (send_frames(interface->ifindex)) {
+        uint64_t end = now_ns() + WAIT_NS;
+        do {
+            b.used = 0;
+            tcal_mail_dump(&m, RTM_GETTCLASS, TCAL_HTB);
+            ability->found = tcal_dump(channel, &b, 7, &listener) == 0 && sent == FRAMES;
+            usleep(1000);
+        } while (!ability->found && now_ns() < end);
+        snprintf(ability->why, sizeof ability->why,
+                 "%u of %u frames left the queue: trees are made deep", sent, FRAMES);
     }
     tcal_buffer_free(&b);
 }
@@ -114,6 +208,9 @@ static bool inside(struct tcal_ability *ability, struct tcal_error *error) {
     good = good && tcal_interface_find(&channel, "a", &interface, error);
     if (good) {
         add_all(&channel, interface.ifindex, ability);
+        if (ability[BFIFO].found) {
+            try_counting(&channel, &interface, &ability[TCAL_COUNTS]);
+        }
     }
     channel.close(channel.context);
     return good;

@@ -13,7 +13,7 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-#define ASKS 64u /* answers to one send that the socket has room for in any case */
+#define ASKS 32u /* beyond this many a dump is cheaper */
 
 struct figures {
     uint64_t bytes;
@@ -50,6 +50,12 @@ static struct tcal_peer *peer_of_slot(struct tcal_tree *tree, uint32_t slot) {
     return slot < tree->slots ? &tree->peer[tree->slot[slot]] : NULL;
 }
 
+/* A queue that a burst could fill without the class being held up. */
+static bool is_short(const struct tcal_peer *peer) {
+    uint64_t burst_ns = (uint64_t)peer->now.burst_ticks * TCAL_TICK_NS;
+    return peer->now.queue_bytes / (peer->now.rate_bytes_ps / 1000000 + 1) <= burst_ns / 1000;
+}
+
 static void hear_class(void *context, uint16_t type, const char *body, size_t length) {
     struct tcal_tree *tree = context;
     struct tcmsg tc;
@@ -58,19 +64,23 @@ static void hear_class(void *context, uint16_t type, const char *body, size_t le
         return;
     }
     uint32_t slot = TC_H_MIN(tc.tcm_handle) - 0x10u;
-    struct tcal_peer *peer = TC_H_MAJ(tc.tcm_handle) == TCAL_ROOT ? peer_of_slot(tree, slot) : NULL;
+    struct tcal_peer *peer = TC_H_MAJ(tc.tcm_handle) == TCAL_HTB ? peer_of_slot(tree, slot) : NULL;
     if (!peer || (uint32_t)tc.tcm_ifindex != tree->ifindex) {
         return;
     }
     struct tcal_raw *raw = &peer->raw;
+    bool held = f.queue.overlimits != raw->overlimits || f.queue.drops != raw->drop_class;
     bool sent = f.packets != raw->sent_packets || f.bytes != raw->sent_bytes;
-    peer->stale = sent || f.queue.drops != raw->drop_class || f.queue.qlen || peer->backlog_bytes;
+    peer->stale = held || f.queue.qlen || peer->backlog_bytes ||
+                  (sent && (peer->lossy || is_short(peer) || peer->leaf == TCAL_LEAF_HOLE ||
+                            tree->options.queue == TCAL_QUEUE_HTB));
     peer->count.sent_packets += f.packets - raw->sent_packets;
     peer->count.sent_bytes += f.bytes - raw->sent_bytes;
     peer->stirred = peer->stirred || sent;
     raw->sent_packets = f.packets;
     raw->sent_bytes = f.bytes;
     raw->drop_class = f.queue.drops;
+    raw->overlimits = f.queue.overlimits;
 }
 
 /* The kernel counts drops in 32 bits. */
@@ -93,7 +103,7 @@ static void hear_qdisc(void *context, uint16_t type, const char *body, size_t le
     if (!peer || (uint32_t)tc.tcm_ifindex != tree->ifindex) {
         return;
     }
-    bool inner = tree->queue == TCAL_QUEUE_INNER;
+    bool inner = tree->options.queue == TCAL_QUEUE_INNER;
     uint32_t part = number % 4;
     bool more = false;
     if (part == TCAL_FIFO) {
@@ -120,65 +130,72 @@ static void hear_nothing(void *context, uint32_t sequence, int error, const char
 static const struct tcal_listener class_listener = {.failed = hear_nothing, .message = hear_class};
 static const struct tcal_listener qdisc_listener = {.failed = hear_nothing, .message = hear_qdisc};
 
-static int send_asks(struct tcal_tree *tree, struct tcal_buffer *b, uint32_t *asks) {
-    if (*asks == 0) {
+/* What may have changed about a path besides what it sent: the qdiscs that tell. */
+static uint32_t tellers(const struct tcal_tree *tree, const struct tcal_peer *peer,
+                        uint32_t handle[2]) {
+    uint32_t count = 0;
+    if (!peer->stale) {
         return 0;
     }
-    struct tcal_listener listener = qdisc_listener;
-    listener.context = tree;
-    int error = tcal_talk(&tree->channel, b, tree->sequence - 1, &listener);
-    tree->messages += *asks;
-    tree->sends++;
-    *asks = 0;
-    b->used = 0;
-    return error;
-}
-
-static int ask(struct tcal_tree *tree, struct tcal_buffer *b, uint32_t *asks, uint32_t handle) {
-    struct tcal_mail m = {b, tree->sequence++, tree->ifindex};
-    tcal_mail_ask(&m, handle);
-    return ++*asks == ASKS ? send_asks(tree, b, asks) : 0;
-}
-
-/* What may have changed about a path besides what it sent. */
-static int ask_peer(struct tcal_tree *tree, struct tcal_buffer *b, uint32_t *asks,
-                    const struct tcal_peer *peer) {
-    int error = 0;
     if (peer->leaf == TCAL_LEAF_HOLE) {
-        return ask(tree, b, asks, tcal_handle_of(peer->slot, TCAL_HOLE));
+        handle[count++] = tcal_handle_of(peer->slot, TCAL_HOLE);
     }
     if (peer->has_fifo) {
-        error = ask(tree, b, asks, tcal_handle_of(peer->slot, TCAL_FIFO));
+        handle[count++] = tcal_handle_of(peer->slot, TCAL_FIFO);
     }
-    if (!error && peer->has_netem && (peer->lossy || tree->queue == TCAL_QUEUE_HTB)) {
-        error = ask(tree, b, asks, tcal_handle_of(peer->slot, TCAL_NETEM));
+    if (peer->has_netem && (peer->lossy || tree->options.queue == TCAL_QUEUE_HTB)) {
+        handle[count++] = tcal_handle_of(peer->slot, TCAL_NETEM);
     }
+    return count;
+}
+
+/* At most `room` questions; their number, or room + 1 when there are more. */
+static uint32_t build_asks(struct tcal_tree *tree, struct tcal_buffer *b, uint32_t room) {
+    uint32_t asks = 0;
+    for (uint32_t i = 0; i < tree->slots; i++) {
+        uint32_t handle[2];
+        uint32_t count = tellers(tree, peer_of_slot(tree, i), handle);
+        if (asks + count > room) {
+            return room + 1;
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            struct tcal_mail m = {b, tree->sequence + asks++, tree->ifindex};
+            tcal_mail_ask(&m, handle[k]);
+        }
+    }
+    return asks;
+}
+
+static int read_qdiscs(struct tcal_tree *tree) {
+    struct tcal_buffer b = {0};
+    struct tcal_listener listener = qdisc_listener;
+    listener.context = tree;
+    uint32_t asks = build_asks(tree, &b, ASKS);
+    int error = 0;
+    if (asks > ASKS) {
+        error = tcal_tree_dump(tree, RTM_GETQDISC, 0, &listener);
+    } else if (asks) {
+        tree->sequence += asks;
+        tree->messages += asks;
+        tree->sends++;
+        error = tcal_talk(&tree->channel, &b, tree->sequence - 1, &listener);
+    }
+    tcal_buffer_free(&b);
     return error;
 }
 
+/* A dump during which the state changes is not complete; nobody but us changes it often. */
 int tcal_tree_read(struct tcal_tree *tree) {
     struct tcal_listener listener = class_listener;
     listener.context = tree;
-    int error = 0;
-    for (int attempt = 0; attempt < 3; attempt++) {
-        error = tcal_tree_dump(tree, RTM_GETTCLASS, TCAL_ROOT, &listener);
-        if (error != -EINTR) {
-            break;
-        }
+    int error = -EINTR;
+    for (int attempt = 0; attempt < 3 && error == -EINTR; attempt++) {
+        error = tcal_tree_dump(tree, RTM_GETTCLASS, TCAL_HTB, &listener);
+        error = error ? error : read_qdiscs(tree);
     }
-    struct tcal_buffer b = {0};
-    uint32_t asks = 0;
-    for (uint32_t i = 0; i < tree->slots && !error; i++) {
-        struct tcal_peer *peer = peer_of_slot(tree, i);
-        if (peer->stale) {
-            peer->stale = false;
-            error = ask_peer(tree, &b, &asks, peer);
-        }
+    for (uint32_t i = 0; i < tree->slots; i++) {
+        peer_of_slot(tree, i)->stale = false;
     }
-    if (!error) {
-        error = send_asks(tree, &b, &asks);
-    }
-    tcal_buffer_free(&b);
     int heard = tree->error;
     tree->error = 0;
     return error ? error : heard;

@@ -134,6 +134,8 @@ static void hear_link(void *context, uint16_t type, const char *body, size_t len
     f->interface->ifindex = (uint32_t)info.ifi_index;
     struct tcal_attr attr = tcal_find(body, length, IFLA_MTU);
     f->interface->mtu = tcal_get_u32(&attr);
+    attr = tcal_find(body, length, IFLA_LINK);
+    f->interface->peer = tcal_get_u32(&attr);
     attr = tcal_find(body, length, IFLA_GSO_MAX_SEGS);
     f->interface->segments = tcal_get_u32(&attr);
     attr = tcal_find(body, length, IFLA_ADDRESS);
@@ -159,10 +161,9 @@ static void hear_root(void *context, uint16_t type, const char *body, size_t len
         kind.length < sizeof f->interface->root ? kind.length : sizeof f->interface->root - 1;
     memcpy(f->interface->root, kind.bytes ? kind.bytes : "?", kind.bytes ? size : 2);
     struct tcal_attr options = tcal_find(body, length, TCA_OPTIONS);
-    struct tcal_attr init = tcal_find(options.bytes, options.length, TCA_HTB_INIT);
-    struct tc_htb_glob glob;
-    f->interface->ours = strcmp(f->interface->root, "htb") == 0 && tc.tcm_handle == TCAL_ROOT &&
-                         tcal_get(&init, &glob, sizeof glob) && glob.defcls == TCAL_MARK;
+    struct tcal_attr rate = tcal_find(options.bytes, options.length, TCA_TBF_RATE64);
+    f->interface->ours = strcmp(f->interface->root, "tbf") == 0 && tc.tcm_handle == TCAL_ROOT &&
+                         tcal_get_u64(&rate) == TCAL_FASTEST_BYTES_PS;
     if (f->interface->ours) {
         /* The one who made it has lowered this; what it was before is not known any more. */
         f->interface->segments = SEGMENTS_DEFAULT;

@@ -7,6 +7,7 @@
 
 struct tcal_interface {
     uint32_t ifindex;
+    uint32_t peer; /* the other end's, of a veth */
     uint32_t mtu;
     uint32_t segments; /* that stacks may put into one packet */
     uint8_t mac[6];

@@ -37,6 +37,14 @@ enum tcal_queue {
     TCAL_QUEUE_HTB    /* netem's own limit, in packets: the sender's stack is told of drops */
 };
 
+struct tcal_options {
+    enum tcal_queue queue;
+    bool deep;         /* a splitter in each class, for kernels that lose count in netem */
+    uint64_t burst_ns; /* how late a timer may be without a loss of rate */
+};
+
+#define TCAL_BURST_NS 1000000u /* what to take when there is no reason for another */
+
 struct tcal_error {
     char text[400];
 };
@@ -133,7 +141,8 @@ struct tcal_totals {
 
 struct tcal;
 
-struct tcal *tcal_new(enum tcal_queue queue); /* NULL: out of memory */
+/* Whatever uses delays needs tcal_dist_init (dist.h) once before. NULL: out of memory. */
+struct tcal *tcal_new(const struct tcal_options *options);
 /* Leaves the kernel as it is: what was last enforced stays. tcal_detach each port to undo it. */
 void tcal_free(struct tcal *t);
 
@@ -185,7 +194,8 @@ struct tcal_ability {
     char why[120]; /* when it is not found */
 };
 
-#define TCAL_ABILITIES 6
+#define TCAL_ABILITIES 7
+#define TCAL_COUNTS 6 /* the one that tells whether trees need not be deep */
 
 /* False with the reason when even the attempt is impossible. */
 bool tcal_probe(struct tcal_ability ability[TCAL_ABILITIES], struct tcal_error *error);

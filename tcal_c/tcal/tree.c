@@ -48,7 +48,6 @@ static void hear_failure(void *context, uint32_t sequence, int error, const char
 
 static void note_netem(struct tcal_peer *peer, const struct tcal_step *step) {
     const struct tcal_params *p = &step->params;
-    peer->has_netem = true;
     peer->has_table = peer->has_table || step->table;
     peer->lossy = peer->lossy || p->loss;
     peer->now.latency_ns = p->latency_ns;
@@ -79,12 +78,16 @@ static void note(struct tcal_tree *tree, const struct tcal_step *step) {
         peer->now.burst_ticks = step->params.burst_ticks;
         break;
     case TCAL_STEP_SPLIT:
-        note_leaf(peer, TCAL_LEAF_SPLIT);
+        note_leaf(peer, TCAL_LEAF_OPEN);
         break;
     case TCAL_STEP_HOLE:
         note_leaf(peer, TCAL_LEAF_HOLE);
         break;
     case TCAL_STEP_NETEM:
+        if (peer->leaf != TCAL_LEAF_OPEN) {
+            note_leaf(peer, TCAL_LEAF_OPEN);
+        }
+        peer->has_netem = true;
         note_netem(peer, step);
         break;
     case TCAL_STEP_FIFO:
@@ -232,7 +235,11 @@ bool tcal_tree_build(struct tcal_tree *tree) {
     forget(tree);
     if (step(tree, TCAL_STEP_BASE, NULL)) {
         struct tcal_mail m = mail(tree);
-        tcal_mail_root(&m);
+        tcal_mail_root(&m, tree->mtu);
+    }
+    if (step(tree, TCAL_STEP_BASE, NULL)) {
+        struct tcal_mail m = mail(tree);
+        tcal_mail_htb(&m);
     }
     if (step(tree, TCAL_STEP_BASE, NULL)) {
         struct tcal_mail m = mail(tree);
@@ -364,12 +371,13 @@ static void wish_class(struct tcal_tree *tree, struct tcal_peer *peer,
     }
 }
 
-static void wish_netem(struct tcal_tree *tree, struct tcal_peer *peer, bool make,
+/* `parent` 0: it is there. */
+static void wish_netem(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t parent,
                        const struct tcal_params *p, uint64_t seed) {
     const struct tcal_params *now = &peer->now;
     /* Without jitter the table is not looked at, so it need not be sent until there is some. */
-    bool table = p->jitter_ns && (make || !peer->has_table || now->dist != p->dist);
-    if (!make && !table && now->latency_ns == p->latency_ns && now->jitter_ns == p->jitter_ns &&
+    bool table = p->jitter_ns && (parent || !peer->has_table || now->dist != p->dist);
+    if (!parent && !table && now->latency_ns == p->latency_ns && now->jitter_ns == p->jitter_ns &&
         now->loss == p->loss && now->limit == p->limit) {
         return;
     }
@@ -378,13 +386,14 @@ static void wish_netem(struct tcal_tree *tree, struct tcal_peer *peer, bool make
         s->params = *p;
         s->table = table;
         struct tcal_mail m = mail(tree);
-        tcal_mail_netem(&m, peer->slot, p, tcal_seed(seed, peer->generation++), make, table);
+        tcal_mail_netem(&m, peer->slot, p, tcal_seed(seed, peer->generation++), parent, table);
     }
 }
 
 static void wish_fifo(struct tcal_tree *tree, struct tcal_peer *peer, bool make,
                       const struct tcal_params *p) {
-    if (tree->queue != TCAL_QUEUE_INNER || (!make && peer->now.queue_bytes == p->queue_bytes)) {
+    if (tree->options.queue != TCAL_QUEUE_INNER ||
+        (!make && peer->now.queue_bytes == p->queue_bytes)) {
         return;
     }
     struct tcal_step *s = step(tree, TCAL_STEP_FIFO, peer);
@@ -397,12 +406,16 @@ static void wish_fifo(struct tcal_tree *tree, struct tcal_peer *peer, bool make,
 
 static void wish_open(struct tcal_tree *tree, struct tcal_peer *peer, const struct tcal_params *p,
                       uint64_t seed) {
-    bool fresh = peer->leaf != TCAL_LEAF_SPLIT;
-    if (fresh && step(tree, TCAL_STEP_SPLIT, peer)) {
-        struct tcal_mail m = mail(tree);
-        tcal_mail_split(&m, peer->slot, tree->mtu);
+    bool fresh = peer->leaf != TCAL_LEAF_OPEN || !peer->has_netem;
+    uint32_t parent = tcal_class_of(peer->slot);
+    if (tree->options.deep) {
+        parent = tcal_handle_of(peer->slot, TCAL_SPLIT) | 1;
+        if (fresh && step(tree, TCAL_STEP_SPLIT, peer)) {
+            struct tcal_mail m = mail(tree);
+            tcal_mail_split(&m, peer->slot, tree->mtu);
+        }
     }
-    wish_netem(tree, peer, fresh || !peer->has_netem, p, seed);
+    wish_netem(tree, peer, fresh ? parent : 0, p, seed);
     wish_fifo(tree, peer, fresh || !peer->has_fifo, p);
 }
 
@@ -492,7 +505,7 @@ void tcal_tree_wish(struct tcal_tree *tree, struct tcal_peer *peer, const struct
         tree->slot[tree->slots] = (uint32_t)(peer - tree->peer);
         peer->slot = tree->slots++;
     }
-    struct tcal_params p = tcal_derive(&wish->path, tree->queue, tree->mtu, peer->now.limit);
+    struct tcal_params p = tcal_derive(&wish->path, &tree->options, tree->mtu, peer->now.limit);
     wish_class(tree, peer, &p);
     if (p.open) {
         wish_open(tree, peer, &p, wish->path.seed);

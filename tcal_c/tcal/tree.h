@@ -10,7 +10,7 @@
 
 #include "objects.h"
 
-enum tcal_leaf { TCAL_LEAF_NONE, TCAL_LEAF_SPLIT, TCAL_LEAF_HOLE };
+enum tcal_leaf { TCAL_LEAF_NONE, TCAL_LEAF_OPEN, TCAL_LEAF_HOLE };
 
 struct tcal_filter {
     struct tcal_addr addr; /* version 0: there is none */
@@ -31,6 +31,7 @@ struct tcal_raw {
     uint64_t sent_packets;
     uint64_t sent_bytes;
     uint32_t drop_class; /* whatever its leaf refused */
+    uint32_t overlimits; /* times the class was held up */
     uint32_t drop_queue;
     uint32_t drop_netem;
     uint32_t drop_hole;
@@ -93,7 +94,7 @@ struct tcal_tree {
     uint32_t ifindex;
     uint32_t mtu;
     uint32_t segments; /* in one packet, before it was ours */
-    enum tcal_queue queue;
+    struct tcal_options options;
     struct tcal_prefix prefix[TCAL_PREFIX_LIMIT];
     uint32_t prefixes;
     uint32_t self; /* the node that it was last bound to, or TCAL_NONE */
