@@ -3,24 +3,27 @@
 shares    two dumbbells of the papers over 1, 2 and 4 hosts: measured shares against the model's
 agree     random networks, run hop-exact and over hosts: rate of every flow, round trip of a probe
 reaction  how long until two flows have their shares after the second has begun
+soak      a long run: does anything grow or drift (only when asked for; --minutes)
 
-Writes bench/results/hosts.json and its tables in docs/performance.md. What is measured how stands
-there too. Exit code 1 when a bound is missed (the figures are written all the same).
+Writes bench/results/hosts.json (the soak: soak.json) and its tables in docs/performance.md, where
+it stands what is measured how. Exit code 1 when a bound is missed (the figures are written all the
+same). --keep: the run directories stay there.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from bench import hosts_reaction, hosts_report, hosts_scenes, hosts_shares
+from bench import hosts_reaction, hosts_report, hosts_scenes, hosts_shares, soak, soak_report
 from bench.errors import BenchError
 from bench.hosts_scenes import Scene
 from bench.machine import describe
@@ -33,30 +36,56 @@ WINDOW_S = (4.0, 11.5)  # of a random experiment: settled, and before the progra
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.hosts", description=__doc__)
-    parser.add_argument("--only", choices=sorted(PARTS), action="append", help="may be repeated")
-    parser.add_argument("--seeds", type=int, default=12, help="how many random networks")
-    options = parser.parse_args()
+    options = _options()
     results: dict[str, list[Record]] = {}
-    machine = {**describe(), "privilege": "root" if os.geteuid() == 0 else "user"}
     try:
-        with tempfile.TemporaryDirectory(prefix="tstorm-bench-") as folder:
-            for name in options.only or list(PARTS):
-                results[name] = PARTS[name](Path(folder), options.seeds)
+        with _folder(options.keep) as folder:
+            for name in options.only or [name for name in PARTS if name != "soak"]:
+                results[name] = PARTS[name](folder, options)
     except BenchError as error:
         print(f"hosts: {error}", file=sys.stderr)
         return 1
-    path = RESULTS / "hosts.json"
-    before = json.loads(path.read_text())["results"] if options.only and path.exists() else {}
-    document = {"format": 1, "machine": machine, "results": {**before, **results}}
-    RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
-    update(RESULTS)
-    print(hosts_report.section({**document, "results": results}))
-    missed = hosts_report.missed(results)
+    finally:
+        _write(results, partly=bool(options.only))
+    missed = hosts_report.missed(results) + soak_report.missed(results.get("soak", ()))
     for text in missed:
         print(f"missed: {text}", file=sys.stderr)
     return 1 if missed else 0
+
+
+def _options() -> Namespace:
+    parser = ArgumentParser(prog="python -m bench.hosts", description=__doc__)
+    parser.add_argument("--only", choices=sorted(PARTS), action="append", help="may be repeated")
+    parser.add_argument("--seeds", type=int, default=12, help="how many random networks")
+    parser.add_argument("--minutes", type=int, default=20, help="how long the soak is")
+    parser.add_argument("--keep", type=Path, help="a folder for the run directories, which stay")
+    return parser.parse_args()
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="tstorm-bench-") as folder:
+        yield Path(folder)
+
+
+def _write(results: dict[str, list[Record]], *, partly: bool) -> None:
+    """Each file keeps what was not measured now, if only parts were asked for."""
+    machine = {**describe(), "privilege": "root" if os.geteuid() == 0 else "user"}
+    files = {name: RESULTS / ("soak.json" if name == "soak" else "hosts.json") for name in results}
+    for path in sorted(set(files.values())):
+        now = {name: rows for name, rows in results.items() if files[name] == path}
+        before = json.loads(path.read_text())["results"] if partly and path.exists() else {}
+        document = {"format": 1, "machine": machine, "results": {**before, **now}}
+        RESULTS.mkdir(exist_ok=True)
+        path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+        report = soak_report if path.name == "soak.json" else hosts_report
+        print(report.section({**document, "results": now}))
+    if files:
+        update(RESULTS)
 
 
 def carry_out(source: Path, out: Path, hosts: int, *more: str) -> Path:
@@ -69,11 +98,11 @@ def carry_out(source: Path, out: Path, hosts: int, *more: str) -> Path:
     return out
 
 
-def _shares(folder: Path, _seeds: int) -> list[Record]:
+def _shares(folder: Path, _options: Namespace) -> list[Record]:
     return hosts_shares.measure(folder, carry_out)
 
 
-def _reaction(folder: Path, _seeds: int) -> list[Record]:
+def _reaction(folder: Path, _options: Namespace) -> list[Record]:
     source = folder / "reaction.tdl"
     source.write_text(hosts_scenes.reaction_text(sys.executable))
     rows = []
@@ -84,9 +113,9 @@ def _reaction(folder: Path, _seeds: int) -> list[Record]:
     return rows
 
 
-def _agree(folder: Path, seeds: int) -> list[Record]:
+def _agree(folder: Path, options: Namespace) -> list[Record]:
     rows: list[Record] = []
-    for seed in range(1, seeds + 1):
+    for seed in range(1, options.seeds + 1):
         scene = hosts_scenes.random_scene(seed)
         source = folder / f"random-{seed}.tdl"
         source.write_text(scene.text)
@@ -150,10 +179,15 @@ def _round_trip(run: Path) -> float:
     return round(statistics.median(found), 4)
 
 
-PARTS: dict[str, Callable[[Path, int], list[Record]]] = {
+def _soak(folder: Path, options: Namespace) -> list[Record]:
+    return soak.measure(folder, options.minutes)
+
+
+PARTS: dict[str, Callable[[Path, Namespace], list[Record]]] = {
     "shares": _shares,
     "agree": _agree,
     "reaction": _reaction,
+    "soak": _soak,
 }
 
 if __name__ == "__main__":

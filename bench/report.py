@@ -19,6 +19,7 @@ from bench import (
     paths_report,
     routing_report,
     sharing_model_report,
+    soak_report,
 )
 from bench.errors import BenchError
 from bench.probing import Record
@@ -63,6 +64,9 @@ def figures(results: Path) -> str:
     path = results / "hosts.json"
     if path.exists():
         parts.append(hosts_report.section(json.loads(path.read_text())))
+    path = results / "soak.json"
+    if path.exists():
+        parts.append(soak_report.section(json.loads(path.read_text())))
     path = results / "sharing.json"
     if path.exists():
         parts.append(_sharing(json.loads(path.read_text())))
