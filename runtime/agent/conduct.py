@@ -20,11 +20,13 @@ from runtime.agent.enforcer import Enforcer
 from runtime.agent.loop import Loop, MetadataPart, SharingPart
 from runtime.agent.needs import Needs, Stage
 from runtime.agent.orders import CLOSE, OrderError, Preparation, Resume
+from runtime.agent.types import PathChange
 from runtime.agent.udp import Mailbox
 from runtime.options import RunOptions
 from runtime.sampler import arrays
 from runtime.timeline import Timeline
 
+RESUME_TICKS = 4
 STAGE_AHEAD_NS = 600_000_000
 LEASE_NS = 1_000_000_000  # with on_loss=close: the datapath closes when nothing came for so long
 SAMPLE_ROWS = 5000  # in one message
@@ -149,15 +151,9 @@ class Conduct:
         self.enforcer.t0_ns, self.started = resume.t0_ns, True
         self.enforcer.holds.hold(resume.held, first)
         self._begin_loop()
-        # Until sharing has seen what flows there are, everything stays as it was enforced last.
-        now = self._clock.now_ns()
-        self._sharing.restore(now, await self._datapath.usage(everything=True))
-        await self._clock.sleep_until(now + self.order.period_ns)
-        self._mailbox.drain(self._metadata.incoming)
-        usage, now = await self._datapath.usage(), self._clock.now_ns()
-        result = self._sharing.tick(now, usage, self._metadata.remote(now))
+        limits = await self._find_limits()
         await self.enforcer.take_over(resume.t0_ns, first)
-        await self.enforcer.enforce(result.changes)
+        await self.enforcer.enforce(limits)
         bound = {port.node: port.port for port in resume.ports if port.node >= 0}
         await self._datapath.commit([f"bind {n} {port}" for n, port in sorted(bound.items())])
         self.applied = first + 1
@@ -165,6 +161,18 @@ class Conduct:
             self._say_applied(step, self._clock.now_ns(), late=True)
         self._spawn(self.ahead.run())
         self._go(self._clock.now_ns())
+
+    async def _find_limits(self) -> list[PathChange]:
+        """What sharing wants for the flows that there are. It takes some ticks until it has seen
+        them and others have told of theirs; meanwhile all stays as it was enforced last."""
+        now = self._clock.now_ns()
+        self._sharing.restore(now, await self._datapath.usage(everything=True))
+        found: dict[tuple[int, int], PathChange] = {}
+        for tick in range(RESUME_TICKS):
+            await self._clock.sleep_until(now + tick * self.order.period_ns)
+            for change in (await self.loop.look()).changes:
+                found[change.src, change.dst] = change
+        return [found[pair] for pair in sorted(found)]
 
     # -- while it runs -----------------------------------------------------------------------------
 

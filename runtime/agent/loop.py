@@ -208,6 +208,13 @@ class Loop:
 
     async def tick(self) -> int:
         """One round. Returns when the next one is wanted."""
+        result = await self.look()
+        self._counts["changes"] += len(result.changes)
+        await self._enforcer.enforce(result.changes)
+        return result.next_ns
+
+    async def look(self) -> Result:
+        """A round that enforces nothing: what is there, what is to be done, and others told."""
         asked = self._clock.now_ns()
         self._mailbox.drain(self._metadata.incoming)
         usage = await self._usage(asked)
@@ -220,9 +227,7 @@ class Loop:
         result = self._sharing.tick(now, usage, self._metadata.remote(now))
         for host, datagram in self._metadata.outgoing(now, result.flows):
             self._mailbox.send(host, datagram)
-        self._counts["changes"] += len(result.changes)
-        await self._enforcer.enforce(result.changes)
-        return result.next_ns
+        return result
 
     async def _usage(self, now: int) -> list[Usage]:
         """With a sample when its time has come."""
