@@ -1,7 +1,7 @@
 """Computes the steps to come before they are due, in small slices between everything else.
 
 What is computed waits here until it is taken. The work stops a while ahead of the run (or with
-enough lines in store) and goes on with full force when somebody already waits for it.
+enough in store) and goes on with full force when somebody already waits for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from runtime.agent.needs import Stage
 from runtime.agent.view import PlanView
 
 AHEAD_NS = 10_000_000_000
-STORED_LINES = 200_000
+STORED_BYTES = 256 << 20
+LINE_BYTES = 250  # of memory, about
 REST_SECONDS = 0.003  # between two slices of a millisecond, when there is time
 CHECK_SECONDS = 0.5
 
@@ -67,7 +68,7 @@ class Ahead:
         self._elapsed_ns = elapsed_ns
         self._due_ns = due_ns
         self._ready: dict[int, Scene] = {}
-        self._lines = 0
+        self._bytes = 0
         self._urgent = 0  # how many wait
         self._news = asyncio.Condition()
         self.slice_max_ns = 0
@@ -88,7 +89,7 @@ class Ahead:
 
     async def _store(self, scene: Scene) -> None:
         self._ready[scene.stage.step] = scene
-        self._lines += sum(map(len, scene.stage.parts))
+        self._bytes += _size(scene)
         async with self._news:
             self._news.notify_all()
 
@@ -98,7 +99,7 @@ class Ahead:
     def _enough(self, step: int) -> bool:
         if step not in self._ready:
             return False  # taken already: the next one is wanted
-        return self._lines > STORED_LINES or self._due_ns(step) > self._elapsed_ns() + AHEAD_NS
+        return self._bytes > STORED_BYTES or self._due_ns(step) > self._elapsed_ns() + AHEAD_NS
 
     async def _pause(self) -> None:
         """Until somebody takes something or waits for something, or time has passed."""
@@ -116,11 +117,18 @@ class Ahead:
                 self._news.notify_all()
                 await self._news.wait_for(lambda: step in self._ready)
                 scene = self._ready.pop(step)
-                self._lines -= sum(map(len, scene.stage.parts))
+                self._bytes -= _size(scene)
                 self._news.notify_all()
         finally:
             self._urgent -= 1
         return scene
+
+
+def _size(scene: Scene) -> int:
+    """Memory that it takes, as far as it can be large; shared tables are counted too."""
+    state, parts = scene.stage.state, scene.stage.parts
+    lines = sum(map(len, parts))
+    return LINE_BYTES * lines + state.table.itemsize * len(state.table) + 8 * len(state.links)
 
 
 _END = object()

@@ -172,7 +172,7 @@ def test_steps_are_computed_some_time_ahead(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_no_more_lines_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aheads, "STORED_LINES", 100)
+    monkeypatch.setattr(aheads, "STORED_BYTES", 100 * aheads.LINE_BYTES)
 
     async def whole() -> None:
         log: list[int] = []
