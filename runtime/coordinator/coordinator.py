@@ -34,6 +34,7 @@ AT_A_TIME = 4  # clocks that are measured side by side
 PATIENCE_SECONDS = 3.0  # for a clock that is not known well enough at first
 LEAD_NS = 500_000_000
 CLOCK_BUDGET_NS = 5_000_000
+REASONS, NAMES = 3, 8  # hosts in one error: with their reasons, and after them without
 
 OnNotice = Callable[[int, str], None]
 Resume = Callable[[], Mapping[str, object]]
@@ -94,17 +95,19 @@ class Coordinator:
     # -- before the start -----------------------------------------------------------------------
 
     async def connect(self, seconds: float = CONNECT_SECONDS) -> None:
-        """Waits for all agents. Raises RunError that names every one that did not come."""
+        """Waits for all agents. Raises RunError that names those that did not come."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         if not self._watches:  # from the first connection on: who is silent may be replaced
             self._watches = [loop.create_task(self._watch(link)) for link in self._links]
         found = await self._all(lambda link: link.connect(self._key, deadline))
-        late = [error for error in found.values() if isinstance(error, RunError)]
+        late = {n: error for n, error in found.items() if isinstance(error, RunError)}
         if late:
-            reasons = "; ".join(error.message for error in late)
+            names = [self.hosts[number].name for number in late]
+            reasons = [error.message for error in late.values()][:REASONS]
             what = f"{len(late)} of {len(self.hosts)} agents did not come within {seconds:g} s"
-            raise RunError(f"{what}: {reasons}", late[0].remedy)
+            told = "; ".join([*reasons, *_some(names[REASONS:])])
+            raise RunError(f"{what}: {told}", next(iter(late.values())).remedy)
 
     async def prepare(
         self, experiment: Experiment, seconds: float = PREPARE_SECONDS
@@ -331,6 +334,15 @@ class Coordinator:
                 raise result
             answers[number] = result
         return answers
+
+
+def _some(names: Sequence[str]) -> list[str]:
+    """The rest of a list: names without reasons, and how many more when there are many."""
+    if not names:
+        return []
+    more = len(names) - NAMES
+    shown = ", ".join(names[:NAMES]) + (f" and {more} more" if more > 0 else "")
+    return [f"nor did {shown}"]
 
 
 def _ms(time_ns: int) -> str:

@@ -169,6 +169,30 @@ def test_all_agents_that_are_late_are_named() -> None:
     act(play, 4)
 
 
+@pytest.mark.parametrize(
+    "count, end",
+    [
+        (3, "Connection refused"),
+        (4, "; nor did host3"),
+        (11, "; nor did host3, host4, host5, host6, host7, host8, host9, host10"),
+        (64, "; nor did host3, host4, host5, host6, host7, host8, host9, host10 and 53 more"),
+    ],
+)
+def test_many_that_are_late_do_not_fill_the_screen(count: int, end: str) -> None:
+    async def play(stage: Stage) -> None:
+        port = stage.agents[0].port
+        await stage.agents[0].die()
+        hosts = [Host(f"host{n}", HERE, port) for n in range(count)]
+        with pytest.raises(RunError) as error:
+            await stage.coordinator(hosts=hosts).connect(1)
+        words = error.value.message
+        assert words.startswith(f"{count} of {count} agents did not come within 1 s: host0: ")
+        assert words.count("Connection refused") == 3
+        assert words.endswith(end)
+
+    act(play, 1)
+
+
 def test_an_agent_may_come_a_little_later() -> None:
     async def play(stage: Stage) -> None:
         await stage.agents[1].die()
