@@ -31,6 +31,7 @@ OVER_PERCENT = 130
 OVER_TICKS = 4
 GRAIN_MEMORY = 64  # ticks
 PAUSE_MEMORY = 8  # a pause is remembered for so many times its length
+MOST_RATE_BPS = 10**14  # more cannot be: counters or clocks have jumped
 BITS = 8_000_000_000  # bytes per ns in b/s
 
 
@@ -104,7 +105,7 @@ class Meter:
         allowed = limit_bps * passed_ns // BITS
         sent = counters.sent_bytes - last.sent_bytes
         now = Sample(now_ns, counters.sent_bytes, last.allowed_bytes + allowed, counters.drops)
-        rate_bps = sent * BITS // passed_ns
+        rate_bps = min(sent * BITS // passed_ns, MOST_RATE_BPS)
         waiting = counters.backlog_bytes
         if self._blocked_from is None or not (self._backlog and waiting):
             self._blocked_from = last if self._backlog and waiting else None
@@ -177,9 +178,8 @@ class Meter:
         while len(samples) > 1 and samples[1].at_ns <= now.at_ns - self._window_ns:
             samples.popleft()
         first = samples[0]
-        self.rate_bps = (
-            (now.sent_bytes - first.sent_bytes) * BITS // max(now.at_ns - first.at_ns, 1)
-        )
+        rate_bps = (now.sent_bytes - first.sent_bytes) * BITS // max(now.at_ns - first.at_ns, 1)
+        self.rate_bps = min(rate_bps, MOST_RATE_BPS)
         sent, allowed = now.sent_bytes - first.sent_bytes, now.allowed_bytes - first.allowed_bytes
         self.used_percent = 100 * sent // max(allowed, 1)
         extra = self._grain - GRAIN_BYTES  # may have been counted here and sent before

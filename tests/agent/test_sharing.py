@@ -6,6 +6,8 @@ import random
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bench.agentsim_networks import Network, parking_lot, two_destinations
 from runtime.agent.sharing import IDLE_AFTER_TICKS, LINGER_TICKS, Sharing, Tick
@@ -22,6 +24,11 @@ NETWORK = Network(
     4,
     {0: (40 * MBIT, 10 * MS, QUEUE), 1: (0, 10 * MS, 0), 2: (100 * MBIT, 0, QUEUE)},
     {(0, 2): (2, 0), (1, 2): (0,), (1, 3): (1,), (2, 0): (1,), (2, 1): (1,), (3, 1): (1,)},
+)
+
+
+SLOWER = replace(
+    NETWORK, links={**NETWORK.links, 0: (10 * MBIT, 10 * MS, QUEUE)}, epoch=1, _known={}
 )
 
 
@@ -189,11 +196,8 @@ def test_remote_flows_without_a_path_or_limit_are_passed_over() -> None:
 def test_an_epoch_with_another_rate_is_followed_at_the_next_tick() -> None:
     agent = Agent()
     agent.flood((0, 2), (1, 2), ticks=10)
-    slower = replace(
-        NETWORK, links={**NETWORK.links, 0: (10 * MBIT, 10 * MS, QUEUE)}, epoch=1, _known={}
-    )
-    agent.network = slower
-    agent.sharing.epoch(slower, agent.now_ns)
+    agent.network = SLOWER
+    agent.sharing.epoch(SLOWER, agent.now_ns)
     tick = agent.flood((0, 2), (1, 2))
     assert {change.rate_bps for change in tick.changes} == {5 * MBIT}
     # And back: what the datapath has meanwhile is not known, so it is told in any case.
@@ -288,6 +292,51 @@ def test_what_is_over_is_forgotten() -> None:
     counters = agent.sharing.counters()
     assert (counters["flows"], counters["limited"]) == (0, 0)
     assert agent.sharing._paths == {}
+
+
+numbers = st.one_of(st.integers(0, 10**6), st.integers(0, 2**63))
+lines = st.builds(
+    Usage, st.integers(0, 4), st.integers(0, 4), numbers, numbers, numbers, numbers, numbers
+)
+remotes = st.builds(
+    RemoteFlow, st.integers(0, 4), st.integers(0, 4), numbers, st.booleans(), st.just(1), numbers
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 10**11),
+            st.lists(lines, max_size=5),
+            st.lists(remotes, max_size=5),
+            st.sampled_from(["", "", "epoch", "declared", "restore"]),
+        ),
+        max_size=25,
+    )
+)
+@settings(max_examples=150, deadline=None)
+def test_whatever_comes_limits_are_sound(
+    ticks: list[tuple[int, list[Usage], list[RemoteFlow], str]],
+) -> None:
+    """Counters that jump, paths that do not exist, the same path twice, time that stands still."""
+    sharing, now_ns = Sharing(PERIOD_NS), 0
+    sharing.epoch(NETWORK, 0)
+    for passed_ns, usage, remote, happening in ticks:
+        now_ns += passed_ns
+        if happening == "epoch":
+            sharing.epoch(SLOWER, now_ns)
+        elif happening == "declared":
+            sharing.declared([(0, 2), (1, 2), (4, 4)])
+        elif happening == "restore":
+            sharing.restore(now_ns, usage)
+        tick = sharing.tick(now_ns, usage, remote)
+        assert tick.next_ns > now_ns
+        for change in tick.changes:
+            assert 1000 <= change.rate_bps <= 40 * MBIT
+            assert 3000 <= change.queue_bytes <= QUEUE
+        for flow in tick.flows:
+            assert 0 < flow.allocation_bps <= 40 * MBIT or not (flow.greedy or flow.used_bps)
+            assert flow.used_bps <= 2 * 10**14
 
 
 def test_the_same_input_gives_the_same_output() -> None:
