@@ -29,6 +29,7 @@ from runtime.nursery import Holder
 from runtime.options import RunOptions
 from runtime.ports import Numbers, UnusedPorts
 from runtime.records import LineFile
+from runtime.scheduling import prefer
 from runtime.supervisor import Supervisor
 from runtime.timeline import Timeline
 from runtime.told import Port, Told, bind_request
@@ -204,7 +205,11 @@ class AgentNetwork:
             port = await self._unused.next(next_due)
             known = self._told.ports[port]
             host = self._placement[known.node]
-            await self._insist(host, {"do": "detach", "port": port})
+            try:
+                await self._insist(host, {"do": "detach", "port": port})
+            except RunError as error:
+                self._fail(error)
+                return
             del self._told.ports[port]
             await self._host_ports.remove(port, known.node)
             self._numbers.free(port)
@@ -321,6 +326,7 @@ class AgentNetwork:
         name = self._names[host]
         self._notice(f"lost the agent of {name}: {reason}" if reason else f"{name} is back")
         if not reason:
+            prefer(*(one.pid for one in self._processes[host].all()))
             self._tell_again(host)
 
     def _resume(self, host: int) -> dict[str, object]:
@@ -338,6 +344,10 @@ class AgentNetwork:
             await self._insist(host, self._told.coming[step])
 
     # -- the end --------------------------------------------------------------------------------
+
+    def waiting_for(self) -> list[str]:
+        assert self._steps is not None
+        return self._steps.waiting_for()
 
     def _fail(self, error: RunError) -> None:
         if self._reason is None:

@@ -169,7 +169,8 @@ class Conductor:
             try:
                 await asyncio.wait_for(self._all_applied.wait(), OVERDUE_SECONDS)
             except TimeoutError as error:
-                raise RunError("the network did not apply the last changes") from error
+                silent = ", ".join(self._network.waiting_for())
+                raise RunError(f"the last changes were not applied by {silent}") from error
             if self._chains:
                 await asyncio.wait(set(self._chains.values()), timeout=OVERDUE_SECONDS)
         finally:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 import socket
 import sys
@@ -35,12 +34,12 @@ from runtime.nursery import Ended
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.progress import RUNNING, STARTING, STOPPING, to_record
 from runtime.records import EVENTS, SAMPLES, LineFile
+from runtime.scheduling import prefer
 from runtime.secure import make_key
 from runtime.timeline import Timeline, first_incarnations
 
 DRIVER_LOG = "driver.log"  # what the driver and pktd say on stderr
 REPORT_SECONDS = 0.2
-REAL_TIME_PRIORITY = 1  # below pktd: whoever carries packets goes first
 
 
 class Driver:
@@ -265,21 +264,6 @@ class Driver:
         for owned in (self.control, self.maker, self.nursery, self.events, self.samples):
             if owned is not None:
                 owned.close()
-
-
-def prefer(*processes: int) -> str:
-    """Real-time scheduling where permitted, for main threads only and not inherited by programs.
-
-    0 is this process. Returns what is in force. pktd's main thread tells when a commit has taken
-    effect; late news of it would delay every event.
-    """
-    policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
-    try:
-        for process in processes:
-            os.sched_setscheduler(process, policy, os.sched_param(REAL_TIME_PRIORITY))
-    except OSError:
-        return "other"
-    return "rr"
 
 
 async def main_async(connection: socket.socket) -> int:

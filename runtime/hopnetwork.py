@@ -152,6 +152,9 @@ class HopNetwork:
 
     # -- the end --------------------------------------------------------------------------------
 
+    def waiting_for(self) -> list[str]:
+        return ["pktd"]
+
     async def why(self) -> RunError:
         assert self._process is not None
         code = await self._process.end()

@@ -108,6 +108,9 @@ class Network(Attaching, Protocol):
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         """Ends a hold now. False if the network is gone."""
 
+    def waiting_for(self) -> list[str]:
+        """Names of those that have not yet said that the next step has taken effect."""
+
     async def why(self) -> RunError:
         """After `closed`: the reason, for the user."""
 

@@ -91,6 +91,34 @@ def _details(record: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
 
 
+_HOST_HEAD = (
+    *("host", "address", "instances", "datapath", "clock, µs", "± µs"),
+    *("loop late, max µs", "loop CPU, ms", "metadata sent, bytes"),
+)
+
+
+def _host_rows(
+    manifest: Mapping[str, Any], summary: Mapping[str, Any]
+) -> Iterable[Sequence[object]]:
+    counters = {one["name"]: one for one in summary.get("hosts", ())}
+    for host in manifest.get("hosts", ()):
+        clock, found = host.get("clock") or {}, counters.get(host["name"], {})
+        loop, metadata = found.get("loop", {}), found.get("metadata", {})
+        yield (
+            *(host["name"], host["address"], len(host["instances"]), host["datapath"]),
+            *(clock.get("offset_ns", 0) // 1000, clock.get("bound_ns", 0) // 1000),
+            *(loop.get("late_max_ns", 0) // 1000, loop.get("cpu_ns", 0) // 1_000_000),
+            metadata.get("sent_bytes", 0),
+        )
+
+
+def _hosts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
+    """Nothing for a run without hosts."""
+    if not manifest.get("hosts"):
+        return []
+    return ["<h2>Hosts</h2>", _table(_HOST_HEAD, _host_rows(manifest, summary))]
+
+
 def render(directory: Path, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """The whole page."""
     title = escape(str(manifest.get("run_id", "run")))
@@ -107,6 +135,7 @@ def render(directory: Path, manifest: Mapping[str, Any], summary: Mapping[str, A
         f"<h2>Events</h2><p>{events['applied']} of {events['planned']} applied.</p>",
         _table(("lag", "events", "p50 µs", "p99 µs", "max µs"), _lag_rows(events)),
         _table(("planned s", "applied s (real)", "event", "target", ""), _event_rows(directory)),
+        *_hosts(manifest, summary),
         "<h2>Links</h2>",
         _table(link_head, (list(row.values()) for row in summary["links"])),
         "<h2>Pairs</h2>",

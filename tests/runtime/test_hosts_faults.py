@@ -179,6 +179,57 @@ def test_what_an_agent_missed_is_told_as_late(plan_of: Compile, user: User) -> N
     assert max(times) >= 60.0
 
 
+def test_a_host_that_closes_drops_everything_until_its_agent_is_back(
+    plan_of: Compile, user: User
+) -> None:
+    """SIGSTOP: nobody renews the lease. The other policy is in the test before the last."""
+    process = user.begin(plan_of(PLAN), hosts=2, on_agent_loss="close")
+    wait_until(lambda: replies(user) >= 5, "some traffic")
+    [agent] = agents(process, 0)
+    os.kill(agent, signal.SIGSTOP)
+
+    def silent() -> bool:
+        before = replies(user)
+        time.sleep(0.3)  # six times the client's interval
+        return replies(user) == before
+
+    wait_until(silent, "the end of the lease", 10)
+    before = replies(user)
+    os.kill(agent, signal.SIGCONT)
+    wait_until(lambda: replies(user) >= before + 5, "traffic after the agent's return")
+    os.kill(process.pid, signal.SIGTERM)
+    assert result_of(process)["outcome"] == "interrupted"
+
+
+def test_a_life_leaves_nothing_behind_in_its_host(plan_of: Compile, user: User) -> None:
+    """Descriptors of the driver and of the datapath, and devices, after a dozen lives."""
+    lives = "".join(
+        f"at {500 + 250 * n}ms server.0 crash\nat {600 + 250 * n}ms server.0 join\n"
+        for n in range(12)
+    )
+    plan = plan_of(
+        'service server img=x exec="sleep 60"\nservice client img=x\nbridge s1\n'
+        f"link server--s1 latency=1\nlink client--s1 latency=1\n{lives}at 60s quit\n"
+    )
+    process = user.begin(plan, hosts=1)
+    watched = [driver_of(process), *datapaths(process)]
+
+    def descriptors() -> list[int]:
+        return [len(list((Path("/proc") / str(pid) / "fd").iterdir())) for pid in watched]
+
+    def lived(count: int) -> bool:
+        joins = [record for record in said(user, "join") if "started_ns" in record]
+        return len(joins) >= count
+
+    wait_until(lambda: lived(3), "two lives")
+    most = [number + 12 for number in descriptors()]  # some lives are being made or taken away
+    wait_until(lambda: lived(13), "all lives")
+    assert all(now <= limit for now, limit in zip(descriptors(), most, strict=True))
+    os.kill(process.pid, signal.SIGTERM)
+    assert result_of(process)["outcome"] == "interrupted"
+    nothing_left(user)
+
+
 def test_a_signal_ends_a_run_over_hosts_cleanly(plan_of: Compile, user: User) -> None:
     process = user.begin(plan_of(PLAN), hosts=3)
     os.kill(process.pid, signal.SIGTERM)
