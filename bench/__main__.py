@@ -1,6 +1,6 @@
 """`python -m bench [--quick] [--only NAME…]`: measures, writes JSON, brings docs/performance.md up.
 
-Output: bench/results/root.json or user.json, and NAME.json for routing, metadata and control, which
+Output: bench/results/root.json or user.json, and NAME.json for routing, metadata, control, …, which
 are the same for both (quick.json for --quick, which no document uses), and the tables of
 docs/performance.md. Progress goes to stderr, the tables of those three also to stdout.
 Exit code 1 when a measurement failed (the others are still made and written) or when paths differ
@@ -30,6 +30,8 @@ from bench import (
     routing_report,
     scale,
     sharing_model,
+    tcal,
+    tcal_report,
     throughput,
 )
 from bench.errors import BenchError
@@ -52,9 +54,10 @@ MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "metadata": metadata.measure,
     "control": control.measure,
     "sharing-model": sharing_model.measure,
+    "tcal": tcal.measure,
 }
 # Whoever measures: these need no namespaces, and each has a file of its own.
-ALIKE = ("routing", "metadata", "control", "sharing-model")
+ALIKE = ("routing", "metadata", "control", "sharing-model", "tcal")
 
 
 def main() -> int:
@@ -84,6 +87,9 @@ def main() -> int:
             _say(f"missed: {text}")
     if "control" in results:
         print(control_report.section({**document, "results": results}))
+    if "tcal" in results:
+        for text in tcal_report.wrong(results["tcal"]):
+            _say(f"missed: {text}")
     if not options.quick and options.out is None:
         update(RESULTS)
     return 1 if failures else 0

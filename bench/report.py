@@ -20,6 +20,7 @@ from bench import (
     routing_report,
     sharing_model_report,
     soak_report,
+    tcal_report,
 )
 from bench.errors import BenchError
 from bench.probing import Record
@@ -61,6 +62,9 @@ def figures(results: Path) -> str:
     path = results / "sharing-model.json"
     if path.exists():
         parts.append(sharing_model_report.section(json.loads(path.read_text())))
+    path = results / "tcal.json"
+    if path.exists():
+        parts.append(tcal_report.section(json.loads(path.read_text())))
     path = results / "hosts.json"
     if path.exists():
         parts.append(hosts_report.section(json.loads(path.read_text())))
