@@ -100,7 +100,9 @@ class Driver:
             return HopNetwork(
                 self.plan, self.timeline, config.engine, options.ports, self._log, log_name
             )
-        host = Programs(config.nursery, config.engine, config.plan, make_key(), log_name)
+        host = Programs(
+            config.nursery, config.engine, config.plan, make_key(), log_name, options.faults
+        )
         return AgentNetwork(
             self.plan,
             self.timeline,

@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,7 @@ class Programs:
     plan: Path
     key: bytes
     log_name: str  # where the user finds what they say on stderr
+    faults: Mapping[str, Mapping[str, int]]  # of agents, by the host's name
 
 
 class Process:
@@ -106,6 +107,7 @@ class HostProcesses:
             key=f"fd:{key}",
             datapath_fd=end,
             resume=resume,
+            **self._programs.faults.get(self.host.name, {}),
         )
         try:
             self.agent = Process(

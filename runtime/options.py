@@ -17,6 +17,7 @@ EXIT_CODES: Mapping[str, int] = {COMPLETED: 0, FAILED: 1, INTERRUPTED: 130}
 DATAPATHS = ("auto", "user", "kernel")
 ON_AGENT_LOSS = ("keep", "close")
 MAX_HOSTS = 64
+FAULTS = ("clock_offset_ns", "drop_metadata_ppb")  # an agent's clock is wrong; it loses metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class RunOptions:
     period_ns: int = 25_000_000  # of the agents' sharing loop
     clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
     on_agent_loss: str = "keep"  # traffic of a host without agent: as it was last, or closed
+    faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # host -> FAULTS, to test
 
     def __post_init__(self) -> None:
         self._check_hosts()
@@ -63,6 +65,12 @@ class RunOptions:
             raise RunError(f"there is no {self.on_agent_loss!r} for lost agents", f"use {known}")
         if self.clock_budget_ns < 1:
             raise RunError("no clock is known exactly", "give --clock-budget 100us or more")
+        names = {f"host{number}" for number in range(self.hosts)}
+        kinds = {kind for faults in self.faults.values() for kind in faults}
+        wrong = sorted(self.faults.keys() - names) or sorted(kinds.difference(FAULTS))
+        if wrong:
+            known = f"host0 to host{self.hosts - 1}; {' and '.join(FAULTS)}"
+            raise RunError(f"there is no {wrong[0]!r} that could have a fault", f"known: {known}")
 
 
 @dataclass(frozen=True, slots=True)

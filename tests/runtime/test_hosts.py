@@ -37,6 +37,8 @@ from tests.runtime.support import ROOT
         ({"datapath": "magic", "hosts": 2}, "auto or user or kernel"),
         ({"on_agent_loss": "cry", "hosts": 2}, "keep or close"),
         ({"clock_budget_ns": 0, "hosts": 2}, "--clock-budget"),
+        ({"faults": {"host2": {}}, "hosts": 2}, "no 'host2' that could have a fault"),
+        ({"faults": {"host1": {"luck": 1}}, "hosts": 2}, "clock_offset_ns and drop_metadata_ppb"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_suggestion(

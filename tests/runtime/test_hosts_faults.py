@@ -249,6 +249,27 @@ def test_a_clock_budget_that_cannot_be_kept_stops_the_start(plan_of: Compile, us
     nothing_left(user)
 
 
+def test_faults_can_be_injected_and_are_recorded(plan_of: Compile, user: User) -> None:
+    """A clock that is 50 ms ahead is measured and changes nothing; metadata is lost on purpose."""
+    plan = plan_of(
+        "service server img=x\n"
+        'service client img=x replicas=2 exec="ping -i 0.02 server.0"\nbridge s1\n'
+        "link server--s1 latency=5 up=10Mb down=10Mb\nlink client--s1 latency=5\n"
+        "at 2s client--s1 set latency=25\nat 3s quit\n"
+    )
+    faults = {"host1": {"clock_offset_ns": 50_000_000, "drop_metadata_ppb": 500_000_000}}
+    assert user.run(plan, hosts=3, faults=faults)["outcome"] == "completed"
+    manifest = json.loads((user.home / "out/manifest.json").read_text())
+    assert manifest["options"]["faults"] == faults
+    clock = manifest["hosts"][1]["clock"]
+    assert abs(clock["offset_ns"] - 50_000_000) <= clock["bound_ns"]
+    summary = json.loads((user.home / "out/summary.json").read_text())
+    assert summary["hosts"][0]["mailbox"]["dropped_on_purpose"] == 0
+    assert summary["hosts"][1]["mailbox"]["dropped_on_purpose"] > 0
+    changed = [event for event in said(user, "set") if event["network_ns"]]
+    assert all(event["network_spread_ns"] < 40_000_000 for event in changed)
+
+
 def test_inspect_and_exec_work_in_a_run_over_hosts(plan_of: Compile, user: User) -> None:
     process = user.begin(plan_of(PLAN), hosts=2)
     run = str(user.home / "out")
