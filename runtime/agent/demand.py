@@ -118,7 +118,8 @@ class Meter:
         self._over = (
             self._over + 1 if 100 * (sent - 2 * GRAIN_BYTES) > OVER_PERCENT * allowed else 0
         )
-        overflowed = now.drops > last.drops and 100 * sent >= BUSY_PERCENT * allowed
+        busy = sent > 0 and 100 * sent >= BUSY_PERCENT * allowed
+        overflowed = busy and now.drops > last.drops
         self._judge(now, limit_bps, overflowed=overflowed)
         self._follow(rate_bps, passed_ns)
         self._last, self._last_bps = now, rate_bps

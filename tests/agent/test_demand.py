@@ -127,6 +127,12 @@ def test_losses_on_the_way_are_no_greed() -> None:
     assert feed.meter.demand_bps == pytest.approx(4.2 * MBIT, rel=0.3)
 
 
+def test_who_sends_nothing_is_not_greedy_whatever_was_refused() -> None:
+    meter = Feed(limit_bps=1).tick(0, drops=1)
+    assert not meter.greedy
+    assert meter.quiet
+
+
 def test_a_burst_that_overflows_is_no_greed() -> None:
     feed = Feed()
     for _ in range(20):
