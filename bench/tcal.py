@@ -53,8 +53,10 @@ def measure(quick: bool) -> list[Record]:
 def measure_here(quick: bool) -> list[Record]:
     """The same under this kernel."""
     attempts, turns = (1, 2) if quick else (3, 5)
+    _say("tcald")
     found = {"tcald": _tcald(attempts, turns)}
     for kind in (TcBatch, Pyroute2):
+        _say(kind.name)
         found[kind.name] = _peer(kind, attempts, turns)
     mesh, batch = _mesh(turns)
     found["tcald"] |= mesh
@@ -80,21 +82,29 @@ def _row(step: str, least: dict[str, dict[str, float]]) -> Record:
     return row
 
 
-def instance(number: int = 1) -> tuple[Namespace, Namespace]:
-    """A namespace with an eth0 that is up and asks for no addresses, and that of its far end."""
-    space, far = Namespace(), Namespace()
-    peer = far.path.parts[2]
-    space.run(f"ip link add {DEVICE} type veth peer name far netns {peer}".split())
-    far.run(["ip", "link", "set", "far", "up"])
+def instance(far: Namespace, number: int = 1) -> Namespace:
+    """A namespace with an eth0 that is up and asks for no addresses; its other end is in `far`."""
+    space = Namespace()
+    peer = space.path.parts[2]
+    far.ip_batch(
+        [
+            f"link add far{number} type veth peer name {DEVICE} netns {peer}",
+            f"link set far{number} up",
+        ]
+    )
     address = f"10.77.{number >> 8}.{number & 255}/16"
     space.ip_batch([f"addr add {address} dev {DEVICE}", f"link set {DEVICE} arp off up"])
-    return space, far
+    return space
 
 
 def timed_ms(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return (time.perf_counter() - start) * 1000
+
+
+def _say(what: str) -> None:
+    print(f"  {what} …", file=sys.stderr, flush=True)
 
 
 def _add(times: Times, step: str, ms: float) -> None:
@@ -129,7 +139,8 @@ def _step(tcald: Pktd, times: Times, step: str, lines: Iterable[str]) -> None:
 def _tcald(attempts: int, turns: int) -> Times:
     times: Times = {}
     for _ in range(attempts):
-        space, far = instance()
+        far = Namespace()
+        space = instance(far)
         with Pktd(program("tcald")) as tcald:
             tcald.ask(f"attach 0 netns={space.path} if={DEVICE} prefix=10.77.0.0/16")
             _step(tcald, times, "initialise", _initialise(0))
@@ -164,7 +175,8 @@ def _move(space: Namespace) -> None:
 def _peer(kind: type[TcBatch] | type[Pyroute2], attempts: int, turns: int) -> Times:
     times: Times = {}
     for _ in range(attempts):
-        space, far = instance()
+        far = Namespace()
+        space = instance(far)
         made = kind(space)
         _add(times, "initialise", timed_ms(partial(made.initialise, DESTINATIONS)))
         for turn in range(turns):
@@ -179,13 +191,15 @@ def _peer(kind: type[TcBatch] | type[Pyroute2], attempts: int, turns: int) -> Ti
 
 def _mesh(turns: int) -> tuple[Times, Times]:
     """All paths between INSTANCES namespaces changed at once: tcald, and one tc a namespace."""
-    pairs = [instance(number + 2) for number in range(INSTANCES)]
+    far = Namespace()
+    spaces = [instance(far, number + 2) for number in range(INSTANCES)]
+    _say("mesh")
     ours: Times = {}
     theirs: Times = {}
     with Pktd(program("tcald")) as tcald:
         tcald.ask_all(
             f"attach {n} netns={space.path} if={DEVICE} prefix=10.77.0.0/16"
-            for n, (space, _) in enumerate(pairs)
+            for n, space in enumerate(spaces)
         )
         tcald.ask_all(f"node {n} ip={destination(n)}" for n in range(INSTANCES))
         tcald.ask_all(f"bind {n} {n}" for n in range(INSTANCES))
@@ -197,7 +211,7 @@ def _mesh(turns: int) -> tuple[Times, Times]:
             )
             _step(tcald, ours, "mesh", _mesh_lines(words))
         tcald.ask_all(f"detach {n}" for n in range(INSTANCES))
-    peers = [TcBatch(space) for space, _ in pairs]
+    peers = [TcBatch(space) for space in spaces]
     for peer in peers:
         peer.initialise(INSTANCES - 1)
     for turn in range(turns):
@@ -205,9 +219,8 @@ def _mesh(turns: int) -> tuple[Times, Times]:
         for peer in peers:
             peer.both(INSTANCES - 1, turn)
         _add(theirs, "mesh", (time.perf_counter() - start) * 1000)
-    for space, far in pairs:
+    for space in (*spaces, far):
         space.close()
-        far.close()
     return ours, theirs
 
 
