@@ -25,12 +25,12 @@ from pathlib import Path
 
 from bench import hosts_reaction, hosts_report, hosts_scenes, hosts_shares, soak, soak_report
 from bench.errors import BenchError
+from bench.hosts_delivered import Delivered
 from bench.hosts_scenes import Scene
 from bench.machine import describe
 from bench.probing import Record
 from bench.report import RESULTS, ROOT, update
-from bench.runlog import NS_PER_S, RunLog
-from compiler.plan.reader import read_plan
+from bench.runlog import RunLog
 
 WINDOW_S = (4.0, 11.5)  # of a random experiment: settled, and before the programs end
 
@@ -147,26 +147,12 @@ def _compared(scene: Scene, exact: Path, spread: Path, hosts: int) -> Record:
 
 def _delivered(run: Path) -> dict[str, float]:
     """b/s of IP bytes delivered by client's service, from the run's counters over the window."""
-    nodes = read_plan(run / "plan").topology.nodes
-    with (run / "samples.jsonl").open() as lines:
-        header, *samples = map(json.loads, lines)
-    column = header["columns"]["pairs"].index("delivered_bytes")
-    low, high = (second * NS_PER_S for second in WINDOW_S)
-    points: dict[str, list[tuple[int, int]]] = {}
-    for sample in samples:
-        if low <= sample["elapsed_ns"] <= high:
-            for row in sample["pairs"]:
-                source, dest = nodes[row[0]].name, nodes[row[1]].name
-                if source[0] == "c" and dest == f"s{source[1:]}":
-                    name = source.partition(".")[0]
-                    points.setdefault(name, []).append((sample["elapsed_ns"], row[column]))
-    found = {}
-    for name, seen in points.items():
-        (start, first), (end, last) = seen[0], seen[-1]
-        if end - start < (high - low) * 0.8:
-            raise BenchError(f"{run.name}: {name} was counted for {(end - start) / 1e9:.1f} s only")
-        found[name] = (last - first) * 8e9 / (end - start)
-    return found
+    found = Delivered(run)
+    return {
+        source.partition(".")[0]: found.mean_bps((source, dest), *WINDOW_S)
+        for source, dest in found.pairs()
+        if source[0] == "c" and dest == f"s{source[1:]}"
+    }
 
 
 def _round_trip(run: Path) -> float:

@@ -18,7 +18,7 @@ from runtime.agent.view import PlanView
 
 ROOT = Path(__file__).resolve().parent.parent
 MBIT = 1_000_000
-SECONDS = 12  # of a random experiment
+SECONDS = 12  # of a random experiment, more than SETTLED_NS
 SETTLED_NS = 5_000_000_000  # everybody is there since 1 s
 TRIES = 2000
 
@@ -64,20 +64,20 @@ def model(plan: Plan, at_ns: int, demands: dict[Pair, int]) -> tuple[dict[Pair, 
     return dict(zip(pairs, found, strict=True)), full
 
 
-def random_scene(seed: int) -> Scene:
+def random_scene(seed: int, seconds: int = SECONDS) -> Scene:
     """The first network of this seed's stream that has what is asked for."""
     source = random.Random(seed)
     for _ in range(TRIES):
-        scene = _attempt(seed, source)
+        scene = _attempt(seed, source, seconds)
         if scene is not None:
             return scene
     raise AssertionError(f"seed {seed}: no such network in {TRIES} attempts")
 
 
-def _attempt(seed: int, source: random.Random) -> Scene | None:
+def _attempt(seed: int, source: random.Random, seconds: int) -> Scene | None:
     count = source.randint(3, 6)
     kinds = [0 if source.random() < 0.5 else source.randint(3, 20) for _ in range(count)]
-    text = _text(seed, source, kinds)
+    text = _text(seed, source, kinds, seconds)
     plan = compile_source(text).plan
     at = numbers(plan)
     view = PlanView(plan.state_at(SETTLED_NS))
@@ -115,7 +115,7 @@ def _links(view: PlanView, pair: Pair) -> tuple[int, ...]:
     return path.links
 
 
-def _text(seed: int, source: random.Random, kinds: list[int]) -> str:
+def _text(seed: int, source: random.Random, kinds: list[int], seconds: int) -> str:
     """Bridges as a random tree with a few more links; clients and servers at random bridges."""
     bridges = source.randint(3, 7)
     lines = [f"seed {seed}", "bridges " + " ".join(f"b{n}" for n in range(bridges))]
@@ -129,7 +129,7 @@ def _text(seed: int, source: random.Random, kinds: list[int]) -> str:
     programs = {}
     for number, rate in enumerate(kinds):
         how = f"--udp {rate}Mb" if rate else "--cc cubic"
-        stream = f"tprobe stream s{number}.0 {how} --seconds {SECONDS} --interval 500ms"
+        stream = f"tprobe stream s{number}.0 {how} --seconds {seconds} --interval 500ms"
         programs[f"s{number}"], programs[f"c{number}"] = "tprobe serve", stream
     programs["q"] = "tprobe serve"
     programs["p"] = "tprobe rtt q.0 --mode udp --count 100 --interval 100ms --each"
@@ -141,7 +141,26 @@ def _text(seed: int, source: random.Random, kinds: list[int]) -> str:
     clients = [name for name in programs if name[0] in "cp"]
     lines += [f"at 0s {name} join" for name in servers]
     lines += [f"at 1s {name} join" for name in clients]
-    return "\n".join([*lines, f"at {SECONDS}s quit", ""])
+    return "\n".join([*lines, f"at {seconds}s quit", ""])
+
+
+def two_destinations_text(seconds: int = 8) -> str:
+    """One sender, two destinations over one link of 100 Mb/s, round trips of 20 and 100 ms."""
+    stream = f"tprobe stream %s.0 --cc cubic --seconds {seconds}"
+    both = f"sh -c '{stream % 'near'} & {stream % 'far'}; wait'"
+    return f"""seed 2
+bridges b1
+service near img=x exec="tprobe serve"
+service far img=x exec="tprobe serve"
+service c img=x exec="{both}"
+link c--b1 latency=5ms up=100Mb symmetric
+link near--b1 latency=5ms
+link far--b1 latency=45ms
+at 0s near join
+at 0s far join
+at 500ms c join
+at {seconds}s quit
+"""
 
 
 def reaction_text(python: str) -> str:

@@ -1,20 +1,24 @@
-"""The dumbbells of the papers over 1, 2 and 4 hosts: what each client gets, against the model.
+"""The networks of the papers over 1, 2 and 4 hosts: what each client gets, against the model.
 
-Input: examples/sixclients.tdl (paper 000, section 5.4) and examples/dumbbell.tdl (paper 002, Fig.
-9). The shares of the first are those that the paper prints; of the second they are the model's over
-the paths that the plan has at the time, which follow the same published formula.
+Input: examples/sixclients.tdl (paper 000, section 5.4), examples/dumbbell.tdl (paper 002, Fig. 9)
+and one sender with two destinations. The shares of the first are those that the paper prints; of
+the others they are the model's over the paths that the plan has at the time, which follow the same
+published formula. What is measured is what the run's counters say was delivered from the middle of
+a stage to its end: Reno adds one packet a round trip, so it takes up to 5 s to fill what it may.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.hosts_scenes import model, numbers
+from bench.hosts_delivered import Delivered, Ends
+from bench.hosts_scenes import model, numbers, two_destinations_text
 from bench.probing import Record
 from bench.report import ROOT
-from bench.runlog import NS_PER_S, RunLog
+from bench.runlog import NS_PER_S
 from bench.sharing import CLIENTS, STAGES
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.state import NetworkState
@@ -22,71 +26,84 @@ from runtime.agent.solver import UNLIMITED
 from runtime.agent.view import PlanView
 
 HOSTS = (1, 2, 4)
-SETTLE = 0.35  # of a stage is left out: TCP needs time to fill what it may
-PACE = 2
+SETTLE = 0.5  # of a stage is left out
+MBIT = 1e6
 
-Stage = tuple[float, float, dict[str, float]]  # plan time in s, share by client in Mb/s
 CarryOut = Callable[..., Path]
 
-DUMBBELL = ("c1", "c2", "c3")
-DUMBBELL_STEPS_S = (0, 10, 20, 30, 40, 50, 60, 70)
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A time in which nothing changes."""
+
+    start_s: float  # of the plan
+    end_s: float
+    shares: dict[Ends, float]  # Mb/s by source and destination
+
+
+def sixclients(_plan: Plan) -> list[Stage]:
+    pairs = [(f"{client}.0", f"server.{number}") for number, client in enumerate(CLIENTS)]
+    return [
+        Stage(start, end, dict(zip(pairs, shares, strict=False))) for start, end, shares in STAGES
+    ]
+
+
+def dumbbell(plan: Plan) -> list[Stage]:
+    """Everyone who is there and reaches its server takes what it can get."""
+    pairs = [(f"c{number}.0", f"sv{number}.0") for number in (1, 2, 3)]
+    return [_stage(plan, pairs, start, start + 10) for start in range(0, 80, 10)]
+
+
+def two_destinations(plan: Plan) -> list[Stage]:
+    """Nobody at first, then both: 1/20 ms to 1/100 ms."""
+    return [_stage(plan, [("c.0", "near.0"), ("c.0", "far.0")], 1, 8)]
+
+
+def _stage(plan: Plan, pairs: list[Ends], start: int, end: int) -> Stage:
+    at = numbers(plan)
+    state = plan.state_at(start * NS_PER_S)
+    active = [pair for pair in pairs if _reaches(state, at[pair[0]], at[pair[1]])]
+    wanted = {(at[a], at[b]): UNLIMITED for a, b in active}
+    found, _ = model(plan, start * NS_PER_S, wanted)
+    return Stage(start, end, {(a, b): found[at[a], at[b]] / MBIT for a, b in active})
+
+
+def _reaches(state: NetworkState, source: int, dest: int) -> bool:
+    return PlanView(state).path(source, dest) is not None
+
+
+# By name: the text (empty: that of examples/), what is expected, and how much faster it runs.
+SCENES: dict[str, tuple[str, Callable[[Plan], list[Stage]], int]] = {
+    "sixclients": ("", sixclients, 2),
+    "dumbbell": ("", dumbbell, 1),
+    "destinations": (two_destinations_text(), two_destinations, 1),
+}
 
 
 def measure(folder: Path, carry_out: CarryOut) -> list[Record]:
     rows: list[Record] = []
-    for example, stages in (("sixclients", _six), ("dumbbell", _dumbbell)):
-        source = ROOT / "examples" / f"{example}.tdl"
+    for name, (text, stages, pace) in SCENES.items():
+        source = folder / f"{name}.tdl"
+        source.write_text(text or (ROOT / "examples" / source.name).read_text())
         for hosts in HOSTS:
-            run = carry_out(source, folder / f"{example}-{hosts}", hosts, "--pace", str(PACE))
+            run = carry_out(source, folder / f"{name}-{hosts}", hosts, "--pace", str(pace))
+            delivered = Delivered(run)
             for number, stage in enumerate(stages(read_plan(run / "plan")), 1):
-                row = {"example": example, "hosts": hosts, "stage": number, **_row(run, stage)}
-                rows.append(row)
-                print(row, file=sys.stderr, flush=True)
+                if stage.shares:
+                    row = {"example": name, "hosts": hosts, "stage": number}
+                    rows.append({**row, **_row(delivered, stage, pace)})
+                    print(rows[-1], file=sys.stderr, flush=True)
     return rows
 
 
-def _six(_plan: Plan) -> list[Stage]:
-    return [(start, end, dict(zip(CLIENTS, shares, strict=False))) for start, end, shares in STAGES]
-
-
-def _dumbbell(plan: Plan) -> list[Stage]:
-    """Everyone who is there and reaches its server takes what it can get."""
-    at = numbers(plan)
-    found: list[Stage] = []
-    for start in DUMBBELL_STEPS_S:
-        state = plan.state_at(start * NS_PER_S)
-        active = [client for client in DUMBBELL if _reaches(state, at, client)]
-        pairs = {(at[f"{client}.0"], at[f"sv{client[1]}.0"]): UNLIMITED for client in active}
-        shares, _ = model(plan, start * NS_PER_S, pairs)
-        by_client = {
-            client: shares[at[f"{client}.0"], at[f"sv{client[1]}.0"]] / 1e6 for client in active
-        }
-        found.append((start, start + 10, by_client))
-    return found
-
-
-def _reaches(state: NetworkState, at: dict[str, int], client: str) -> bool:
-    ends = at[f"{client}.0"], at[f"sv{client[1]}.0"]
-    return PlanView(state).path(*ends) is not None
-
-
-def _row(run: Path, stage: Stage) -> Record:
-    start, end, shares = stage
-    low, high = (start + SETTLE * (end - start)) / PACE, end / PACE
-    log = RunLog(run)
+def _row(delivered: Delivered, stage: Stage, pace: int) -> Record:
+    low = stage.start_s + SETTLE * (stage.end_s - stage.start_s)
+    ends = low / pace, stage.end_s / pace
+    both = any(a == c and b != d for a, b in stage.shares for c, d in stage.shares)
     return {
-        "clients": list(shares),
-        "model_mbps": [round(share, 2) for share in shares.values()],
-        "measured_mbps": [_rate(log, client, low, high) for client in shares],
+        "clients": [(b if both else a).partition(".")[0] for a, b in stage.shares],
+        "model_mbps": [round(share, 2) for share in stage.shares.values()],
+        "measured_mbps": [
+            round(delivered.mean_bps(pair, *ends) / MBIT, 2) for pair in stage.shares
+        ],
     }
-
-
-def _rate(log: RunLog, client: str, low: float, high: float) -> float:
-    """Mb/s of IP bytes; what an interval has inside the window counts in proportion."""
-    bits = seconds = 0.0
-    for line in log.intervals(f"{client}.0"):
-        inside = min(line.end_s, high) - max(line.start_s, low)
-        if inside > 0:
-            bits += line.ip_bps * inside
-            seconds += inside
-    return round(bits / seconds / 1e6, 2) if seconds else 0.0
