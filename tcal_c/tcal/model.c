@@ -514,6 +514,9 @@ static int send_port(struct tcal *t, struct port *port) {
     if (tree->gone) {
         return 0;
     }
+    if (tree->lost && (!tcal_tree_rebuild(tree) || !touch_port(t, port))) {
+        return tree->failure ? tree->failure : -ENOMEM;
+    }
     if (port->node != TCAL_NONE && tree->self != port->node && !change_owner(t, port)) {
         return tree->failure ? tree->failure : -ENOMEM;
     }
@@ -573,8 +576,10 @@ static void restore(struct tcal *t, struct tcal_error *error) {
             continue;
         }
         /* Once more from nothing; if that fails too, the port is given up, loudly. */
-        if (!tcal_tree_rebuild(&port->tree) || !touch_port(t, port) || send_living(t, port)) {
+        port->tree.lost = true;
+        if (send_living(t, port)) {
             tcal_tree_rebuild(&port->tree);
+            port->tree.lost = true; /* the next batch tries again */
             size_t used = strlen(lost);
             snprintf(lost + used, sizeof lost - used, " %u", port->number);
         }

@@ -17,3 +17,31 @@ $(BUILD)/libtcal.a: $(TCAL_OBJECTS)
 	$(AR) rcs $@ $(TCAL_OBJECTS)
 $(BUILD)/tcald: $(TCALD_ONLY) $(TCAL_WORDS) $(BUILD)/libtcal.a $(TCAL_HEADERS)
 	$(CC) $(CFLAGS) $(TCAL_FLAGS) -o $@ $(TCALD_ONLY) $(TCAL_WORDS) $(BUILD)/libtcal.a $(LDFLAGS) -lm
+
+# The tests bring a kernel of their own, in place of socket.c and of probe.c, which needs a real one.
+TESTS += tcal
+TCAL_TESTED := $(filter-out tcal/socket.c tcal/probe.c,$(TCAL_SOURCES)) \
+	$(filter-out tcal/main.c tcal/control.c,$(TCALD_ONLY)) $(TCAL_WORDS)
+TCAL_BENCH := $(addprefix tcal/tests/,kernel.c bench.c)
+TCAL_TEST_SOURCES := $(TCAL_TESTED) $(TCAL_BENCH) tcal/tests/main.c $(wildcard tcal/tests/test_*.c)
+TCAL_TEST_HEADERS := $(TCAL_HEADERS) $(wildcard tcal/tests/*.h) tests/check.h
+TCAL_TEST_FLAGS = $(SAN) $(TCAL_FLAGS) -Itcal/tests -Itests
+$(BUILD)/test-tcal: $(TCAL_TEST_SOURCES) $(TCAL_TEST_HEADERS) tcal/rules.mk | $(BUILD)
+	$(CC) $(TCAL_TEST_FLAGS) -o $@ $(TCAL_TEST_SOURCES) -lm
+test-tcal: $(BUILD)/test-tcal
+	$(BUILD)/test-tcal
+.PHONY: test-tcal
+
+# As pktd's: libFuzzer where clang has it, else the driver in fuzz/.
+FUZZERS += tcal-protocol tcal-answers
+TCAL_FUZZ_SOURCES = $(TCAL_TESTED) $(TCAL_BENCH) fuzz/mutate.c tests/frames.c pktd/draw.c
+TCAL_FUZZ_HEADERS = $(TCAL_TEST_HEADERS) $(wildcard fuzz/*.h)
+$(BUILD)/libfuzz-tcal-%: tcal/tests/fuzz_%.c fuzz/libfuzzer.c $(TCAL_FUZZ_SOURCES) $(TCAL_FUZZ_HEADERS) | $(BUILD)
+	$(FUZZ_CLANG) -fsanitize=fuzzer $(TCAL_TEST_FLAGS) -Ifuzz -o $@ $< fuzz/libfuzzer.c $(TCAL_FUZZ_SOURCES) -lm
+$(BUILD)/fuzz-tcal-%: tcal/tests/fuzz_%.c fuzz/driver.c $(TCAL_FUZZ_SOURCES) $(TCAL_FUZZ_HEADERS) | $(BUILD)
+	$(CC) $(TCAL_TEST_FLAGS) -Ifuzz -o $@ $< fuzz/driver.c $(TCAL_FUZZ_SOURCES) -lm
+fuzz-tcal-%: $(if $(FUZZ_CLANG),$(BUILD)/libfuzz-tcal-%,$(BUILD)/fuzz-tcal-%)
+	@mkdir -p $(BUILD)/corpus-tcal-$*
+	$(if $(FUZZ_CLANG),$< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -print_final_stats=1 \
+		-artifact_prefix=$(BUILD)/ $(BUILD)/corpus-tcal-$*,$< $(FUZZ_SECONDS))
+.PRECIOUS: $(BUILD)/libfuzz-tcal-% $(BUILD)/fuzz-tcal-%

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +19,6 @@
 #define SEND_ROOM (1 << 20)
 #define SEGMENTS_DEFAULT 65535u /* GSO_MAX_SEGS */
 #define RECEIVE_ROOM (4 << 20)
-
-bool tcal_fail(struct tcal_error *error, int code, const char *text, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(error->text, sizeof error->text, format, args);
-    va_end(args);
-    if (code && length >= 0 && (size_t)length < sizeof error->text) {
-        snprintf(error->text + length, sizeof error->text - (size_t)length, ": %s%s%s",
-                 strerror(-code), text && *text ? ": " : "", text ? text : "");
-    }
-    return false;
-}
 
 static ssize_t socket_send(void *context, const void *bytes, size_t count) {
     ssize_t sent = send((int)(intptr_t)context, bytes, count, 0);

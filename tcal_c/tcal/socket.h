@@ -2,7 +2,7 @@
 #ifndef TCAL_SOCKET_H
 #define TCAL_SOCKET_H
 
-#include "tcal.h"
+#include "error.h"
 #include "wire.h"
 
 struct tcal_interface {
@@ -25,9 +25,5 @@ bool tcal_interface_find(const struct tcal_channel *channel, const char *name,
 
 /* Whether there is still an interface of this number. */
 bool tcal_interface_there(const struct tcal_channel *channel, uint32_t ifindex);
-
-/* Writes "…: the kernel's word for it[: its text]". */
-bool tcal_fail(struct tcal_error *error, int code, const char *text, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -37,6 +37,9 @@ static void hear_failure(void *context, uint32_t sequence, int error, const char
     if (step >= tree->steps) {
         return;
     }
+    if (tree->step[step].kind == TCAL_STEP_UNFILTER && error == -ENOENT) {
+        return; /* gone is gone */
+    }
     tree->step[step].failed = true;
     if (tree->error == 0) {
         tree->error = error;
@@ -69,6 +72,12 @@ static void note_leaf(struct tcal_peer *peer, enum tcal_leaf leaf) {
     peer->backlog_bytes = 0;
 }
 
+static void note_unfilter(struct tcal_filter *filter, const struct tcal_step *step) {
+    if (filter->handle == step->filter.handle) {
+        *filter = (struct tcal_filter){0};
+    }
+}
+
 static void note(struct tcal_tree *tree, const struct tcal_step *step) {
     struct tcal_peer *peer = step->peer < tree->peers ? &tree->peer[step->peer] : NULL;
     switch (step->kind) {
@@ -95,10 +104,14 @@ static void note(struct tcal_tree *tree, const struct tcal_step *step) {
         peer->now.queue_bytes = step->params.queue_bytes;
         break;
     case TCAL_STEP_FILTER:
+        if (peer->filter[step->family].addr.version) {
+            peer->stray[step->family] = peer->filter[step->family];
+        }
         peer->filter[step->family] = step->filter;
         break;
     case TCAL_STEP_UNFILTER:
-        peer->filter[step->family] = (struct tcal_filter){0};
+        note_unfilter(&peer->filter[step->family], step);
+        note_unfilter(&peer->stray[step->family], step);
         break;
     default:
         break;
@@ -120,6 +133,7 @@ static void flush(struct tcal_tree *tree) {
     }
     struct tcal_listener listener = {.context = tree, .failed = hear_failure};
     int error = tcal_talk(&tree->channel, &tree->out, tree->sequence + tree->steps - 1, &listener);
+    tree->lost = tree->lost || error;
     if (error && tree->error == 0) {
         tree->error = error;
         tree->failed = tree->step[0];
@@ -224,6 +238,7 @@ static void forget(struct tcal_tree *tree) {
         note_leaf(peer, TCAL_LEAF_NONE);
         peer->has_class = false;
         memset(peer->filter, 0, sizeof peer->filter);
+        memset(peer->stray, 0, sizeof peer->stray);
         peer->raw = (struct tcal_raw){0};
     }
     memset(tree->has_table, 0, sizeof tree->has_table);
@@ -253,7 +268,9 @@ bool tcal_tree_build(struct tcal_tree *tree) {
             build_family(tree, family);
         }
     }
-    return tcal_tree_settle(tree) == 0;
+    tree->lost = false;
+    tree->lost = tcal_tree_settle(tree) != 0;
+    return !tree->lost;
 }
 
 void tcal_tree_remove(struct tcal_tree *tree) {
@@ -475,18 +492,27 @@ static void new_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t 
     }
 }
 
+static void old_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t family,
+                       const struct tcal_filter *filter) {
+    struct tcal_step *s = step(tree, TCAL_STEP_UNFILTER, peer);
+    if (s) {
+        s->family = family;
+        s->filter = *filter;
+        struct tcal_mail m = mail(tree);
+        tcal_mail_unfilter(&m, family, filter->handle);
+    }
+}
+
 static void wish_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t family,
                         const struct tcal_addr *addr) {
     const struct tcal_filter now = peer->filter[family];
     bool wanted = addr->version && peer->node != tree->self && tcal_tree_covers(tree, addr);
     bool same = wanted && now.addr.version && same_addr(addr, &now.addr);
+    if (peer->stray[family].addr.version) {
+        old_filter(tree, peer, family, &peer->stray[family]);
+    }
     if (now.addr.version && !same) {
-        struct tcal_step *s = step(tree, TCAL_STEP_UNFILTER, peer);
-        if (s) {
-            s->family = family;
-            struct tcal_mail m = mail(tree);
-            tcal_mail_unfilter(&m, family, now.handle);
-        }
+        old_filter(tree, peer, family, &now);
     }
     if (wanted && !same) {
         new_filter(tree, peer, family, addr);

@@ -51,6 +51,7 @@ struct tcal_peer {
     struct tcal_params now;
     uint64_t generation; /* of netem's seed */
     struct tcal_filter filter[TCAL_FAMILIES];
+    struct tcal_filter stray[TCAL_FAMILIES]; /* replaced, but could not be removed */
     struct tcal_count count;
     struct tcal_raw raw;
     uint64_t backlog_bytes;
@@ -99,6 +100,7 @@ struct tcal_tree {
     uint32_t prefixes;
     uint32_t self; /* the node that it was last bound to, or TCAL_NONE */
     bool gone;     /* the interface has disappeared */
+    bool lost;     /* nobody knows what the kernel has: it is to be rebuilt */
 
     struct tcal_peer *peer;
     uint32_t peers;

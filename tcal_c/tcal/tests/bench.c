@@ -1,0 +1,135 @@
+/* Driving the protocol over the kernel in memory. */
+#include "bench.h"
+
+#include "check.h"
+#include "objects.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static uint64_t host_clock(void *context) {
+    return ((struct bench *)context)->now_ns;
+}
+
+static void host_describe(void *context, struct text *out) {
+    (void)context;
+    text_add(out, "version=test");
+}
+
+static const char *host_lacks(void *context) {
+    return ((struct bench *)context)->lacks;
+}
+
+void bench_start(struct bench *b, enum tcal_queue queue, bool deep) {
+    struct tcal_options options = {queue, deep, TCAL_BURST_NS};
+    *b = (struct bench){.now_ns = NS_PER_S};
+    kernel_reset();
+    b->tcal = tcal_new(&options);
+    CHECK(b->tcal && stage_init(&b->stage, b->tcal));
+    b->host = (struct proto_host){b, host_clock, host_describe, host_lacks};
+    b->proto = (struct proto){.tcal = b->tcal,
+                              .stage = &b->stage,
+                              .host = &b->host,
+                              .out = &b->out,
+                              .heard_ns = b->now_ns};
+    bench_do(b, "hello 1");
+}
+
+void bench_end(struct bench *b) {
+    stage_destroy(&b->stage);
+    tcal_free(b->tcal);
+    text_free(&b->out);
+    kernel_reset();
+}
+
+/* Sorts what was written into events and answers; an answer of many lines stays one text. */
+static void sort_out(struct bench *b) {
+    size_t used = 0;
+    b->answer[0] = '\0';
+    while (text_left(&b->out)) {
+        const char *line = b->out.bytes + b->out.begin;
+        const char *end = memchr(line, '\n', text_left(&b->out));
+        CHECK(end);
+        size_t length = (size_t)(end - line);
+        if (*line == '!') {
+            CHECK(length < sizeof b->event);
+            memcpy(b->event, line, length);
+            b->event[length] = '\0';
+        } else {
+            CHECK(used + length + 2 < sizeof b->answer);
+            used +=
+                (size_t)sprintf(b->answer + used, "%s%.*s", used ? "\n" : "", (int)length, line);
+        }
+        text_take(&b->out, length + 1);
+    }
+}
+
+static const char *ask(struct bench *b, const char *format, va_list args) {
+    char line[70000];
+    int length = vsnprintf(line, sizeof line, format, args);
+    CHECK(length >= 0 && (size_t)length < sizeof line);
+    proto_line(&b->proto, line, (size_t)length);
+    proto_due(&b->proto, b->now_ns);
+    sort_out(b);
+    return b->answer;
+}
+
+const char *bench_ask(struct bench *b, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *answer = ask(b, format, args);
+    va_end(args);
+    return answer;
+}
+
+void bench_do(struct bench *b, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *answer = ask(b, format, args);
+    va_end(args);
+    if (strncmp(answer, "ok", 2) != 0) {
+        fprintf(stderr, "%s: %s\n", format, answer);
+        abort();
+    }
+}
+
+bool bench_commit(struct bench *b) {
+    b->event[0] = '\0';
+    bench_do(b, "commit 0");
+    CHECK(b->event[0]);
+    return strncmp(b->event, "! applied ", 10) == 0;
+}
+
+void bench_wait(struct bench *b, uint64_t ns) {
+    b->now_ns += ns;
+    proto_due(&b->proto, b->now_ns);
+    sort_out(b);
+}
+
+void bench_star(struct bench *b, uint32_t count) {
+    bench_do(b, BENCH_ATTACH);
+    bench_do(b, "node 0 ip=10.77.0.1 ip6=fd77::1");
+    bench_do(b, "bind 0 0");
+    for (uint32_t i = 1; i <= count; i++) {
+        uint32_t low = i + 1;
+        bench_do(b, "node %u ip=10.77.%u.%u ip6=fd77::%x", i, low >> 8, low & 255, low);
+        bench_do(b, "path 0 %u " BENCH_PATH, i);
+    }
+    CHECK(bench_commit(b));
+}
+
+uint32_t bench_class(uint32_t slot) {
+    return tcal_class_of(slot);
+}
+
+uint32_t bench_netem(uint32_t slot) {
+    return tcal_handle_of(slot, TCAL_NETEM);
+}
+
+uint32_t bench_fifo(uint32_t slot) {
+    return tcal_handle_of(slot, TCAL_FIFO);
+}
+
+uint32_t bench_hole(uint32_t slot) {
+    return tcal_handle_of(slot, TCAL_HOLE);
+}

@@ -1,0 +1,118 @@
+/* Fuzzes tcald's line protocol: any bytes as lines, over the kernel in memory.
+ *
+ * Fails on anything the sanitizers see, on an answer that is not one `ok` or `err` (and the lines
+ * it announces) per line, and when what the kernel has at the end is not what it shall have.
+ */
+#include "bench.h"
+#include "dist.h"
+#include "driver.h"
+
+#include <string.h>
+
+static void one_line(struct bench *b, const uint8_t *bytes, size_t length) {
+    char *line = malloc(length + 1);
+    REQUIRE(line);
+    memcpy(line, bytes, length);
+    line[length] = '\0';
+    proto_line(&b->proto, line, length);
+    free(line);
+    const char *answer = b->out.bytes + b->out.begin;
+    size_t left = text_left(&b->out);
+    REQUIRE(left >= 3 && answer[left - 1] == '\n');
+    while (left && *answer == '!') {
+        const char *end = memchr(answer, '\n', left);
+        left -= (size_t)(end + 1 - answer);
+        answer = end + 1;
+    }
+    REQUIRE(left >= 3 && (!memcmp(answer, "ok", 2) || !memcmp(answer, "err ", 4)));
+    text_take(&b->out, text_left(&b->out));
+    b->now_ns += 1000;
+    proto_due(&b->proto, b->now_ns);
+    text_take(&b->out, text_left(&b->out));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct bench b;
+    struct tcal_error error;
+    uint64_t objects;
+    tcal_dist_init();
+    bench_start(&b, size & 1 ? TCAL_QUEUE_INNER : TCAL_QUEUE_HTB, size & 2);
+    bench_star(&b, 2);
+    /* The first byte makes a message fail now and then. */
+    kernel_fail(size && data[0] < 'a' ? 1 + data[0] % 32 : 0, -22);
+    while (size && !b.proto.quit) {
+        const uint8_t *newline = memchr(data, '\n', size);
+        size_t length = newline ? (size_t)(newline - data) : size;
+        if (length <= PROTO_LINE_LIMIT) {
+            one_line(&b, data, length);
+        }
+        length += newline != NULL;
+        data += length;
+        size -= length;
+    }
+    kernel_fail(0, 0);
+    bench_wait(&b, 1ull << 62);
+    for (uint32_t port = 0; port < 8; port++) {
+        if (tcal_is_attached(b.tcal, port) && port == 0) {
+            REQUIRE(tcal_verify(b.tcal, port, &objects, &error) || b.proto.expired);
+        }
+    }
+    bench_end(&b);
+    return 0;
+}
+
+const char *const fuzz_words[] = {"hello 1",
+                                  "attach ",
+                                  "detach ",
+                                  "node ",
+                                  "bind ",
+                                  "unbind ",
+                                  "path ",
+                                  "commit 0\n",
+                                  "commit ",
+                                  "abort\n",
+                                  "sync a\n",
+                                  "usage",
+                                  " all\n",
+                                  "stats ",
+                                  "pairs",
+                                  "engine",
+                                  "lease 100\n",
+                                  "lease 0\n",
+                                  "verify 0\n",
+                                  "ports\n",
+                                  "quit",
+                                  "\n",
+                                  " ",
+                                  "rate=",
+                                  "delay=",
+                                  "jitter=",
+                                  "loss=",
+                                  "queue=",
+                                  "dist=",
+                                  "pareto",
+                                  "seed=",
+                                  "up=0",
+                                  "up=1",
+                                  "ip=10.77.0.",
+                                  "ip6=fd77::",
+                                  "netns=/x",
+                                  "if=eth0",
+                                  "prefix=",
+                                  "10.77.0.0/16",
+                                  "fd77::/64",
+                                  "0",
+                                  "1",
+                                  "2",
+                                  "3",
+                                  "65534",
+                                  "18446744073709551615",
+                                  "node 3 ip=10.77.3.3\n",
+                                  "path 0 3 rate=1 delay=2 jitter=3 loss=4 queue=5 up=1\n",
+                                  "path 0 1 up=0\n",
+                                  "path 0 2 rate=1000\n",
+                                  "bind 1 0\n",
+                                  "unbind 0\n",
+                                  NULL};
+
+const bool fuzz_frames = false;

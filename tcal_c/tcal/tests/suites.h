@@ -1,0 +1,12 @@
+/* One per file of tests. */
+#ifndef TCAL_TESTS_SUITES_H
+#define TCAL_TESTS_SUITES_H
+
+void test_wire(void);
+void test_parameters(void);
+void test_tree(void);
+void test_failures(void);
+void test_counters(void);
+void test_commands(void);
+
+#endif
