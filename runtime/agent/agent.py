@@ -55,6 +55,8 @@ class Agent:
             resumes=options.resume,
         )
         self._channel: Channel | None = None
+        self._answering = False
+        self._answered_ns = 0
         self._unsaid: deque[Mapping[str, object]] = deque(maxlen=SAYINGS)
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._wake = asyncio.Event()  # something has happened that ends the process
@@ -72,7 +74,12 @@ class Agent:
         task.add_done_callback(self._serving.discard)
 
     async def _answer(self, request: dict[str, Any], at_ns: int) -> Mapping[str, object]:
-        answer = await self.service.answer(request, at_ns)
+        self._answering = True
+        try:
+            answer = await self.service.answer(request, at_ns)
+        finally:
+            self._answering = False
+            self._answered_ns = time.monotonic_ns()
         if request.get("do") in ("status", "stop"):
             return {**answer, "channel": self.server.counters()}
         return answer
@@ -96,10 +103,10 @@ class Agent:
             now, channel = time.monotonic_ns(), self._channel
             if channel is None:
                 heard, patience = began, first
-            elif channel.over or self.service.running:
-                heard, patience = channel.heard_ns, LOST_SECONDS
+            elif self._answering or not (channel.over or self.service.running):
+                continue  # it waits for us; before the start it may have to wait for others
             else:
-                continue  # before the start it may have to wait for others
+                heard, patience = max(channel.heard_ns, self._answered_ns), LOST_SECONDS
             if now - heard > patience * 1e9:
                 return
 

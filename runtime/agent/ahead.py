@@ -46,7 +46,8 @@ class Scenes:
         if last is not None and last[0].links is state.links:
             interest = last[1]
         else:
-            interest = Interest(state, self._placement, self._hosts)
+            before = None if last is None else last[1]
+            interest = Interest(state, self._placement, self._hosts, before)
         self._last = (state, interest)
         return Scene(stage, PlanView(state), interest)
 

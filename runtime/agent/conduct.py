@@ -27,6 +27,7 @@ from runtime.sampler import arrays
 from runtime.timeline import Timeline
 
 RESUME_TICKS = 4
+GREET_NS = 100_000_000
 STAGE_AHEAD_NS = 600_000_000
 LEASE_NS = 1_000_000_000  # with on_loss=close: the datapath closes when nothing came for so long
 SAMPLE_ROWS = 5000  # in one message
@@ -103,7 +104,14 @@ class Conduct:
         paths = await self.enforcer.declare()
         self._begin_loop()
         self._spawn(self.ahead.run())
+        self._spawn(self._greet())
         return paths
+
+    async def _greet(self) -> None:
+        """Until the loop does it: others know of us at its first tick, and tell us their flows."""
+        while not self.loop.running:
+            self.loop.greet()
+            await self._clock.sleep_until(self._clock.now_ns() + GREET_NS)
 
     def _begin_loop(self) -> None:
         self.loop.begin(self._scenes.make(Stage(self._first, self._needs.state, ())))

@@ -97,7 +97,7 @@ OnSample = Callable[[int, list[bytes]], None]  # when, and the lines of `stats p
 
 
 class Loop:
-    """`scenes` are the steps that are staged and not met yet, put there by `expect`."""
+    """Meets the steps that `expect` announces. `running`: between its first tick and its last."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Loop:
         self._sampled_ns = 0
         self._wake = asyncio.Event()
         self._stopping = False
-        self._running = False
+        self.running = False
         self._ended = asyncio.Event()
         self._counts = dict.fromkeys(COUNTERS, 0)
 
@@ -139,23 +139,29 @@ class Loop:
         self._sharing.epoch(scene.view, now)
         self._metadata.epoch(scene.view.epoch, scene.interest, now)
 
+    def greet(self) -> None:
+        """Lets other agents hear of this one before there is anything to tell, and hears them."""
+        self._mailbox.drain(self._metadata.incoming)
+        for host, datagram in self._metadata.outgoing(self._clock.now_ns(), ()):
+            self._mailbox.send(host, datagram)
+
     async def run(self, first_ns: int) -> None:
         """Ticks from then on, until stopped. EngineError when the datapath is gone."""
         due = first_ns
         await self._clock.sleep_until(due)
-        self._running = True
+        self.running = True
         try:
             while not self._stopping:
                 due = await self._once(due)
         finally:
-            self._running = False
+            self.running = False
             self._ended.set()
 
     async def stop(self) -> None:
         """Lets the tick that is going on come to its end: cut short, it would lose counters that
         do not move again."""
         self._stopping = True
-        if self._running:
+        if self.running:
             await asyncio.wait_for(self._ended.wait(), STOP_SECONDS)
 
     async def _once(self, due: int) -> int:
