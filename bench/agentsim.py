@@ -25,6 +25,7 @@ MS = 1_000_000
 NS_PER_S = 1_000_000_000
 PERIOD_NS = 25 * MS
 STEP_NS = 5 * MS  # of the fluid queues, at most
+RESUME_TICKS = 4  # as runtime.agent.conduct
 REFRESH_TICKS = 10
 FORGET_NS = 2 * NS_PER_S
 
@@ -165,6 +166,8 @@ class Host:
     changes: list[tuple[int, PathChange]] = field(default_factory=list)
     changed: int = 0
     alive: bool = True
+    found: dict[Pair, PathChange] = field(default_factory=dict)  # by an agent that looks first
+    looking: int = 0  # for so many ticks still
     datagrams: int = 0
     bytes: int = 0
 
@@ -204,20 +207,33 @@ class Simulation:
         self.hosts[number].alive = False
 
     def restart(self, number: int, exchange: Exchange) -> None:
-        """A new agent for that datapath, which declares all paths once more."""
+        """A new agent for that datapath. As the real one it looks for some ticks, and then declares
+        all paths once more, with the limits that it has found."""
         host = self.hosts[number]
         host.sharing, host.exchange, host.alive = Sharing(PERIOD_NS), exchange, True
+        host.found, host.looking = {}, RESUME_TICKS
         before = []
         for pair, path in sorted(host.paths.items()):
             path.advance(self.now_ns)
             path.told = path.counters()
             sent, drops, backlog = path.told
             before.append(Usage(*pair, sent // SEGMENT_BYTES, sent, drops, 0, backlog))
-            declared = self._declared(pair)
-            path.limit_bps, path.queue_bytes = declared.limit_bps, declared.queue_bytes
         host.sharing.restore(self.now_ns, before)
         host.sharing.epoch(self.view, self.now_ns)
         self._push(self.now_ns + PERIOD_NS, _TICK, number)
+
+    def _look(self, host: Host, changes: Sequence[PathChange]) -> Sequence[PathChange]:
+        """What to tell the datapath after a tick: nothing as long as the agent only looks."""
+        if not host.looking:
+            return changes
+        host.found.update({(change.src, change.dst): change for change in changes})
+        host.looking -= 1
+        if host.looking:
+            return []
+        for pair, path in host.paths.items():
+            declared = self._declared(pair)
+            path.limit_bps, path.queue_bytes = declared.limit_bps, declared.queue_bytes
+        return list(host.found.values())
 
     def _push(self, at_ns: int, kind: int, what: object) -> None:
         self._serial += 1
@@ -308,7 +324,7 @@ class Simulation:
                 sent, drops, backlog = counters
                 usage.append(Usage(src, dst, sent // SEGMENT_BYTES, sent, drops, 0, backlog))
         tick = host.sharing.tick(self.now_ns, usage, host.exchange.remote(self.now_ns))
-        for change in tick.changes:
+        for change in self._look(host, tick.changes):
             path = host.paths[change.src, change.dst]
             path.limit_bps, path.queue_bytes = change.rate_bps, change.queue_bytes
             host.changed += 1

@@ -98,15 +98,22 @@ class Meter:
         self.rate_bps = 0  # what it sends, over the window
         self.used_percent = 0  # of what was allowed, over the window
 
-    def update(self, now_ns: int, counters: Counters, limit_bps: int, rtt_ns: int) -> None:
-        """One tick: counters as they are now, and the limit since the last tick (not 0)."""
+    def update(
+        self, now_ns: int, counters: Counters, limit_bps: int, rtt_ns: int, *, known: bool = True
+    ) -> None:
+        """One tick: counters as they are now, and the limit since the last tick (not 0).
+
+        If that is not `known` it may have been lower: then who waits has sent all that it could.
+        """
         last = self._last
         passed_ns = max(now_ns - last.at_ns, 1)
         allowed = limit_bps * passed_ns // BITS
         sent = counters.sent_bytes - last.sent_bytes
-        now = Sample(now_ns, counters.sent_bytes, last.allowed_bytes + allowed, counters.drops)
         rate_bps = min(sent * BITS // passed_ns, MOST_RATE_BPS)
         waiting = counters.backlog_bytes
+        if not known and (waiting or counters.drops > last.drops):
+            allowed = min(allowed, sent)
+        now = Sample(now_ns, counters.sent_bytes, last.allowed_bytes + allowed, counters.drops)
         if self._blocked_from is None or not (self._backlog and waiting):
             self._blocked_from = last if self._backlog and waiting else None
         self._backlog = waiting

@@ -27,6 +27,7 @@ from runtime.agent.solver import UNLIMITED, Question, Share
 from runtime.agent.types import LocalFlow, PathChange, RemoteFlow, Usage, View
 
 IDLE_AFTER_TICKS = 40  # a second at 25 ms
+RESTORE_TICKS = 5
 LINGER_TICKS = 40
 IDLE_PERIODS = 2  # an idle agent looks half as often: the first tick after that is late by one
 
@@ -67,6 +68,7 @@ class Sharing:
         self._last_ns = -1
         self._active = 0
         self._silent_ticks = 0
+        self._unknown_ticks = 0
         self._asked: list[tuple[Pair, int]] = []  # demands of the last solution
         self._answer: list[Share] = []
         self._counted = dict.fromkeys(("ticks", "solved", "changes", "resets", "overruns"), 0)
@@ -109,8 +111,13 @@ class Sharing:
                 self._paths[pair].unsure = True
 
     def restore(self, now_ns: int, usage: Sequence[Usage]) -> None:
-        """After a restart: the paths were all declared anew, and had sent this much before."""
+        """After a restart: paths had sent this much before, and have limits that nobody knows.
+
+        What the next ticks find (RESTORE_TICKS - 1 at most) is to be told after all paths were
+        declared anew.
+        """
         self._last_ns = now_ns
+        self._unknown_ticks = RESTORE_TICKS
         self._paths.clear()
         self._asked = []
         for line in usage:
@@ -120,8 +127,11 @@ class Sharing:
         """Counters since the last tick and the flows of other agents as they are known now."""
         self._counted["ticks"] += 1
         self._take(usage)
+        known = self._unknown_ticks == 0
+        self._unknown_ticks -= not known
         for path in self._paths.values():
-            path.meter.update(now_ns, path.counters, path.limit.rate_bps, path.route.rtt_ns)
+            limit_bps, rtt_ns = path.limit.rate_bps, path.route.rtt_ns
+            path.meter.update(now_ns, path.counters, limit_bps, rtt_ns, known=known)
         changes = self._release()
         own = sorted(pair for pair, path in self._paths.items() if not path.meter.quiet)
         self._active = len(own)

@@ -250,6 +250,22 @@ def test_a_restarted_agent_counts_from_what_was_sent_before() -> None:
     assert agent.rate((0, 2)) == agent.rate((1, 2)) == 20 * MBIT
 
 
+def test_a_restarted_agent_knows_greed_by_the_queue_while_limits_are_unknown() -> None:
+    """Both are held to 5 Mb/s by limits of before, an eighth of what the new agent could think."""
+    agent = Agent()
+    agent.sharing.restore(agent.now_ns, [])
+    rates = {(0, 2): 5 * MBIT, (1, 2): 5 * MBIT}
+    agent.tick(rates)
+    agent.tick(rates)
+    assert agent.rate((0, 2)) == agent.rate((1, 2)) == 20 * MBIT
+    modest = Agent()
+    modest.sharing.restore(modest.now_ns, [])
+    for _ in range(4):
+        tick = modest.tick(rates, greedy=False)
+    assert not any(flow.greedy for flow in tick.flows)
+    assert modest.limits == {}
+
+
 def test_counters_that_go_backwards_begin_again() -> None:
     agent = Agent()
     agent.flood((0, 2), ticks=10)

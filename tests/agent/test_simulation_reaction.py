@@ -211,3 +211,28 @@ def test_a_restarted_agent_with_the_real_metadata() -> None:
     sim.run(9 * S)
     sim.restart(1, planned.exchange(1))
     assert settled(sim, want, most_ns=4 * S) <= 1 * S
+
+
+def test_an_agents_successor_limits_its_paths_without_a_gap() -> None:
+    """With the real metadata it is told at once of the others, and knows greed by the queues."""
+    planned = Planned(PLAN, 3)
+    a, b, c = (planned.names[f"{name}.0"] for name in "abc")
+    want = {(a, c): 20 * MBIT, (b, c): 20 * MBIT}
+    for source in (lambda: Constant(200 * MBIT), Tcp):
+        sim = planned.simulate()
+        for pair in want:
+            sim.add(*pair, source())
+        sim.run(5 * S)
+        assert sim.limits(sorted(want)) == want
+        sim.kill(1)
+        sim.run(6 * S)
+        sim.restart(1, planned.exchange(1))
+        began_ns, wrong_ns = sim.now_ns, 0
+        for _ in range(200):
+            sim.run(sim.now_ns + 5 * MS)
+            limits = sim.limits(sorted(want))
+            assert limits[b, c] == 20 * MBIT
+            if limits != want:
+                wrong_ns = sim.now_ns - began_ns
+        # What others had heard of the one before is void, until its successor tells.
+        assert wrong_ns <= 6 * PERIOD_NS
