@@ -7,10 +7,12 @@ then do the model and a real drop-tail queue have to agree (docs/performance.md,
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.hosts_udp import PERIOD_S, PULSE_S
 from compiler.compile import compile_source
 from compiler.plan.reader import Plan
 from runtime.agent.solver import UNLIMITED, Flow, solve
@@ -24,9 +26,8 @@ TRIES = 2000
 
 Pair = tuple[int, int]
 
-REACTION_ROUNDS = 30
+REACTION_ROUNDS = 100
 REACTION_SHARE = 25 * MBIT  # of either of two flows with equal round trips over 50 Mb/s
-REACTION_FIRST_S = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,25 +164,20 @@ at {seconds}s quit
 """
 
 
-def reaction_text(python: str) -> str:
-    """One flow that stays and one that comes and goes each second, both above their share.
+def reaction_text(python: str, rounds: int = REACTION_ROUNDS) -> str:
+    """One flow that stays and one that comes and goes, both above their share.
 
-    Datagrams at a constant rate, counted every 10 ms where they arrive, so that nothing but the
-    emulation decides who gets how much.
+    Datagrams at a constant rate, so that nothing but the emulation decides who gets how much.
     """
     lines = ["seed 3", "bridges s1 s2", "link s1--s2 latency=10ms up=50Mb symmetric"]
-    for number in (1, 2):
-        count = f"{python} {ROOT}/bench/hosts_udp.py count"
-        send = f"{python} {ROOT}/bench/hosts_udp.py send sv{number}.0 60"
+    program = f"{python} {ROOT}/bench/hosts_udp.py"
+    for number, how in ((1, "send sv1.0 60"), (2, f"pulse sv2.0 60 {rounds}")):
         lines += [
-            f'service sv{number} img=x exec="{count}"',
-            f'service c{number} img=x exec="{send}"',
+            f'service sv{number} img=x exec="{program} count"',
+            f'service c{number} img=x exec="{program} {how}"',
             f"link c{number}--s1 latency=5ms up=100Mb symmetric",
             f"link sv{number}--s2 latency=5ms up=100Mb symmetric",
         ]
-    lines += ["at 0s sv1 join", "at 0s sv2 join", "at 1s c1 join"]
-    for number in range(REACTION_ROUNDS):
-        start = REACTION_FIRST_S * 1000 + number * 1000
-        lines += [f"at {start}ms c2 join", f"at {start + 500}ms c2 crash"]
-    end = REACTION_FIRST_S + REACTION_ROUNDS
+    lines += ["at 0s sv1 join", "at 0s sv2 join", "at 1s c1 join", "at 3s c2 join"]
+    end = 5 + math.ceil(rounds * (2 * PULSE_S + PERIOD_S))
     return "\n".join([*lines, f"at {end}s quit", ""])

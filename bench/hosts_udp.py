@@ -1,14 +1,20 @@
-"""`python -m bench.hosts_udp send HOST MBIT` and `… count`: datagrams at a constant rate, counted.
+"""Datagrams at a constant rate (of IP packets of 1,500 bytes, IPv4), and when they arrive.
 
-The sender paces in bursts of 1 ms; rates are of IP packets of 1,500 bytes (IPv4). The receiver
-prints a line of JSON every 10 ms in which something arrived: `t_ns` (CLOCK_MONOTONIC at the end of
-the interval) and `bytes` of IP packets.
+`python -m bench.hosts_udp send HOST MBIT` sends until it is killed, in bursts of 1 ms;
+`… pulse HOST MBIT ROUNDS` for 0.4 s and then not for 0.4 s and up to a period of the agents' loop,
+so that rounds begin at any moment of it, ROUNDS times;
+`… count` prints a line of JSON for every 2 ms in which something arrived: `t_ns` (CLOCK_REALTIME,
+where the 2 ms begin) and `bytes` of IP packets. The time is the kernel's (SO_TIMESTAMPNS,
+socket(7)), so it does not matter when this program gets to read.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import random
 import socket
+import struct
 import sys
 import time
 from contextlib import suppress
@@ -16,17 +22,21 @@ from contextlib import suppress
 PORT = 7500
 PAYLOAD = 1472
 OVERHEAD = 28  # IPv4 and UDP
-INTERVAL_NS = 10_000_000
+INTERVAL_NS = 2_000_000
+PULSE_S = 0.4
+PERIOD_S = 0.025  # of the agents' loop
+_SO_TIMESTAMPNS = 35  # asm-generic/socket.h
+_BEFORE_ALL = -10  # nice; only root may
 
 
-def send(host: str, mbit: float) -> None:
-    """Until it is killed."""
+def send(host: str, mbit: float, seconds: float) -> None:
     gap_ns = (PAYLOAD + OVERHEAD) * 8000 / mbit
     data = bytes(PAYLOAD)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         out.connect((host, PORT))
         due = float(time.monotonic_ns())
-        while True:
+        end = due + seconds * 1e9
+        while due < end:
             while due <= time.monotonic_ns():
                 with suppress(OSError):  # not reachable yet, or no longer: the rate goes on
                     out.send(data)
@@ -34,26 +44,41 @@ def send(host: str, mbit: float) -> None:
             time.sleep(0.001)
 
 
+def pulse(host: str, mbit: float, rounds: int) -> None:
+    source = random.Random(1)
+    for _ in range(rounds):
+        send(host, mbit, PULSE_S)
+        time.sleep(PULSE_S + source.uniform(0, PERIOD_S))
+
+
 def count() -> None:
     """Until it is killed."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as source:
         source.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        source.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         source.bind(("", PORT))
-        room = bytearray(2048)
-        total, end = 0, time.monotonic_ns() + INTERVAL_NS
+        room, begin, total = bytearray(2048), 0, 0
         while True:
-            source.settimeout(max((end - time.monotonic_ns()) / 1e9, 1e-6))
-            with suppress(TimeoutError):
-                total += source.recv_into(room) + OVERHEAD
-            now = time.monotonic_ns()
-            if now >= end:
+            size, ancillary, _, _ = source.recvmsg_into([room], 64)
+            seconds, nanoseconds = struct.unpack("@ll", ancillary[0][2])
+            now = seconds * 1_000_000_000 + nanoseconds
+            if now - begin >= INTERVAL_NS:
                 if total:
-                    print(json.dumps({"t_ns": end, "bytes": total}), flush=True)
-                total, end = 0, end + INTERVAL_NS * ((now - end) // INTERVAL_NS + 1)
+                    print(json.dumps({"t_ns": begin, "bytes": total}), flush=True)
+                total, begin = 0, now - now % INTERVAL_NS
+            total += size + OVERHEAD
+
+
+def main(what: str, *words: str) -> None:
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, _BEFORE_ALL)
+    if what == "send":
+        send(words[0], float(words[1]), float("inf"))
+    elif what == "pulse":
+        pulse(words[0], float(words[1]), int(words[2]))
+    else:
+        count()
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "send":
-        send(sys.argv[2], float(sys.argv[3]))
-    else:
-        count()
+    main(*sys.argv[1:])
