@@ -66,6 +66,7 @@ ctest:
 
 bench: $(VENV)/.bench programs
 	@$(PY) -m bench
+	@$(PY) -m bench.hosts
 
 fuzz: $(VENV)/.dev programs
 	@$(PY) scripts/fuzz.py

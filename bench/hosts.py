@@ -1,9 +1,10 @@
 """`python -m bench.hosts [--only PART…] [--seeds N]`: runs over local hosts against the model.
 
-shares    two dumbbells of the papers over 1, 2 and 4 hosts: measured shares against the model's
-agree     random networks, run hop-exact and over hosts: rate of every flow, round trip of a probe
-reaction  how long until two flows have their shares after the second has begun
-soak      a long run: does anything grow or drift (only when asked for; --minutes)
+shares      the papers' networks over 1, 2 and 4 hosts: measured shares against the model's
+agree       random networks, hop-exact and over hosts: rate of every flow, round trip of a probe
+reaction    how long until two flows have their shares after the second has begun
+congestion  what TCP sees at a link that is too small, over hosts and hop-exact
+soak        a long run: does anything grow or drift (only when asked for; --minutes)
 
 Writes bench/results/hosts.json (the soak: soak.json) and its tables in docs/performance.md, where
 it stands what is measured how. Exit code 1 when a bound is missed (the figures are written all the
@@ -23,7 +24,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import hosts_reaction, hosts_report, hosts_scenes, hosts_shares, soak, soak_report
+from bench import (
+    hosts_congestion,
+    hosts_reaction,
+    hosts_report,
+    hosts_scenes,
+    hosts_shares,
+    soak,
+    soak_report,
+)
 from bench.errors import BenchError
 from bench.hosts_delivered import Delivered
 from bench.hosts_scenes import Scene
@@ -165,6 +174,10 @@ def _round_trip(run: Path) -> float:
     return round(statistics.median(found), 4)
 
 
+def _congestion(folder: Path, _options: Namespace) -> list[Record]:
+    return hosts_congestion.measure(folder, carry_out)
+
+
 def _soak(folder: Path, options: Namespace) -> list[Record]:
     return soak.measure(folder, options.minutes)
 
@@ -172,6 +185,7 @@ def _soak(folder: Path, options: Namespace) -> list[Record]:
 PARTS: dict[str, Callable[[Path, Namespace], list[Record]]] = {
     "shares": _shares,
     "agree": _agree,
+    "congestion": _congestion,
     "reaction": _reaction,
     "soak": _soak,
 }

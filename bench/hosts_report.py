@@ -15,7 +15,12 @@ REACTION_BOUND_MS = 100
 def section(document: Record) -> str:
     results = document["results"]
     text = ["### Hosts: `python -m bench.hosts`\n", machine_line(document["machine"])]
-    for name, make in (("shares", _shares), ("reaction", _reaction), ("agree", _agree)):
+    for name, make in (
+        ("shares", _shares),
+        ("reaction", _reaction),
+        ("agree", _agree),
+        ("congestion", _congestion),
+    ):
         if results.get(name):
             text.append(make(results[name]))
     return "\n".join(text)
@@ -74,12 +79,29 @@ def _shares(rows: Sequence[Record]) -> str:
 
 def _reaction(rows: Sequence[Record]) -> str:
     return table(
-        ("Reaction to a new flow", "rounds", "median", "p99", "max"),
+        ("Reaction to a new flow", "settled", "median", "p99", "max"),
         [
             (
                 f"{row['hosts']} hosts",
                 f"{row['settled']} of {row['rounds']}",
                 *(f"{row[name]} ms" for name in ("median_ms", "p99_ms", "max_ms")),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _congestion(rows: Sequence[Record]) -> str:
+    return table(
+        ("20 Mb/s, 40 ms, 50 kB", "hosts", "Mb/s", "lost", "round trip", "window"),
+        [
+            (
+                row["what"],
+                row["hosts"] or "hop-exact",
+                row["mbps"],
+                f"{row['lost_percent']} %",
+                f"{row['rtt_ms']} ms" if "rtt_ms" in row else "–",
+                f"{row['cwnd']} packets" if "cwnd" in row else "–",
             )
             for row in rows
         ],
@@ -102,3 +124,11 @@ def _agree(rows: Sequence[Record]) -> str:
             for row in rows
         ],
     )
+
+
+_TABLES = {
+    "shares": _shares,
+    "reaction": _reaction,
+    "agree": _agree,
+    "congestion": _congestion,
+}

@@ -96,7 +96,7 @@ class RunLog:
         manifest = json.loads((directory / "manifest.json").read_text())
         self._start_ns = _find(manifest, _START)
 
-    def _lines(self, instance: str) -> Iterator[dict[str, Any]]:
+    def reports(self, instance: str) -> Iterator[dict[str, Any]]:
         """Every whole JSON line; a program that is killed may leave a torn one behind."""
         for line in (self.directory / "logs" / f"{instance}.log").read_text().splitlines():
             if not line.startswith("{"):
@@ -112,12 +112,12 @@ class RunLog:
     def probes(self, instance: str) -> list[Probe]:
         return [
             Probe(line["t_s"], None if line.get("lost") else line["rtt_us"] / 1e3)
-            for line in self._lines(instance)
+            for line in self.reports(instance)
         ]
 
     def intervals(self, instance: str, mtu_bytes: int = 1500) -> list[Interval]:
         found: list[Interval] = []
-        for line in self._lines(instance):
+        for line in self.reports(instance):
             factor = mtu_bytes / line["mss"] if line["mss"] > 1000 else 1.0
             end = line["t_s"]
             found.append(Interval(end - line["seconds"], end, line["bps"] * factor))
