@@ -181,8 +181,8 @@ class Enforcer:
         await self._datapath.commit(told, self.due_ns(step))
         if step > self.staged:
             return  # its lines will be told with that in mind
-        if back:
-            await self._say_all(step, self._states[step], back)
+        for told_step in sorted(known for known in self._states if back and known >= step):
+            await self._say_all(told_step, self._states[told_step], back)
         if hold and step:
             await self._hold_late(step, hold)
 
