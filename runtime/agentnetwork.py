@@ -156,7 +156,7 @@ class AgentNetwork:
 
     async def begin(self, bound: Mapping[int, int]) -> int:
         assert self._coordinator and self._supervisor and self._host_ports
-        self._told.coming[0] = bind_request(0, bound)
+        self._told.stage(bind_request(0, bound))
         await self._coordinator.broadcast(self._told.coming[0])
         await self._host_ports.wire(bound)
         self._t0_ns = await self._coordinator.start()
@@ -233,23 +233,20 @@ class AgentNetwork:
         assert self._coordinator and self._steps
         leaving = set(change.leaving)
         unbind = set(change.gone) - leaving
+        if change.bound:
+            self._steps.block(change.number)
         if change.bound or unbind or leaving:
             told = bind_request(change.number, change.bound, unbind, leaving)
-            self._told.coming[change.number] = told
+            self._told.stage(told)
             await self._coordinator.broadcast(told, everyone=False)
         if change.bound:
-            self._wire_later(change)
+            self._beside_this(self._wire_in_time(change))
         return {node: frozenset() for node in leaving}
 
-    def _wire_later(self, change: Change) -> None:
+    async def _wire_in_time(self, change: Change) -> None:
         """At the step's time, since the life before may have its network until then."""
-        assert self._steps is not None
-        self._steps.block(change.number)
-        due_ns = self._t0_ns + change.step.due_ns
-        self._beside_this(self._wire_at(due_ns, change))
-
-    async def _wire_at(self, due_ns: int, change: Change) -> None:
         assert self._steps and self._host_ports
+        due_ns = self._t0_ns + change.step.due_ns
         while (left := due_ns - time.monotonic_ns()) > 0:
             await asyncio.sleep(left / 1e9)
         await self._host_ports.wire(change.bound)
@@ -314,7 +311,11 @@ class AgentNetwork:
     def _changed(self, host: int, reason: str) -> None:
         """The supervisor noticed that an agent is gone (why), or has it back ('')."""
         assert self._steps is not None
-        (self._steps.lost if reason else self._steps.back)(host)
+        if reason:
+            self._steps.lost(host)
+            self._told.lost(host)
+        else:
+            self._steps.back(host)
         kind = "agent_lost" if reason else "agent_back"
         elapsed = time.monotonic_ns() - self._t0_ns
         record: dict[str, object] = {
@@ -327,7 +328,7 @@ class AgentNetwork:
         self._notice(f"lost the agent of {name}: {reason}" if reason else f"{name} is back")
         if not reason:
             prefer(*(one.pid for one in self._processes[host].all()))
-            self._tell_again(host)
+            self._beside_this(self._tell_again(host))
 
     def _resume(self, host: int) -> dict[str, object]:
         """What a new agent of a host needs to know beside the plan."""
@@ -335,13 +336,10 @@ class AgentNetwork:
         applied = self._steps.done(host)
         return {**self._told.resume(self._placement, host), "applied": applied}
 
-    def _tell_again(self, host: int) -> None:
-        """What was said while the agent was not there, and may have been missed."""
-        self._beside_this(self._repeat(host))
-
-    async def _repeat(self, host: int) -> None:
-        for step in sorted(self._told.coming):
-            await self._insist(host, self._told.coming[step])
+    async def _tell_again(self, host: int) -> None:
+        """What was said while the agent was not there."""
+        for request in self._told.back(host):
+            await self._insist(host, request)
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -42,12 +42,14 @@ class HostSteps:
         return self._done[host]
 
     def block(self, number: int) -> None:
-        """The step has no effect before `unblock`, whatever agents say."""
-        self._step(number).blocked = True
+        """The step has no effect before `unblock`, whatever agents say; too late if it had it."""
+        if number >= self._next:
+            self._step(number).blocked = True
 
     def unblock(self, number: int) -> None:
-        self._step(number).blocked = False
-        self._proceed()
+        if number >= self._next:
+            self._step(number).blocked = False
+            self._proceed()
 
     def applied(self, host: int, number: int, said: Said) -> bool:
         """Takes note. False if the step had its effect already: the host comes too late for it."""

@@ -37,13 +37,21 @@ def bind_request(
 
 
 class Told:
-    """`ports` are those that exist, by number; `coming` the requests for steps still to come."""
+    """`ports` are those that exist, by number; `coming` the `bind`s of steps still to come."""
 
     def __init__(self) -> None:
         self.ports: dict[int, Port] = {}
         self.coming: dict[int, dict[str, Any]] = {}
         self._bound: dict[int, int] = {}  # node -> port, as of now
         self._held: set[int] = set()
+        self._missed: dict[int, dict[int, dict[str, Any]]] = {}  # lost host -> step -> its `bind`
+        self._uncut: dict[int, set[int]] = {}  # lost host -> nodes cut without it
+
+    def stage(self, told: dict[str, Any]) -> None:
+        """A `bind` that all agents are told now, but those that are lost."""
+        self.coming[told["step"]] = told
+        for missed in self._missed.values():
+            missed[told["step"]] = told
 
     def effect(self, step: int) -> None:
         """The step has taken effect: what was asked for is the present now."""
@@ -58,8 +66,29 @@ class Told:
         self._held.update(told["hold"])
 
     def cut(self, node: int) -> None:
+        """Its hold, which is in force, has ended."""
         self._held.discard(node)
         self._bound.pop(node, None)
+        for host, missed in self._missed.items():
+            self._uncut[host].add(node)
+            for step in missed.keys() - self.coming.keys():
+                held = missed[step]["hold"]
+                missed[step]["hold"] = [other for other in held if other != node]
+
+    def lost(self, host: int) -> None:
+        """Its agent hears nothing from now on. What is still to come it may not have heard."""
+        self._missed[host] = dict(self.coming)
+        self._uncut[host] = set()
+
+    def back(self, host: int) -> list[dict[str, Any]]:
+        """What to tell an agent that is back, be it the same process or one that was resumed.
+
+        What it knows already does no harm.
+        """
+        missed = self._missed.pop(host, {})
+        requests = [told for _, told in sorted(missed.items())]
+        over = sorted(self._uncut.pop(host, set()) - self._held)
+        return [*requests, {"do": "cut", "nodes": over}] if over else requests
 
     def resume(self, placement: tuple[int, ...], host: int) -> dict[str, Any]:
         """`ports` and `held` of docs/agent.md (`resume`), for the agent of one host."""

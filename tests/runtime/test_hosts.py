@@ -187,6 +187,38 @@ def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
     assert told.resume((0, 0), 0) == {"ports": [[0, -1, "/n"], [1, -1, "/m"]], "held": []}
 
 
+def test_an_agent_that_is_back_hears_what_it_missed() -> None:
+    """Also what has taken effect without it; a hold that is over is not told again, its end is."""
+    told = Told()
+    told.stage(bind_request(1, {}, (), (7,)))
+    told.effect(1)
+    told.stage(bind_request(2, {3: 9}, (), (4, 5)))
+    told.lost(0)
+    told.stage(bind_request(3, {6: 8}))
+    told.effect(2)
+    told.cut(4)
+    told.cut(7)
+    assert told.back(0) == [
+        bind_request(2, {3: 9}, (), (5,)),
+        bind_request(3, {6: 8}),
+        {"do": "cut", "nodes": [4, 7]},
+    ]
+    assert told.back(0) == []
+    assert told.back(1) == []
+
+
+def test_a_cut_of_a_node_that_is_held_anew_is_not_told() -> None:
+    told = Told()
+    told.lost(1)
+    told.stage(bind_request(1, {}, (), (4,)))
+    told.effect(1)
+    told.stage(bind_request(3, {}, (), (4,)))
+    told.cut(4)
+    assert told.coming[3]["hold"] == [4]
+    told.effect(3)
+    assert told.back(1) == [bind_request(1, {}), bind_request(3, {}, (), (4,))]
+
+
 def test_counters_of_hosts_are_added_up() -> None:
     hosts = [{"tx": 3, "late_max_ns": 40}, {"tx": 4, "late_max_ns": 20}, {}]
     assert sum_up(hosts) == {"tx": "7", "late_max_ns": "40"}
