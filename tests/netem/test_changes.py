@@ -180,6 +180,7 @@ def test_a_new_client_takes_over(world: Instances) -> None:
         ("attach 0 netns=/proc/1/ns/net if=lo prefix=10.0.0.0/8", "conflict"),
         ("attach 5 netns=/proc/1/ns/net if=lo prefix=10.0.0.1/8", "range"),
         ("path 0 1 rate=99999999999999999", "range"),
+        ("path 0 1 jitter=2500000000", "range"),
         ("path 0 7 rate=1", "unknown"),
         ("path 0 0 rate=1", "conflict"),
     ],

@@ -38,7 +38,9 @@ class Tree:
             self.classes = {row["handle"]: row for row in ip.get_classes(index)}
         said = space.run("tc", "-j", "qdisc", "show", "dev", "eth0")
         self.qdiscs: list[dict[str, Any]] = json.loads(said)
-        self._filters = list(_filters(space.run("tc", "filter", "show", "dev", "eth0")))
+        (htb,) = [row["handle"] for row in self.qdiscs if row["kind"] == "htb"]
+        shown = space.run("tc", "filter", "show", "dev", "eth0", "parent", htb)
+        self._filters = list(_filters(shown))
 
     def of(self, address: str) -> Shaped | None:
         """None when no filter has the whole address."""
