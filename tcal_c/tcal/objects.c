@@ -214,8 +214,12 @@ static void end_filter(const struct tcal_mail *m, size_t nest) {
 }
 
 static void put_selector(const struct tcal_mail *m, const struct selector *s) {
-    struct tc_u32_sel sel = {
-        .flags = s->flags, .nkeys = s->keys, .hoff = s->hash_at, .hmask = s->hash_mask};
+    struct tc_u32_sel sel;
+    memset(&sel, 0, sizeof sel); /* its padding too: what is read back is compared as bytes */
+    sel.flags = s->flags;
+    sel.nkeys = s->keys;
+    sel.hoff = s->hash_at;
+    sel.hmask = s->hash_mask;
     char bytes[sizeof sel + sizeof s->key];
     memcpy(bytes, &sel, sizeof sel);
     memcpy(bytes + sizeof sel, s->key, sizeof s->key);

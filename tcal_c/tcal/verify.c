@@ -114,9 +114,12 @@ static void check_netem(struct check *c, const struct tcal_peer *peer,
     struct tc_netem_qopt opt;
     struct tc_netem_rate rate;
     tcal_get(options, &opt, sizeof opt);
-    size_t skip = options->length < sizeof opt ? options->length : sizeof opt;
-    const char *run = options->bytes + skip;
-    size_t length = options->length - skip;
+    if (options->length < sizeof opt) {
+        differ(c, "netem of node %u does not tell its options", peer->node);
+        return;
+    }
+    const char *run = options->bytes + sizeof opt;
+    size_t length = options->length - sizeof opt;
     compare(c, "netem", peer->node, "limit", opt.limit, peer->now.limit);
     compare(c, "netem", peer->node, "loss", opt.loss, peer->now.loss);
     compare(c, "netem", peer->node, "gap", opt.gap, 0);

@@ -24,7 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct bench b;
     struct tcal_error error;
     uint64_t objects;
-    tcal_dist_init();
+    static bool ready;
+    if (!ready) {
+        tcal_dist_init();
+        ready = true;
+    }
     bench_start(&b, TCAL_QUEUE_INNER, false);
     bench_star(&b, 2);
     kernel_stats_of(bench_class(0))->qlen = 1;

@@ -13,7 +13,6 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-#define OBJECTS 40000
 #define OPTIONS_ROOM 512
 #define IFINDEX 7
 
@@ -31,6 +30,7 @@ struct object {
 static struct {
     struct object *object;
     size_t objects;
+    size_t objects_room;
     bool gone;
     char other[16];
     uint64_t messages;
@@ -58,7 +58,6 @@ void kernel_reset(void) {
     free(k.object);
     free(k.answer);
     memset(&k, 0, sizeof k);
-    k.object = calloc(OBJECTS, sizeof *k.object);
 }
 
 void kernel_fail(uint64_t message, int error) {
@@ -185,8 +184,12 @@ size_t kernel_option(uint32_t handle, uint16_t type, void *value, size_t room) {
 }
 
 static struct object *add(enum sort sort, const struct tcmsg *tc, const char *kind) {
-    if (k.objects == OBJECTS) {
-        return NULL;
+    if (k.objects == k.objects_room) {
+        k.objects_room = k.objects_room ? k.objects_room * 2 : 64;
+        k.object = realloc(k.object, k.objects_room * sizeof *k.object);
+        if (!k.object) {
+            abort();
+        }
     }
     struct object *o = &k.object[k.objects++];
     *o = (struct object){.sort = sort, .tc = *tc};
@@ -260,9 +263,6 @@ static int new_qdisc(struct tcmsg *tc, uint16_t flags, const char *kind,
         }
     }
     o = add(QDISC, tc, kind);
-    if (!o) {
-        return -ENOMEM;
-    }
     set_options(o, options);
     return 0;
 }
@@ -273,9 +273,6 @@ static int new_class(struct tcmsg *tc, const char *kind, const struct tcal_attr 
         return -ENOENT;
     }
     o = o ? o : add(CLASS, tc, kind);
-    if (!o) {
-        return -ENOMEM;
-    }
     set_options(o, options);
     return 0;
 }
@@ -299,9 +296,6 @@ static int new_filter(struct tcmsg *tc, const char *kind, const struct tcal_attr
         return -EEXIST;
     }
     struct object *o = add(FILTER, tc, kind);
-    if (!o) {
-        return -ENOMEM;
-    }
     set_options(o, options);
     return 0;
 }
