@@ -67,7 +67,8 @@ static uint64_t entitlement(const struct filling *fill, const struct problem *pr
         uint32_t link = problem->links[use];
         if (problem->capacities_bps[link]) {
             long double share = fill->height[link] / fill_rtt(problem, flow);
-            least = fminl(least, fmaxl(share, fill->left[link] + fill->rate[flow]));
+            share = fmaxl(share, fill->left[link] + fill->rate[flow]);
+            least = fminl(least, fminl(share, (long double)problem->capacities_bps[link]));
         }
     }
     return round_down(least);

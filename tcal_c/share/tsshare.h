@@ -41,7 +41,8 @@ TSSHARE_API uint32_t tsshare_abi(void);
  *                   has all it wants
  * entitlements_bps  per flow: what it may take at once if it wanted more: the least over its
  *                   links of what is left there with its own part, and, where the link is full,
- *                   the share of one that rises as high as any flow there
+ *                   the share of one that rises as high as any flow there; never more than the
+ *                   link has
  * levels_bits       per link: 0 if it is not full, else how high flows rose there: rate times
  *                   round trip, in bits
  *

@@ -76,10 +76,13 @@ def shares(flows: Sequence[Flow], capacities: Mapping[int, int]) -> Exact:
     return Exact(rates, levels, remaining)
 
 
-def entitlement(flow: Flow, rate: Rate, exact: Exact) -> Rate:
+def entitlement(flow: Flow, rate: Rate, exact: Exact, capacities: Mapping[int, int]) -> Rate:
     rtt = max(flow.rtt_ns, LEAST_RTT_NS)
     found = [
-        max(exact.levels.get(link, Fraction(0)) / rtt, exact.left[link] + (rate or 0))
+        min(
+            max(exact.levels.get(link, Fraction(0)) / rtt, exact.left[link] + (rate or 0)),
+            Fraction(capacities[link]),
+        )
         for link in flow.links
         if link in exact.left
     ]

@@ -7,7 +7,7 @@ import random
 from array import array
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from runtime.agent import native, solver
@@ -160,6 +160,7 @@ def problems(draw: st.DrawFn) -> tuple[list[Flow], dict[int, int]]:
 
 
 @given(problems())
+@example(([Flow((0,), 3600 * 10**9, UNLIMITED), Flow((0,), 0, 0)], {0: 256_204_778_802}))
 @settings(max_examples=400, deadline=None)
 def test_it_is_exact(problem: tuple[list[Flow], dict[int, int]]) -> None:
     flows, capacities = problem
@@ -175,7 +176,7 @@ def test_it_is_exact(problem: tuple[list[Flow], dict[int, int]]) -> None:
     assert all(exact.left[link] < 1 for link in found.levels_bits)
     if set(exact.levels) == set(found.levels_bits):
         for flow, share, rate in zip(flows, found.shares, exact.rates, strict=True):
-            want = oracle.entitlement(flow, rate, exact)
+            want = oracle.entitlement(flow, rate, exact, capacities)
             assert (want is None) == (share.entitlement_bps == UNLIMITED)
             assert want is None or abs(share.entitlement_bps - want) <= 1
     for link, level in exact.levels.items():

@@ -143,6 +143,10 @@ void shares_prove(const struct shares *s) {
     for (uint32_t flow = 0; flow < s->flows; flow++) {
         CHECK(s->allocations_bps[flow] <= s->demands_bps[flow]);
         CHECK(s->entitlements_bps[flow] >= s->allocations_bps[flow]);
+        for (uint32_t use = s->first[flow]; use < s->first[flow + 1]; use++) {
+            uint64_t capacity = s->capacities_bps[s->used[use]];
+            CHECK(!capacity || s->entitlements_bps[flow] <= capacity);
+        }
         if (s->bottlenecks[flow] == TSSHARE_NONE) {
             CHECK_EQ(s->allocations_bps[flow], s->demands_bps[flow]);
             CHECK(s->demands_bps[flow] != TSSHARE_UNLIMITED || !limited(s, flow));
