@@ -30,9 +30,19 @@ def sender() -> Iterator[socket.socket]:
         yield found
 
 
-def drained(mailbox: Mailbox) -> list[bytes]:
+def once(mailbox: Mailbox) -> list[bytes]:
     found: list[bytes] = []
     mailbox.drain(lambda _at, datagram: found.append(datagram))
+    return found
+
+
+def drained(mailbox: Mailbox) -> list[bytes]:
+    """All that is there, however slow this machine is."""
+    found: list[bytes] = []
+    cut = -1
+    while mailbox.counters()["drains_cut_short"] != cut:
+        cut = mailbox.counters()["drains_cut_short"]
+        found += once(mailbox)
     return found
 
 
@@ -84,9 +94,9 @@ def test_a_drain_ends_when_its_time_is_over(sender: socket.socket) -> None:
     for _ in range(udp.CHECK_EVERY * 6):
         sender.sendto(b"x", (HERE, mailbox.port))
     looks = udp.DRAIN_NS // 1_000_000 + 1
-    assert len(drained(mailbox)) == udp.CHECK_EVERY * looks
+    assert len(once(mailbox)) == udp.CHECK_EVERY * looks
     assert mailbox.counters()["drains_cut_short"] == 1
-    assert len(drained(mailbox)) == udp.CHECK_EVERY * (6 - looks)
+    assert len(once(mailbox)) == udp.CHECK_EVERY * (6 - looks)
     mailbox.close()
 
 
