@@ -1,8 +1,8 @@
 """How fast tcald initialises, changes and reads paths, beside `tc -batch` and pyroute2.
 
 Needs a kernel with netem: this one, else user-mode Linux (tests/netem). All three are measured in
-the same machine, one after the other; each figure is the least of some attempts. A user-mode kernel
-is slow, so the ratios say more than the milliseconds.
+the same machine, one after the other; each figure is the least of some attempts (few for tc and
+pyroute2, which take seconds). A user-mode kernel is slow: ratios say more than milliseconds.
 
     python -m bench --only tcal         into bench/results/tcal.json and docs/performance.md
     python -m bench.tcal                only measures; JSON lines to stdout
@@ -57,7 +57,7 @@ def measure_here(quick: bool) -> list[Record]:
     found = {"tcald": _tcald(attempts, turns)}
     for kind in (TcBatch, Pyroute2):
         _say(kind.name)
-        found[kind.name] = _peer(kind, attempts, turns)
+        found[kind.name] = _peer(kind, 1, 2)  # each some seconds: they are not near the targets
     mesh, batch = _mesh(turns)
     found["tcald"] |= mesh
     found[TcBatch.name] |= batch
@@ -82,19 +82,18 @@ def _row(step: str, least: dict[str, dict[str, float]]) -> Record:
     return row
 
 
-def instance(far: Namespace, number: int = 1) -> Namespace:
-    """A namespace with an eth0 that is up and asks for no addresses; its other end is in `far`."""
-    space = Namespace()
-    peer = space.path.parts[2]
-    far.ip_batch(
-        [
-            f"link add far{number} type veth peer name {DEVICE} netns {peer}",
-            f"link set far{number} up",
-        ]
-    )
-    address = f"10.77.{number >> 8}.{number & 255}/16"
-    space.ip_batch([f"addr add {address} dev {DEVICE}", f"link set {DEVICE} arp off up"])
-    return space
+def instances(far: Namespace, count: int) -> list[Namespace]:
+    """Namespaces with an eth0 that is up and asks for no addresses; the other ends are in `far`."""
+    spaces = [Namespace() for _ in range(count)]
+    lines = []
+    for number, space in enumerate(spaces):
+        peer = f"peer name {DEVICE} netns {space.path.parts[2]}"
+        lines += [f"link add far{number} type veth {peer}", f"link set far{number} up"]
+    far.ip_batch(lines)
+    for number, space in enumerate(spaces):
+        address = "10.77.0.1/16" if count == 1 else f"{destination(number)}/16"
+        space.ip_batch([f"addr add {address} dev {DEVICE}", f"link set {DEVICE} arp off up"])
+    return spaces
 
 
 def timed_ms(work: Callable[[], object]) -> float:
@@ -140,7 +139,7 @@ def _tcald(attempts: int, turns: int) -> Times:
     times: Times = {}
     for _ in range(attempts):
         far = Namespace()
-        space = instance(far)
+        (space,) = instances(far, 1)
         with Pktd(program("tcald")) as tcald:
             tcald.ask(f"attach 0 netns={space.path} if={DEVICE} prefix=10.77.0.0/16")
             _step(tcald, times, "initialise", _initialise(0))
@@ -176,7 +175,7 @@ def _peer(kind: type[TcBatch] | type[Pyroute2], attempts: int, turns: int) -> Ti
     times: Times = {}
     for _ in range(attempts):
         far = Namespace()
-        space = instance(far)
+        (space,) = instances(far, 1)
         made = kind(space)
         _add(times, "initialise", timed_ms(partial(made.initialise, DESTINATIONS)))
         for turn in range(turns):
@@ -192,7 +191,7 @@ def _peer(kind: type[TcBatch] | type[Pyroute2], attempts: int, turns: int) -> Ti
 def _mesh(turns: int) -> tuple[Times, Times]:
     """All paths between INSTANCES namespaces changed at once: tcald, and one tc a namespace."""
     far = Namespace()
-    spaces = [instance(far, number + 2) for number in range(INSTANCES)]
+    spaces = instances(far, INSTANCES)
     _say("mesh")
     ours: Times = {}
     theirs: Times = {}
@@ -214,11 +213,10 @@ def _mesh(turns: int) -> tuple[Times, Times]:
     peers = [TcBatch(space) for space in spaces]
     for peer in peers:
         peer.initialise(INSTANCES - 1)
-    for turn in range(turns):
-        start = time.perf_counter()
-        for peer in peers:
-            peer.both(INSTANCES - 1, turn)
-        _add(theirs, "mesh", (time.perf_counter() - start) * 1000)
+    start = time.perf_counter()
+    for peer in peers:
+        peer.both(INSTANCES - 1, 0)
+    _add(theirs, "mesh", (time.perf_counter() - start) * 1000)
     for space in (*spaces, far):
         space.close()
     return ours, theirs
