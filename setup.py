@@ -1,6 +1,6 @@
 """Compiles the C programs and the C libraries into the wheel. All else is in pyproject.toml.
 
-Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tstorm-ns,tprobe},
+Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tcald,tstorm-ns,tprobe},
 compiler/plan/lib/libtsroutes.so and runtime/agent/lib/libtsshare.so in the wheel, which is tagged
 for this platform but for any Python 3. Only a C compiler is needed, not make. An editable install
 compiles nothing: there all of it comes from `make` (tcal_c/build).
@@ -20,8 +20,13 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-# Name -> the folders under tcal_c with its sources.
-PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "common"], "tprobe": ["probe"]}
+# Name -> the folders (and single files) under tcal_c with its sources.
+PROGRAMS = {
+    "pktd": ["pktd"],
+    "tcald": ["tcal", "pktd/addr.c", "pktd/text.c", "pktd/words.c"],
+    "tstorm-ns": ["ns", "common"],
+    "tprobe": ["probe"],
+}
 LIBRARIES = {"libtsroutes.so": ["routes"], "libtsshare.so": ["share"]}
 # Name of a library -> the package that loads it.
 USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
@@ -45,7 +50,8 @@ def find_compiler() -> list[str]:
 
 def program_sources(folders: list[str]) -> list[str]:
     """The sources in the folders, from the root. A test holds them equal to the Makefile's."""
-    found = (p for folder in folders for p in (ROOT / "tcal_c" / folder).glob("*.c"))
+    parts = [ROOT / "tcal_c" / part for part in folders]
+    found = (p for part in parts for p in ([part] if part.suffix else part.glob("*.c")))
     return sorted(str(p.relative_to(ROOT)) for p in found if not p.name.startswith("test_"))
 
 
@@ -60,7 +66,8 @@ def compile_program(name: str, folders: list[str], target: Path, version: str) -
     extra = shlex.split(os.environ.get("CFLAGS", "")), shlex.split(os.environ.get("LDFLAGS", ""))
     output = ["-o", str(target / name)]
     kind = LIBRARY_FLAGS if name in LIBRARIES else []
-    flags = [*FLAGS, *kind, f'-DPKTD_VERSION="{version}"', *extra[0]]
+    versions = [f'-D{who}_VERSION="{version}"' for who in ("PKTD", "TCALD")]
+    flags = [*FLAGS, *kind, *versions, *extra[0]]
     command = [*find_compiler(), *flags, *output, *sources, *extra[1], "-pthread", "-lm"]
     print(shlex.join(command), flush=True)
     subprocess.run(command, cwd=ROOT, check=True)

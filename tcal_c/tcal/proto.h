@@ -3,8 +3,8 @@
 #define TCALD_PROTO_H
 
 #include "stage.h"
-#include "text.h"
-#include "words.h"
+#include "../pktd/text.h"
+#include "../pktd/words.h"
 
 #define PROTO_LINE_LIMIT 65536u
 #define PROTO_VERSION 1

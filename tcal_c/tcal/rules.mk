@@ -6,7 +6,7 @@ TCALD_ONLY := $(addprefix tcal/,main.c control.c proto.c commands.c report.c sta
 TCAL_SOURCES := $(filter-out $(TCALD_ONLY),$(wildcard tcal/*.c))
 TCAL_WORDS := $(addprefix pktd/,text.c words.c addr.c)
 TCAL_HEADERS := $(wildcard tcal/*.h) $(addprefix pktd/,text.h words.h addr.h common.h)
-TCAL_FLAGS = $(WARN) -DTCALD_VERSION='"$(TCALD_VERSION)"' -Itcal -Ipktd
+TCAL_FLAGS = $(WARN) -DTCALD_VERSION='"$(TCALD_VERSION)"' -Itcal
 TCAL_OBJECTS := $(patsubst tcal/%.c,$(BUILD)/tcal/%.o,$(TCAL_SOURCES))
 
 $(BUILD)/tcal/%.o: tcal/%.c $(TCAL_HEADERS) tcal/rules.mk Makefile
@@ -37,9 +37,9 @@ FUZZERS += tcal-protocol tcal-answers
 TCAL_FUZZ_SOURCES = $(TCAL_TESTED) $(TCAL_BENCH) fuzz/mutate.c tests/frames.c pktd/draw.c
 TCAL_FUZZ_HEADERS = $(TCAL_TEST_HEADERS) $(wildcard fuzz/*.h)
 $(BUILD)/libfuzz-tcal-%: tcal/tests/fuzz_%.c fuzz/libfuzzer.c $(TCAL_FUZZ_SOURCES) $(TCAL_FUZZ_HEADERS) | $(BUILD)
-	$(FUZZ_CLANG) -fsanitize=fuzzer $(TCAL_TEST_FLAGS) -Ifuzz -o $@ $< fuzz/libfuzzer.c $(TCAL_FUZZ_SOURCES) -lm
+	$(FUZZ_CLANG) -fsanitize=fuzzer $(TCAL_TEST_FLAGS) -Ifuzz -Ipktd -o $@ $< fuzz/libfuzzer.c $(TCAL_FUZZ_SOURCES) -lm
 $(BUILD)/fuzz-tcal-%: tcal/tests/fuzz_%.c fuzz/driver.c $(TCAL_FUZZ_SOURCES) $(TCAL_FUZZ_HEADERS) | $(BUILD)
-	$(CC) $(TCAL_TEST_FLAGS) -Ifuzz -o $@ $< fuzz/driver.c $(TCAL_FUZZ_SOURCES) -lm
+	$(CC) $(TCAL_TEST_FLAGS) -Ifuzz -Ipktd -o $@ $< fuzz/driver.c $(TCAL_FUZZ_SOURCES) -lm
 fuzz-tcal-%: $(if $(FUZZ_CLANG),$(BUILD)/libfuzz-tcal-%,$(BUILD)/fuzz-tcal-%)
 	@mkdir -p $(BUILD)/corpus-tcal-$*
 	$(if $(FUZZ_CLANG),$< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -print_final_stats=1 \

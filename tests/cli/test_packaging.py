@@ -17,7 +17,12 @@ import pytest
 from compiler.plan.format import TOOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {"pktd": ["pktd"], "tstorm-ns": ["ns", "common"], "tprobe": ["probe"]}
+PROGRAMS = {
+    "pktd": ["pktd"],
+    "tcald": ["tcal", "pktd/addr.c", "pktd/text.c", "pktd/words.c"],
+    "tstorm-ns": ["ns", "common"],
+    "tprobe": ["probe"],
+}
 LIBRARIES = {"libtsroutes.so": ["routes"], "libtsshare.so": ["share"]}
 USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
 NOT_COPIED = shutil.ignore_patterns(
@@ -123,8 +128,9 @@ def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Pa
 def test_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == TOOL_VERSION
-    rules = (ROOT / "tcal_c" / "pktd" / "rules.mk").read_text(encoding="utf-8")
-    assert f"PKTD_VERSION ?= {TOOL_VERSION}\n" in rules
+    for name, folder in (("PKTD", "pktd"), ("TCALD", "tcal")):
+        rules = (ROOT / "tcal_c" / folder / "rules.mk").read_text(encoding="utf-8")
+        assert f"{name}_VERSION ?= {TOOL_VERSION}\n" in rules
 
 
 @pytest.mark.parametrize(("name", "folders"), sorted((PROGRAMS | LIBRARIES).items()))
@@ -135,7 +141,10 @@ def test_setup_compiles_what_make_compiles(name: str, folders: list[str], tmp_pa
         tmp_path,
     )
     from_make = {word for word in told.split() if word.endswith(".c")}
-    sources = {f"{part}/{p.name}" for part in folders for p in (ROOT / "tcal_c" / part).glob("*.c")}
+    root = ROOT / "tcal_c"
+    parts = [root / part for part in folders]
+    found = [p for part in parts for p in ([part] if part.suffix else part.glob("*.c"))]
+    sources = {str(p.relative_to(root)) for p in found}
     from_setup = {name for name in sources if "/test_" not in name}
     assert from_make == from_setup
 
