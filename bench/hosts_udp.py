@@ -11,7 +11,6 @@ socket(7)), so it does not matter when this program gets to read.
 from __future__ import annotations
 
 import json
-import os
 import random
 import socket
 import struct
@@ -26,7 +25,6 @@ INTERVAL_NS = 2_000_000
 PULSE_S = 0.4
 PERIOD_S = 0.025  # of the agents' loop
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h
-_BEFORE_ALL = -10  # nice; only root may
 
 
 def send(host: str, mbit: float, seconds: float) -> None:
@@ -70,8 +68,6 @@ def count() -> None:
 
 
 def main(what: str, *words: str) -> None:
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, _BEFORE_ALL)
     if what == "send":
         send(words[0], float(words[1]), float("inf"))
     elif what == "pulse":
