@@ -159,9 +159,9 @@ def test_a_killed_agent_is_replaced_and_traffic_goes_on(plan_of: Compile, user: 
 def test_what_an_agent_missed_is_told_as_late(plan_of: Compile, user: User) -> None:
     """All agents are killed before a step is staged: it takes effect when they are back."""
     plan = plan_of(
-        'service server img=x\nservice client img=x exec="ping -c 20 -i 0.2 server.0"\nbridge s1\n'
+        'service server img=x\nservice client img=x exec="ping -i 0.2 server.0"\nbridge s1\n'
         "link server--s1 latency=5\nlink client--s1 latency=5\n"
-        "at 3s client--s1 set latency=25\nat 5s quit\n"
+        "at 3s client--s1 set latency=25\nat 12s quit\n"
     )
     process = user.begin(plan, hosts=2)
     wait_until(lambda: replies(user) >= 5, "some traffic")
@@ -176,7 +176,7 @@ def test_what_an_agent_missed_is_told_as_late(plan_of: Compile, user: User) -> N
     text = (user.home / "out/logs/client.0.log").read_text()
     times = [float(word.split("=")[1]) for word in text.split() if word.startswith("time=")]
     assert min(times) >= 20.0
-    assert max(times) >= 60.0
+    assert times[-1] >= 60.0  # on a busy machine it takes them seconds to come back
 
 
 def test_a_host_that_closes_drops_everything_until_its_agent_is_back(
