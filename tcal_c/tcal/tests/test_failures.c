@@ -58,8 +58,24 @@ static void the_item_and_the_kernels_words_are_told(void) {
     bench_end(&b);
 }
 
-/* Two ports: what the first has taken is taken back when the second refuses. */
-static void all_ports_or_none(void) {
+/* What only shows when a change meets what was declared before. */
+static void a_jitter_that_netem_does_not_take(void) {
+    struct bench b;
+    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_star(&b, 1);
+    bench_do(&b, "path 0 1 jitter=400000000");
+    CHECK(bench_commit(&b));
+    bench_do(&b, "path 0 1 dist=pareto");
+    CHECK(!bench_commit(&b));
+    CHECK_TEXT(b.event,
+               "! failed 3 0 1000000000 path 0 1: netem takes a jitter of at most 357913941 "
+               "ns with a Pareto distribution; nothing of the batch is in force");
+    CHECK_EQ(strncmp(bench_ask(&b, "verify 0"), "ok ", 3), 0);
+    bench_end(&b);
+}
+
+/* Two paths: what the first has taken is taken back when the second refuses. */
+static void all_paths_or_none(void) {
     struct bench b;
     uint64_t rate;
     bench_start(&b, TCAL_QUEUE_INNER, false);
@@ -146,7 +162,8 @@ void test_failures(void) {
     any_message_may_fail(KERNEL_SEND_FAILS);
     any_message_may_fail(KERNEL_ANSWER_LOST);
     the_item_and_the_kernels_words_are_told();
-    all_ports_or_none();
+    a_jitter_that_netem_does_not_take();
+    all_paths_or_none();
     a_kernel_that_refuses_everything();
     an_interface_that_disappears();
     attaching_fails_cleanly();
