@@ -122,6 +122,7 @@ class Loop:
         self._sampled_ns = 0
         self._wake = asyncio.Event()
         self._stopping = False
+        self._judged = 0  # switches of which it is counted whether they were late
         self.running = False
         self._ended = asyncio.Event()
         self._counts = dict.fromkeys(COUNTERS, 0)
@@ -216,7 +217,12 @@ class Loop:
         """One round. Returns when the next one is wanted."""
         result = await self.look()
         self._counts["changes"] += len(result.changes)
+        switches = self._counts["switches"]
         await self._enforcer.enforce(result.changes)
+        if switches > self._judged:
+            self._judged = switches
+            due = self._enforcer.due_ns(self._enforcer.present)
+            self._counts["switches_late"] += self._clock.now_ns() > due
         return result.next_ns
 
     async def look(self) -> Result:
@@ -254,7 +260,6 @@ class Loop:
         scenes = {step: self._scenes.pop(step) for step in near}
         step = max(near)
         self._counts["switches"] += 1
-        self._counts["switches_late"] += self._enforcer.due_ns(step) < now
         self._enforcer.move_on(step)
         self._meet(scenes[step], now)
 
