@@ -92,10 +92,10 @@ def test_lost_metadata_and_a_wrong_clock(plan_of: Compile, user: User) -> None:
     (folder / "sitecustomize.py").write_text(FAULTY)
     path = user.environment.get("PYTHONPATH", str(ROOT))
     user.environment = {**user.environment, "PYTHONPATH": f"{folder}{os.pathsep}{path}"}
-    plan = plan_of(NETWORK + "at 5s set b1--b2 up=3Mb down=3Mb\nat 9s quit\n")
+    plan = plan_of(NETWORK + "at 5s set b1--b2 up=3Mb down=3Mb\nat 11s quit\n")
     assert user.run(plan, hosts=2)["outcome"] == "completed"
-    check(user, 3.0, 5.0, 6, SETTLED)
-    check(user, 6.5, 8.5, 3, SETTLED)
+    check(user, 2.5, 5.0, 6, SETTLED)
+    check(user, 6.5, 10.5, 3, SETTLED)
     offset = json.loads((user.home / "out/manifest.json").read_text())["hosts"][0]["clock"]
     assert abs(offset["offset_ns"] - 50_000_000) <= offset["bound_ns"]
     for host in json.loads((user.home / "out/summary.json").read_text())["hosts"]:
