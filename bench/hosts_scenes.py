@@ -179,5 +179,5 @@ def reaction_text(python: str, rounds: int = REACTION_ROUNDS) -> str:
             f"link sv{number}--s2 latency=5ms up=100Mb symmetric",
         ]
     lines += ["at 0s sv1 join", "at 0s sv2 join", "at 1s c1 join", "at 3s c2 join"]
-    end = 5 + math.ceil(rounds * (2 * PULSE_S + PERIOD_S))
+    end = 6 + math.ceil(rounds * (2 * PULSE_S + PERIOD_S) * 1.1)  # a busy machine is slower
     return "\n".join([*lines, f"at {end}s quit", ""])

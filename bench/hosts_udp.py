@@ -34,8 +34,8 @@ def send(host: str, mbit: float, seconds: float) -> None:
         out.connect((host, PORT))
         due = float(time.monotonic_ns())
         end = due + seconds * 1e9
-        while due < end:
-            while due <= time.monotonic_ns():
+        while (now := time.monotonic_ns()) < end:
+            while due <= now:
                 with suppress(OSError):  # not reachable yet, or no longer: the rate goes on
                     out.send(data)
                 due += gap_ns
