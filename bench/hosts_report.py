@@ -110,7 +110,10 @@ def _congestion(rows: Sequence[Record]) -> str:
 
 def _agree(rows: Sequence[Record]) -> str:
     return table(
-        ("Random network", "hosts", "flows", "full links", "rates: worst", "RTT exact", "hosts"),
+        (
+            *("Random network", "hosts", "flows", "full links", "rates: worst from hop-exact"),
+            *("from the model", "RTT hop-exact", "over hosts"),
+        ),
         [
             (
                 row["seed"],
@@ -118,6 +121,7 @@ def _agree(rows: Sequence[Record]) -> str:
                 len(row["flows"]),
                 row["full_links"],
                 f"{worst(row['exact_mbps'], row['hosts_mbps']) * 100:.2f} %",
+                f"{worst(row['model_mbps'], row['hosts_mbps']) * 100:.2f} %",
                 f"{row['exact_rtt_ms']:.3f} ms" + (" (waits)" if row["probe_waits"] else ""),
                 f"{row['hosts_rtt_ms']:.3f} ms",
             )
