@@ -1,7 +1,7 @@
 """Datagrams at a constant rate (of IP packets of 1,500 bytes, IPv4), and when they arrive.
 
 `python -m bench.hosts_udp send HOST MBIT` sends until it is killed, in bursts of 1 ms;
-`… pulse HOST MBIT ROUNDS` for 0.4 s and then not for 0.4 s and up to a period of the agents' loop,
+`… pulse HOST MBIT ROUNDS` for 0.3 s and then not for 0.3 s and up to a period of the agents' loop,
 so that rounds begin at any moment of it, ROUNDS times;
 `… count` prints a line of JSON for every 2 ms in which something arrived: `t_ns` (CLOCK_REALTIME,
 where the 2 ms begin) and `bytes` of IP packets. The time is the kernel's (SO_TIMESTAMPNS,
@@ -22,7 +22,7 @@ PORT = 7500
 PAYLOAD = 1472
 OVERHEAD = 28  # IPv4 and UDP
 INTERVAL_NS = 2_000_000
-PULSE_S = 0.4
+PULSE_S = 0.3
 PERIOD_S = 0.025  # of the agents' loop
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h
 

@@ -66,7 +66,7 @@ def arrivals(path: Path, rates: list[tuple[int, int, float]]) -> Arrivals:
 def test_a_round_is_settled_when_both_flows_have_their_share(tmp_path: Path) -> None:
     """The second begins at 1 s with too much, both are right after 40 ms."""
     first = arrivals(tmp_path / "1", [(0, 1040, 2.0), (1040, 1400, 1.0)])
-    second = arrivals(tmp_path / "2", [(1000, 1040, 1.6), (1040, 1400, 1.0), (2000, 2400, 1.6)])
+    second = arrivals(tmp_path / "2", [(1000, 1040, 1.6), (1040, 1400, 1.0), (2000, 2300, 1.6)])
     starts = hosts_reaction._rounds(second)
     assert starts == [10**18 + 1000 * MS, 10**18 + 2000 * MS]
     took = hosts_reaction._settled(starts[0], first, second)
