@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define STATUS_LACKS 3
-#define BURST_MAX_NS 100000000u
+#define BURST_MAX_US 100000u
 
 static const char usage[] =
     "usage: tcald [--queue=inner|htb] [--deep] [--burst-us N]\n"
@@ -36,20 +36,23 @@ struct options {
 static int read_options(int argc, char **argv, struct options *o) {
     static const struct option names[] = {
         {"queue", required_argument, NULL, 'q'}, {"burst-us", required_argument, NULL, 'b'},
-        {"probe", no_argument, NULL, 'p'},       {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
+        {"deep", no_argument, NULL, 'd'},        {"probe", no_argument, NULL, 'p'},
+        {"version", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         char *end = NULL;
+        unsigned long long burst_us;
         switch (c) {
         case 'd':
             o->tcal.deep = true;
             break;
         case 'b':
-            o->tcal.burst_ns = strtoull(optarg, &end, 10) * 1000;
-            if (*end || optarg[0] < '0' || optarg[0] > '9' || o->tcal.burst_ns > BURST_MAX_NS) {
-                fprintf(stderr, "tcald: --burst-us takes a number from 0 to 100000\n");
+            burst_us = strtoull(optarg, &end, 10);
+            if (*end || optarg[0] < '0' || optarg[0] > '9' || burst_us > BURST_MAX_US) {
+                fprintf(stderr, "tcald: --burst-us takes a number from 0 to %u\n", BURST_MAX_US);
                 return 2;
             }
+            o->tcal.burst_ns = burst_us * 1000;
             break;
         case 'q':
             if (strcmp(optarg, "inner") != 0 && strcmp(optarg, "htb") != 0) {
