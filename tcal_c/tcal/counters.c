@@ -13,12 +13,19 @@ static uint64_t expected_loss(const struct tcal_peer *peer) {
     return lost < (double)drops ? (uint64_t)lost : drops;
 }
 
+/* netem counts the drops of the queue behind it, too. Both are not always asked, and never at the
+ * same moment: what the queue is ahead is kept and taken off what netem says later. */
+static uint64_t other_drops(struct tcal_peer *peer) {
+    uint64_t queue = peer->queue_ahead + peer->count.drop_queue;
+    uint64_t netem = peer->count.drop_netem;
+    peer->queue_ahead = queue > netem ? queue - netem : 0;
+    return netem > queue ? netem - queue : 0;
+}
+
 static void add_counts(struct tcal *t, struct path *path, struct tcal_peer *peer) {
     const struct tcal_count *c = &peer->count;
     struct tcal_usage *u = &path->usage;
-    uint64_t lost = t->options.queue == TCAL_QUEUE_HTB ? expected_loss(peer)
-                    : c->drop_netem > c->drop_queue    ? c->drop_netem - c->drop_queue
-                                                       : 0;
+    uint64_t lost = t->options.queue == TCAL_QUEUE_HTB ? expected_loss(peer) : other_drops(peer);
     u->sent_packets += c->sent_packets;
     u->sent_bytes += c->sent_bytes;
     u->drop_queue += t->options.queue == TCAL_QUEUE_HTB ? c->drop_netem - lost : c->drop_queue;

@@ -69,6 +69,7 @@ static void note_leaf(struct tcal_peer *peer, enum tcal_leaf leaf) {
     peer->now.limit = 0;
     /* Counters of new qdiscs begin at nothing; without loss netem's were not read. */
     peer->raw.drop_queue = peer->raw.drop_netem = peer->raw.drop_hole = 0;
+    peer->queue_ahead = 0;
     peer->backlog_bytes = 0;
 }
 

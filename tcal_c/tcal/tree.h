@@ -54,6 +54,7 @@ struct tcal_peer {
     struct tcal_filter stray[TCAL_FAMILIES]; /* replaced, but could not be removed */
     struct tcal_count count;
     struct tcal_raw raw;
+    uint64_t queue_ahead; /* drops of the queue that netem has not been heard to count */
     uint64_t backlog_bytes;
     bool stirred; /* since the counters were last taken away */
     bool stale;   /* its qdiscs are to be asked */

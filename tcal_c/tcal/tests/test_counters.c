@@ -40,6 +40,31 @@ static void losses_are_what_netem_drops_beyond_the_queue(void) {
     bench_end(&b);
 }
 
+/* netem counts the drops of the queue behind it, too, but is only asked when packets may be lost by
+ * draw, or in a dump of all: what it says late is no loss. */
+static void drops_that_netem_tells_later_are_no_losses(void) {
+    struct bench b;
+    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_star(&b, 1);
+    *kernel_stats_of(bench_class(0)) = (struct kernel_stats){.packets = 1, .overlimits = 1};
+    *kernel_stats_of(bench_fifo(0)) = (struct kernel_stats){.drops = 50};
+    *kernel_stats_of(bench_netem(0)) = (struct kernel_stats){.drops = 50};
+    CHECK_TEXT(bench_ask(&b, "usage"), "ok 1\n0 1 1 0 50 0 0");
+    bench_do(&b, "path 0 1 loss=1000000");
+    CHECK(bench_commit(&b));
+    kernel_stats_of(bench_class(0))->packets = 2;
+    CHECK_TEXT(bench_ask(&b, "usage"), "ok 1\n0 1 2 0 50 0 0");
+    /* One between the two answers: told once, as whatever it was taken for first. */
+    kernel_stats_of(bench_class(0))->packets = 3;
+    kernel_stats_of(bench_fifo(0))->drops = 52;
+    kernel_stats_of(bench_netem(0))->drops = 51;
+    CHECK_TEXT(bench_ask(&b, "usage"), "ok 1\n0 1 3 0 52 0 0");
+    kernel_stats_of(bench_class(0))->packets = 4;
+    kernel_stats_of(bench_netem(0))->drops = 53;
+    CHECK_TEXT(bench_ask(&b, "usage"), "ok 1\n0 1 4 0 52 1 0");
+    bench_end(&b);
+}
+
 /* Numbers never fall, whatever happens to the objects that count. */
 static void counters_outlive_their_objects(void) {
     struct bench b;
@@ -142,6 +167,7 @@ static void drops_at_netems_limit(void) {
 void test_counters(void) {
     moved_paths_are_told_once();
     losses_are_what_netem_drops_beyond_the_queue();
+    drops_that_netem_tells_later_are_no_losses();
     counters_outlive_their_objects();
     pairs_without_a_path_are_counted();
     many_that_moved();
