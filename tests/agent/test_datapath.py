@@ -165,7 +165,7 @@ def test_steps_are_computed_some_time_ahead(monkeypatch: pytest.MonkeyPatch) -> 
         assert log == [1, 2, 3, 4, 5]
         for step in range(1, 51):  # whoever wants more gets it
             assert (await ahead.take(step)).stage.step == step
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, 120)
         assert log == list(range(1, 51))
 
     asyncio.run(whole())
@@ -186,6 +186,6 @@ def test_no_more_lines_are_kept_than_there_is_room_for(monkeypatch: pytest.Monke
         await until(lambda: len(log) == 3, "the third")
         for step in range(2, 11):
             await ahead.take(step)
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, 120)
 
     asyncio.run(whole())

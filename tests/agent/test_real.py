@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.stage import Stage, until
+from tests.agent.stage import DEADLINE_SECONDS, Stage, until
 from tests.pktd.harness import PKTD, World
 from tests.pktd.pods import pods
 
@@ -26,8 +26,11 @@ SETTINGS = [
 TEXT = (
     "service a img=x\nservice b img=x\nbridge s\n"
     "link a--s latency=4 bw=100Mb\nlink b--s latency=6 bw=50Mb\n"
-    "at 2s b--s set latency=26\nat 3s a disconnect\nat 4s a reconnect\nat 60s quit\n"
+    "at 3s b--s set latency=26\n"
 )
+# Steps are so far apart that a few packets find their way in between on a busy machine.
+CUT = "at 6s a disconnect\nat 9s a reconnect\n"
+END = "at 60s quit\n"
 PING = ("ping", "-n", "-i", "0.05", "-W", "1")
 
 
@@ -43,14 +46,14 @@ class RealDatapath:
 
     def close(self) -> None:
         self.agent_end.close()
-        assert self.process.wait(20) == 0
+        assert self.process.wait(DEADLINE_SECONDS) == 0
 
 
 class RealStage(Stage):
     """`pids` are the namespaces of the instances, by node."""
 
-    def __init__(self, directory: Path, world: World) -> None:
-        super().__init__(directory, TEXT, 2)
+    def __init__(self, directory: Path, world: World, text: str) -> None:
+        super().__init__(directory, text, 2)
         self.world = world
         self.pids = pods(world, 2)[:2]
 
@@ -75,9 +78,9 @@ class RealStage(Stage):
         return [float(word) for word in re.findall(r"time=([\d.]+) ms", out)]
 
 
-def play(directory: Path, rootless: bool, scene: Any) -> None:
+def play(directory: Path, rootless: bool, text: str, scene: Any) -> None:
     async def whole(world: World) -> None:
-        stage = RealStage(directory, world)
+        stage = RealStage(directory, world, text)
         try:
             await stage.raise_curtain()
             action: Coroutine[Any, Any, None] = scene(stage)
@@ -104,7 +107,7 @@ def test_packets_see_the_network_of_each_step(tmp_path: Path, rootless: bool) ->
             times = await stage.ping(version, 4)
             assert len(times) == 4
             assert min(times) >= 19.9, "4 + 6 ms, there and back"
-            assert min(times) < 40
+            assert min(times) < 59.9, "not yet what comes at 3 s"
         await until(lambda: len(stage.applied(0)) > 1 and len(stage.applied(1)) > 1, "step 1")
         times = await stage.ping(4, 4)
         assert min(times) >= 59.9
@@ -116,7 +119,7 @@ def test_packets_see_the_network_of_each_step(tmp_path: Path, rootless: bool) ->
         assert any(row[:2] == [0, 1] for sample in samples for row in sample["pairs"])
         assert all(not late for host in (0, 1) for _, late in stage.applied(host))
 
-    play(tmp_path, rootless, scene)
+    play(tmp_path, rootless, TEXT + CUT + END, scene)
 
 
 @pytest.mark.parametrize("rootless", SETTINGS)
@@ -126,7 +129,7 @@ def test_packets_pass_while_an_agent_is_replaced(tmp_path: Path, rootless: bool)
         await stage.attach()
         await stage.coordinator.start()
         await until(lambda: stage.applied(0) and stage.applied(1), "the start")
-        pinging = asyncio.ensure_future(stage.ping(4, 30))  # 1.5 s, over before step 2
+        pinging = asyncio.ensure_future(stage.ping(4, 30))  # 1.5 s, over before step 1
         stage.processes[0].send_signal(signal.SIGKILL)
         await until(lambda: stage.lost, "the loss")
         stage.again(0)
@@ -136,4 +139,4 @@ def test_packets_pass_while_an_agent_is_replaced(tmp_path: Path, rootless: bool)
         await until(lambda: len(stage.applied(0)) > 1 and len(stage.applied(1)) > 1, "step 1")
         assert min(await stage.ping(4, 4)) >= 59.9
 
-    play(tmp_path, rootless, scene)
+    play(tmp_path, rootless, TEXT + END, scene)

@@ -13,6 +13,7 @@ from typing import Any
 
 from compiler.compile import compile_source, write
 from compiler.plan.reader import Plan, read_plan
+from runtime.agent.agent import LOST_SECONDS
 from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
@@ -22,11 +23,11 @@ from tests.agent.fake_datapath import FakeDatapath
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = bytes(range(32))
-DEADLINE_SECONDS = 60.0
-# As `python -m runtime.agent`, but it gives a lost coordinator up sooner.
+DEADLINE_SECONDS = 180.0  # only a test that fails takes so long
+# As `python -m runtime.agent`, but it may give a lost coordinator up sooner.
 PROGRAM = (
     "import sys; from runtime.agent import __main__, agent;"
-    " agent.LOST_SECONDS = 1.5; sys.exit(__main__.main())"
+    " agent.LOST_SECONDS = float(sys.argv.pop(1)); sys.exit(__main__.main())"
 )
 
 
@@ -44,7 +45,13 @@ class RealAgent:
         self._directory = directory
 
     async def start(
-        self, plan: Path, *, offset_ns: int = 0, resume: bool = False, key: bytes = KEY
+        self,
+        plan: Path,
+        *,
+        offset_ns: int = 0,
+        resume: bool = False,
+        key: bytes = KEY,
+        lost_seconds: float = LOST_SECONDS,
     ) -> None:
         if self.process is None:
             await self.datapath.open()
@@ -56,7 +63,7 @@ class RealAgent:
         words += [f"--clock-offset={offset_ns}", *(["--resume"] if resume else [])]
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", PROGRAM, *words),
+                *(sys.executable, "-c", PROGRAM, str(lost_seconds), *words),
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 stderr=log,
                 pass_fds=[end],
@@ -104,9 +111,9 @@ class Scene:
 
     async def begin(self) -> int:
         """From connecting to the start. Returns T0."""
-        await self.coordinator.connect(30)
+        await self.coordinator.connect(DEADLINE_SECONDS / 3)
         await self.coordinator.prepare(self.experiment())
-        return await self.coordinator.start(lead_ns=1_500_000_000)
+        return await self.coordinator.start(lead_ns=2_500_000_000)
 
     def applied(self, host: int) -> dict[int, dict[str, Any]]:
         """What a host said of its steps."""

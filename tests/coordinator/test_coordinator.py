@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import Any
 
@@ -28,7 +29,7 @@ MS = 1_000_000
 def test_a_run_from_the_beginning_to_the_end() -> None:
     async def play(stage: Stage) -> None:
         coordinator = stage.coordinator()
-        await coordinator.connect(5)
+        await coordinator.connect(30)
         facts = await coordinator.prepare(EXPERIMENT)
         assert facts == [{"digest": "d1", "datapath": "fake"}] * 2
         assert stage.agents[1].requests == [
@@ -46,9 +47,9 @@ def test_a_run_from_the_beginning_to_the_end() -> None:
             }
         ]
         before = time.monotonic_ns()
-        t0 = await coordinator.start(lead_ns=1500 * MS)
+        t0 = await coordinator.start(lead_ns=30_000 * MS)
         assert coordinator.t0_ns == t0
-        assert before + 1500 * MS <= t0
+        assert before + 30_000 * MS <= t0
         assert await coordinator.request(1, {"do": "status"}) == {"did": "status"}
         answers = await coordinator.broadcast({"do": "cut", "nodes": [2]})
         assert answers == {0: {"did": "cut"}, 1: {"did": "cut"}}
@@ -76,19 +77,22 @@ def test_clocks_that_differ_start_at_the_same_moment() -> None:
         found = await coordinator.measure()
         for offset, measured in zip(offsets, found, strict=True):
             assert abs(measured.offset_ns - offset) <= measured.bound_ns <= 5 * MS
-        t0 = await coordinator.start(lead_ns=2000 * MS)
+        t0 = await coordinator.start(lead_ns=30_000 * MS)
         for agent, record in zip(stage.agents, coordinator.offsets(), strict=True):
             (start,) = agent.asked("start")
             assert abs(start["t0_ns"] - agent.offset_ns - t0) <= record["largest_bound_ns"]
             # What an agent calls elapsed on its own clock is what has elapsed here.
+            before = time.monotonic_ns()
             elapsed = agent.clock() - start["t0_ns"]
-            assert abs(elapsed - (time.monotonic_ns() - t0)) <= 5 * MS + record["largest_bound_ns"]
+            after = time.monotonic_ns()
+            bound = record["largest_bound_ns"]
+            assert before - t0 - bound <= elapsed <= after - t0 + bound
 
     act(play, [FakeAgent(n, offset) for n, offset in enumerate(offsets)])
 
 
 def test_unequal_directions_are_within_the_bound() -> None:
-    """40 ms there, nothing back: the offset is wrong by 20 ms, and the bound says so."""
+    """40 ms there, nothing back: the offset is wrong by some 20 ms, and the bound says so."""
 
     async def play(stage: Stage) -> None:
         slow = SlowLink(stage.agents[0].port, 0.040, 0.0)
@@ -97,7 +101,7 @@ def test_unequal_directions_are_within_the_bound() -> None:
         coordinator = await stage.ready(hosts=hosts, clock_budget_ns=500 * MS)
         (found,) = await coordinator.measure()
         assert 20 * MS <= found.bound_ns < 500 * MS
-        assert 20 * MS <= found.offset_ns - 50 * MS <= found.bound_ns
+        assert abs(found.offset_ns - 50 * MS) <= found.bound_ns
         await coordinator.close()
         await slow.close()
 
@@ -110,17 +114,18 @@ def test_a_clock_that_is_not_known_well_enough_stops_the_start(
     monkeypatch.setattr(coordinators, "PATIENCE_SECONDS", 0.5)
 
     async def play(stage: Stage) -> None:
-        slow = SlowLink(stage.agents[1].port, 0.015, 0.015)
+        slow = SlowLink(stage.agents[1].port, 0.06, 0.06)
         await slow.open()
         hosts = [stage.agents[0].host, Host("host1", HERE, slow.port)]
-        coordinator = await stage.ready(hosts=hosts)
+        coordinator = await stage.ready(hosts=hosts, clock_budget_ns=50 * MS)
         with pytest.raises(AgentError) as error:
             await coordinator.start()
         assert error.value.host == 1
         words = error.value.message
         assert words.startswith("the clock of host1 is not known well enough: it is ")
-        assert words.endswith("the budget is 5.000 ms")
-        assert "give or take 1" in words or "give or take 2" in words
+        found = re.search(r"give or take ([\d.]+) ms; the budget is 50\.000 ms$", words)
+        assert found
+        assert float(found[1]) >= 60
         assert "--clock-budget" in error.value.remedy
         assert all(agent.asked("start") == [] for agent in stage.agents)
         await coordinator.close()
@@ -129,8 +134,11 @@ def test_a_clock_that_is_not_known_well_enough_stops_the_start(
     act(play)
 
 
-def test_a_clock_that_is_only_unknown_for_a_moment_does_not() -> None:
+def test_a_clock_that_is_only_unknown_for_a_moment_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The agent is busy at first: its answers take 30 ms each, of which it does not know."""
+    monkeypatch.setattr(coordinators, "PATIENCE_SECONDS", 30.0)
 
     async def play(stage: Stage) -> None:
         agent = stage.agents[1]
@@ -159,9 +167,9 @@ def test_all_agents_that_are_late_are_named() -> None:
         await stage.agents[3].die()
         coordinator = stage.coordinator()
         with pytest.raises(RunError) as error:
-            await coordinator.connect(2)
+            await coordinator.connect(3)
         words = error.value.message
-        assert words.startswith("2 of 4 agents did not come within 2 s: host1: cannot connect")
+        assert words.startswith("2 of 4 agents did not come within 3 s: host1: cannot connect")
         assert "; host3: cannot connect" in words
         assert "host0" not in words
         assert "host2" not in words
@@ -197,7 +205,7 @@ def test_an_agent_may_come_a_little_later() -> None:
     async def play(stage: Stage) -> None:
         await stage.agents[1].die()
         coordinator = stage.coordinator()
-        waiting = asyncio.ensure_future(coordinator.connect(10))
+        waiting = asyncio.ensure_future(coordinator.connect(30))
         await until(lambda: coordinator.lost.keys() == {1}, "the one that is there")
         await stage.agents[1].listen()
         await waiting
@@ -226,7 +234,7 @@ def test_two_coordinators() -> None:
             await second.connect(1.5)
         assert error.value.remedy == "end the other run first"
         assert await first.request(0, {"do": "status"}) == {"did": "status"}
-        waiting = asyncio.ensure_future(second.connect(10))
+        waiting = asyncio.ensure_future(second.connect(30))
         await first.close()
         await waiting
         assert await second.request(0, {"do": "status"}) == {"did": "status"}
@@ -242,7 +250,7 @@ def test_another_plan_is_refused_with_both_digests(digest: object) -> None:
     async def play(stage: Stage) -> None:
         stage.agents[1].behave["prepare"] = lambda _request: {"digest": digest}
         coordinator = stage.coordinator()
-        await coordinator.connect(5)
+        await coordinator.connect(30)
         with pytest.raises(AgentError) as error:
             await coordinator.prepare(EXPERIMENT)
         expected = f"host1 has another plan: its digest is {digest!r}, the run's is 'd1'"
@@ -255,7 +263,7 @@ def test_a_refusal_names_the_host_and_keeps_the_words() -> None:
     async def play(stage: Stage) -> None:
         stage.agents[0].behave["prepare"] = refuse
         coordinator = stage.coordinator()
-        await coordinator.connect(5)
+        await coordinator.connect(30)
         with pytest.raises(AgentError) as error:
             await coordinator.prepare(EXPERIMENT)
         assert error.value.message == "host0 cannot prepare: no room"
@@ -269,11 +277,11 @@ def test_an_agent_that_does_not_get_ready_in_time() -> None:
     async def play(stage: Stage) -> None:
         stage.agents[0].hangs.add("prepare")
         coordinator = stage.coordinator()
-        await coordinator.connect(5)
-        with pytest.raises(LostError, match=r"host0 is lost: no answer to `prepare` within 0\.3 s"):
-            await coordinator.prepare(EXPERIMENT, seconds=0.3)
+        await coordinator.connect(30)
+        with pytest.raises(LostError, match=r"host0 is lost: no answer to `prepare` within 1\.5 s"):
+            await coordinator.prepare(EXPERIMENT, seconds=1.5)
         await until(lambda: stage.lost, "the loss")
-        assert stage.lost == [(0, "no answer to `prepare` within 0.3 s")]
+        assert stage.lost == [(0, "no answer to `prepare` within 1.5 s")]
 
     act(play)
 
@@ -281,12 +289,12 @@ def test_an_agent_that_does_not_get_ready_in_time() -> None:
 def test_a_long_preparation_is_not_taken_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clocks are asked for meanwhile; those answers have their time from the one before."""
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.02)
-    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 0.5)
+    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 1.2)
 
     async def play(stage: Stage) -> None:
-        stage.agents[0].delays["prepare"] = 1.2
+        stage.agents[0].delays["prepare"] = 2.5
         coordinator = stage.coordinator()
-        await coordinator.connect(5)
+        await coordinator.connect(30)
         await coordinator.prepare(EXPERIMENT)
         assert stage.lost == []
         assert stage.agents[1].times > 8
@@ -326,10 +334,10 @@ def test_stop_names_who_does_not_answer() -> None:
         coordinator = await stage.running()
         await stage.agents[2].die()
         await until(lambda: stage.lost, "the loss")
-        stopped = await coordinator.stop(seconds=2)
+        stopped = await coordinator.stop(seconds=3)
         assert stopped.answers == {1: {"did": "stop"}}
         assert stopped.missing.keys() == {0, 2}
-        assert "no answer to `stop` within 2 s" in stopped.missing[0]
+        assert "no answer to `stop` within 3 s" in stopped.missing[0]
         assert "host2" in stopped.missing[2]
         assert [host for host, _ in stage.lost] == [2], "an end that was asked for is no loss"
 

@@ -49,7 +49,7 @@ def test_one_that_dies_while_it_is_asked() -> None:
     async def play(stage: Stage) -> None:
         stage.agents[1].hangs.add("prepare")
         coordinator = stage.coordinator()
-        await coordinator.connect(5)
+        await coordinator.connect(30)
         preparing = asyncio.ensure_future(coordinator.prepare(EXPERIMENT))
         await until(lambda: stage.agents[1].requests, "the request")
         await stage.agents[1].die()
@@ -141,7 +141,7 @@ def test_nothing_reaches_a_new_process_before_its_preparation() -> None:
                 await asyncio.sleep(0.005)
 
         working = asyncio.ensure_future(busy())
-        await coordinator.rejoin(1, now)
+        await coordinator.rejoin(1, now, seconds=30)
         await until(lambda: len(agent.requests) > 5, "cuts after the preparation")
         working.cancel()
         await asyncio.wait({working})
@@ -175,12 +175,12 @@ def test_a_restart_with_another_plan_or_none_at_all() -> None:
 
 def test_one_that_hangs_is_found_by_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.05)
-    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 0.5)
+    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 1.5)
 
     async def play(stage: Stage) -> None:
         coordinator = await stage.running()
         stage.agents[0].hangs.add("time")
-        assert await lost(stage, 0) == "no answer to `time` within 0.5 s"
+        assert await lost(stage, 0) == "no answer to `time` within 1.5 s"
         assert coordinator.lost.keys() == {0}
         assert await coordinator.request(1, {"do": "status"}) == {"did": "status"}
 
@@ -261,7 +261,7 @@ def test_an_error_of_ours_in_a_callback_is_a_loss_too() -> None:
             hosts, bytes(range(32)), broken, lambda host, reason: losses.append((host, reason))
         )
         stage.coordinators.append(coordinator)
-        await coordinator.connect(5)
+        await coordinator.connect(30)
         stage.agents[1].say(say="notice", text="x")
         await until(lambda: losses, "the loss")
         assert losses == [(1, "what it said could not be dealt with: ZeroDivisionError('oops')")]

@@ -39,7 +39,7 @@ def converse(talk: Talk, serve: Callable[[Channel], Awaitable[None]] | None = No
         connection = await secure.connect("127.0.0.1", port, KEY)
         asker = Asker(connection.channel, says.append)
         try:
-            return await asyncio.wait_for(talk(asker, says), 20)
+            return await asyncio.wait_for(talk(asker, says), 120)
         finally:
             await asker.close()
             await server.close()
@@ -51,7 +51,7 @@ def converse(talk: Talk, serve: Callable[[Channel], Awaitable[None]] | None = No
 
 def test_answers_come_in_order() -> None:
     async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
-        asked = [asker.ask({"do": "count", "n": n}, 10) for n in range(50)]
+        asked = [asker.ask({"do": "count", "n": n}, 60) for n in range(50)]
         answers = await asyncio.gather(*asked)
         assert [found.value["twice"] for found in answers] == [2 * n for n in range(50)]
         assert all(found.asked_ns < found.answered_ns for found in answers)
@@ -62,13 +62,13 @@ def test_answers_come_in_order() -> None:
 def test_a_refusal_has_the_agents_words_and_the_channel_lives() -> None:
     async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
         with pytest.raises(RefusedError) as refusal:
-            await asker.ask({"do": "refuse"}, 10)
+            await asker.ask({"do": "refuse"}, 60)
         assert (refusal.value.message, refusal.value.remedy) == ("not today", "ask tomorrow")
         with pytest.raises(RefusedError, match="not a request: KeyError 'n'"):
-            await asker.ask({"do": "count"}, 10)
+            await asker.ask({"do": "count"}, 60)
         with pytest.raises(RefusedError, match="not a request: KeyError 'do'"):
-            await asker.ask({}, 10)
-        assert (await asker.ask({"do": "count", "n": 1}, 10)).value["twice"] == 2
+            await asker.ask({}, 60)
+        assert (await asker.ask({"do": "count", "n": 1}, 60)).value["twice"] == 2
 
     converse(talk)
 
@@ -78,7 +78,7 @@ def test_silence_ends_the_channel() -> None:
         with pytest.raises(ChannelError, match=r"no answer to `hang` within 0\.2 s"):
             await asker.ask({"do": "hang"}, 0.2)
         with pytest.raises(ChannelError, match="is gone: no answer to `hang`"):
-            await asker.ask({"do": "count", "n": 1}, 10)
+            await asker.ask({"do": "count", "n": 1}, 60)
 
     converse(talk)
 
@@ -93,7 +93,7 @@ def test_what_is_said_comes_between_answers() -> None:
 
     async def talk(asker: Asker, says: list[dict[str, Any]]) -> None:
         for n in range(3):
-            await asker.ask({"do": "x", "n": n}, 10)
+            await asker.ask({"do": "x", "n": n}, 60)
         assert says == [{"say": "before", "n": n} for n in range(3)]
 
     converse(talk, serve)
@@ -119,7 +119,7 @@ def test_an_answer_that_is_none_ends_the_channel(lie: dict[str, Any]) -> None:
 
     async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
         with pytest.raises(ChannelError, match="answers what is no answer"):
-            await asker.ask({"do": "x"}, 10)
+            await asker.ask({"do": "x"}, 60)
 
     converse(talk, serve)
 
@@ -141,7 +141,7 @@ def test_an_end_while_waiting_is_an_error_at_once() -> None:
         channel.give_up("test", "test")
 
     async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
-        waiting = [asker.ask({"do": "x"}, 10) for _ in range(3)]
+        waiting = [asker.ask({"do": "x"}, 60) for _ in range(3)]
         found = await asyncio.gather(*waiting, return_exceptions=True)
         assert [type(error) for error in found] == [ChannelError] * 3
 
@@ -153,7 +153,7 @@ def test_the_last_answer_arrives_before_the_end() -> None:
         await answer(channel, handle, last=lambda: True)
 
     async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
-        assert (await asker.ask({"do": "stop", "n": 4}, 10)).value["twice"] == 8
+        assert (await asker.ask({"do": "stop", "n": 4}, 60)).value["twice"] == 8
         await asker.channel.closed
         assert asker.channel.clean
 
@@ -174,7 +174,7 @@ def test_a_fault_in_the_handler_ends_the_channel_at_once() -> None:
 
     async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
         with pytest.raises(ChannelError, match="the connection was cut"):
-            await asker.ask({"do": "x"}, 10)
+            await asker.ask({"do": "x"}, 60)
         assert [str(fault) for fault in faults] == ["oops"]
 
     converse(talk, serve)

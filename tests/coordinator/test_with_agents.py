@@ -16,7 +16,7 @@ import pytest
 from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.link import AgentError
 from runtime.errors import RunError
-from tests.coordinator.agents import Scene, act, until
+from tests.coordinator.agents import RealAgent, Scene, act, until
 
 MS = 1_000_000
 TEXT = """seed 4
@@ -86,7 +86,7 @@ def paths_after(kill: bool) -> list[dict[tuple[int, int], dict[str, int | str]]]
             await until(lambda: 3 in scene.applied(0), "two steps that it misses")
             await victim.start(scene.path, resume=True)
             resume = {"ports": [], "held": [], "applied": known}
-            assert await scene.coordinator.rejoin(1, lambda: resume, 20) is not None
+            assert await scene.coordinator.rejoin(1, lambda: resume, 60) is not None
         await scene.all_applied()
         late = {step for step, said in scene.applied(1).items() if said["late"]}
         assert ({2, 3} <= late) if kill else not late
@@ -108,7 +108,7 @@ def test_an_agent_that_was_killed_comes_back_to_the_same_network() -> None:
 def test_an_agent_that_hangs_is_lost_and_one_that_goes_on_is_taken_up_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 0.7)
+    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 2.5)
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.1)
 
     async def play(scene: Scene) -> None:
@@ -118,9 +118,9 @@ def test_an_agent_that_hangs_is_lost_and_one_that_goes_on_is_taken_up_again(
         await until(lambda: 1 in scene.applied(1), "the second step")
         scene.agents[1].signal(signal.SIGSTOP)
         await until(lambda: scene.lost, "the loss")
-        assert scene.lost == [(1, "no answer to `time` within 0.7 s")]
+        assert scene.lost == [(1, "no answer to `time` within 2.5 s")]
         scene.agents[1].signal(signal.SIGCONT)
-        assert await scene.coordinator.rejoin(1, dict, 20) is None
+        assert await scene.coordinator.rejoin(1, dict, 60) is None
         await scene.all_applied()  # what it had to say meanwhile is not lost either
         assert (await scene.coordinator.stop()).missing == {}
 
@@ -130,7 +130,7 @@ def test_an_agent_that_hangs_is_lost_and_one_that_goes_on_is_taken_up_again(
 def test_agents_whose_coordinator_is_gone_cut_everything_and_end() -> None:
     async def play(scene: Scene) -> None:
         for agent in scene.agents:
-            await agent.start(scene.path)
+            await agent.start(scene.path, lost_seconds=4)
         await scene.begin()
         await until(lambda: all(1 in scene.applied(n) for n in (0, 1)), "the second step")
         scene.coordinator._stop_watching()
@@ -146,10 +146,17 @@ def test_agents_whose_coordinator_is_gone_cut_everything_and_end() -> None:
     act(TEXT, 2, play)
 
 
+def listens(agent: RealAgent) -> bool:
+    """Whether it takes connections already: it is Python, and may take its time to begin."""
+    with socket.socket() as trial:
+        return trial.connect_ex((agent.address, agent.host.port)) == 0
+
+
 def test_another_plan_and_another_key() -> None:
     async def play(scene: Scene) -> None:
         await scene.agents[0].start(scene.path)
         await scene.agents[1].start(scene.path, key=bytes(32))
+        await until(lambda: all(map(listens, scene.agents)), "both agents")
         with pytest.raises(RunError, match=r"1 of 2 agents .* host1: .* this run's key"):
             await scene.coordinator.connect(4)
         scene.agents[1].signal(signal.SIGKILL)
@@ -170,28 +177,26 @@ def test_another_plan_and_another_key() -> None:
 def test_garbage_at_every_door_while_it_runs() -> None:
     """Strangers at the control port and datagrams at the other, as fast as they go in."""
 
-    async def stranger(address: str, enough: asyncio.Event) -> int:
-        count = 0
+    done = [0] * 4
+
+    async def stranger(number: int, address: str, enough: asyncio.Event) -> None:
         while not enough.is_set():
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection(address, 7474)
-                writer.write(os.urandom(300) if count % 2 else b"")
-                if count % 3 == 0:
+                writer.write(os.urandom(300) if done[number] % 2 else b"")
+                if done[number] % 3 == 0:
                     await asyncio.wait_for(reader.read(100), 5)
                 writer.close()
-                count += 1
+                done[number] += 1
             await asyncio.sleep(0)
-        return count
 
-    async def datagrams(address: str, enough: asyncio.Event) -> int:
-        count = 0
+    async def datagrams(number: int, address: str, enough: asyncio.Event) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as source:
             while not enough.is_set():
-                source.sendto(os.urandom(1 + count % 1400), (address, 7473))
-                count += 1
-                if count % 50 == 0:
+                source.sendto(os.urandom(1 + done[number] % 1400), (address, 7473))
+                done[number] += 1
+                if done[number] % 50 == 0:
                     await asyncio.sleep(0.001)
-        return count
 
     async def play(scene: Scene) -> None:
         for agent in scene.agents:
@@ -200,13 +205,13 @@ def test_garbage_at_every_door_while_it_runs() -> None:
         enough = asyncio.Event()
         address = scene.agents[1].address
         noise = [
-            asyncio.ensure_future(make(address, enough))
-            for make in (stranger, stranger, stranger, datagrams)
+            asyncio.ensure_future(make(number, address, enough))
+            for number, make in enumerate((stranger, stranger, stranger, datagrams))
         ]
         await scene.all_applied()
+        await until(lambda: min(done) > 30, "enough garbage")
         enough.set()
-        counts = await asyncio.gather(*noise)
-        assert min(counts) > 10
+        await asyncio.gather(*noise)
         status = (await scene.coordinator.stop()).answers[1]
         counted = status["channel"]
         assert counted["authenticated"] == 1
