@@ -35,7 +35,8 @@ from runtime.timeline import Timeline
 from runtime.told import Port, Told, bind_request
 
 Log = Callable[[Mapping[str, object]], None]
-CONNECT_SECONDS = 60.0  # agents are Python: on a busy machine many of them take their time
+CONNECT_SECONDS = 60.0  # agents are Python: on a busy machine they take their time
+HOST_SECONDS = 2.0  # more for each host: all agents start at once and share the processors
 Value = TypeVar("Value")
 
 
@@ -111,7 +112,8 @@ class AgentNetwork:
         self._supervisor = Supervisor(
             self._processes, self._coordinator, self._resume, self._changed, self._fail
         )
-        await self._unless_ended(self._coordinator.connect(CONNECT_SECONDS))
+        patience = CONNECT_SECONDS + HOST_SECONDS * len(hosts.hosts)
+        await self._unless_ended(self._coordinator.connect(patience))
         found = await self._unless_ended(self._coordinator.prepare(self._experiment()))
         self.facts["hosts"] = [self._host_facts(n, facts) for n, facts in enumerate(found)]
         self.pids = [one.pid for host in self._processes for one in host.all()]
