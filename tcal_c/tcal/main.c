@@ -34,11 +34,13 @@ struct options {
 
 /* -1: go on, otherwise the exit status. */
 static int read_options(int argc, char **argv, struct options *o) {
-    static const struct option names[] = {
-        {"queue", required_argument, NULL, 'q'}, {"burst-us", required_argument, NULL, 'b'},
-        {"deep", no_argument, NULL, 'd'},        {"probe", no_argument, NULL, 'p'},
-        {"version", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"queue", required_argument, NULL, 'q'},
+                                          {"burst-us", required_argument, NULL, 'b'},
+                                          {"deep", no_argument, NULL, 'd'},
+                                          {"probe", no_argument, NULL, 'p'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         char *end = NULL;
         unsigned long long burst_us;

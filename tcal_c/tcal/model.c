@@ -65,11 +65,15 @@ bool tcal_detach(struct tcal *t, uint32_t number, struct tcal_error *error) {
     if (!port) {
         return tcal_fail(error, 0, NULL, "port %u is not attached", number);
     }
+    int code = 0;
     if (!port->tree.gone) {
         tcal_collect(t, port);
-        if (!port->leave) {
-            tcal_tree_remove(&port->tree);
-        }
+        code = port->leave ? 0 : tcal_tree_remove(&port->tree);
+    }
+    if (code && tcal_interface_there(&port->tree.channel, port->tree.ifindex)) {
+        tcal_fail(error, code, port->tree.text, "restore %s", port->name);
+    } else {
+        code = 0;
     }
     if (port->node != TCAL_NONE) {
         t->node[port->node].port = TCAL_NONE;
@@ -84,7 +88,7 @@ bool tcal_detach(struct tcal *t, uint32_t number, struct tcal_error *error) {
     t->totals.sends += port->tree.sends;
     t->totals.dumps += port->tree.dumps;
     free_port(port);
-    return true;
+    return code == 0;
 }
 
 static void describe(const struct port *port, struct tcal_port_info *info) {
@@ -113,6 +117,16 @@ bool tcal_port(const struct tcal *t, uint32_t number, struct tcal_port_info *inf
     return port;
 }
 
+/* The port at the same interface; NULL when there is none. */
+static const struct port *attached_as(const struct tcal *t, const struct port *at) {
+    const struct port *port = t->ports;
+    while (port && (port->tree.gone || port->inode != at->inode ||
+                    port->tree.ifindex != at->tree.ifindex)) {
+        port = port->next;
+    }
+    return port;
+}
+
 static bool attach_tree(struct tcal *t, struct port *port, const struct tcal_target *target,
                         struct tcal_error *error) {
     struct tcal_tree *tree = &port->tree;
@@ -121,13 +135,18 @@ static bool attach_tree(struct tcal *t, struct port *port, const struct tcal_tar
         !tcal_interface_find(&tree->channel, target->name, &interface, error)) {
         return false;
     }
+    tree->ifindex = interface.ifindex;
+    const struct port *other = attached_as(t, port);
+    if (other) {
+        return tcal_fail(error, 0, NULL, "interface %s in %s is attached as port %u", target->name,
+                         target->netns, other->number);
+    }
     if (*interface.root && !interface.ours) {
         return tcal_fail(error, 0, NULL,
                          "interface %s in %s has a queueing discipline already (%s); remove it: tc "
                          "qdisc del dev %s root",
                          target->name, target->netns, interface.root, target->name);
     }
-    tree->ifindex = interface.ifindex;
     tree->mtu = interface.mtu;
     tree->segments = interface.segments;
     tree->options = t->options;

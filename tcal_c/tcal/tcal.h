@@ -149,7 +149,8 @@ void tcal_free(struct tcal *t);
 /* At once. Until a node is bound, packets for any node are dropped. */
 bool tcal_attach(struct tcal *t, uint32_t port, const struct tcal_target *target,
                  struct tcal_error *error);
-/* At once: the interface has its default queueing discipline again, and the port's node none. */
+/* At once: the interface has its default queueing discipline again, and the port's node none. False
+ * when that could not be restored; the port is gone all the same. */
 bool tcal_detach(struct tcal *t, uint32_t port, struct tcal_error *error);
 bool tcal_is_attached(const struct tcal *t, uint32_t port);
 

@@ -154,6 +154,17 @@ static void flush(struct tcal_tree *tree) {
     tree->out.used = 0;
 }
 
+/* What is not even tried ends the round like a failure of the kernel's. */
+static void give_up(struct tcal_tree *tree, enum tcal_step_kind kind, const struct tcal_peer *peer,
+                    int error, const char *text) {
+    if (tree->error == 0) {
+        tree->error = error;
+        tree->failed = (struct tcal_step){.kind = kind,
+                                          .peer = peer ? (uint32_t)(peer - tree->peer) : TCAL_NONE};
+        strcpy(tree->text, text);
+    }
+}
+
 /* Room for one more step; NULL when there is none, or when this round has failed already. */
 static struct tcal_step *step(struct tcal_tree *tree, enum tcal_step_kind kind,
                               const struct tcal_peer *peer) {
@@ -166,7 +177,7 @@ static struct tcal_step *step(struct tcal_tree *tree, enum tcal_step_kind kind,
     if (tree->steps == tree->step_room) {
         struct tcal_step *memory = realloc(tree->step, SEND_MESSAGES * sizeof *memory);
         if (!memory) {
-            tree->error = -ENOMEM;
+            give_up(tree, kind, peer, -ENOMEM, "");
             return NULL;
         }
         tree->step = memory;
@@ -274,7 +285,7 @@ bool tcal_tree_build(struct tcal_tree *tree) {
     return !tree->lost;
 }
 
-void tcal_tree_remove(struct tcal_tree *tree) {
+int tcal_tree_remove(struct tcal_tree *tree) {
     if (step(tree, TCAL_STEP_BASE, NULL)) {
         struct tcal_mail m = mail(tree);
         tcal_mail_unroot(&m);
@@ -283,8 +294,9 @@ void tcal_tree_remove(struct tcal_tree *tree) {
         struct tcal_mail m = mail(tree);
         tcal_mail_segments(&m, tree->segments);
     }
-    tcal_tree_settle(tree);
+    int error = tcal_tree_settle(tree);
     forget(tree);
+    return error;
 }
 
 bool tcal_tree_rebuild(struct tcal_tree *tree) {
@@ -481,7 +493,7 @@ static void new_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t 
     wish_tables(tree, family, tcal_octet(addr, 2));
     uint16_t *next = &tree->next_id[family][tcal_octet(addr, 2)][tcal_octet(addr, 1)];
     if (*next >= FILTER_IDS) {
-        tree->error = tree->error ? tree->error : -ENOSPC;
+        give_up(tree, TCAL_STEP_FILTER, peer, -ENOSPC, "too many addresses with these two octets");
         return;
     }
     struct tcal_step *s = step(tree, TCAL_STEP_FILTER, peer);
@@ -504,10 +516,15 @@ static void old_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t 
     }
 }
 
+static bool wants_filter(const struct tcal_tree *tree, const struct tcal_peer *peer,
+                         const struct tcal_addr *addr) {
+    return addr->version && peer->node != tree->self && tcal_tree_covers(tree, addr);
+}
+
 static void wish_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t family,
                         const struct tcal_addr *addr) {
     const struct tcal_filter now = peer->filter[family];
-    bool wanted = addr->version && peer->node != tree->self && tcal_tree_covers(tree, addr);
+    bool wanted = wants_filter(tree, peer, addr);
     bool same = wanted && now.addr.version && same_addr(addr, &now.addr);
     if (peer->stray[family].addr.version) {
         old_filter(tree, peer, family, &peer->stray[family]);
@@ -522,11 +539,13 @@ static void wish_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t
 
 void tcal_tree_wish(struct tcal_tree *tree, struct tcal_peer *peer, const struct tcal_wish *wish) {
     if (peer->slot == TCAL_NONE) {
-        if (peer->node == tree->self) {
-            return; /* a node does not send to itself this way */
+        /* A node does not send to itself this way, and nobody to one without an address here. */
+        if (peer->node == tree->self || (!wants_filter(tree, peer, &wish->addr[0]) &&
+                                         !wants_filter(tree, peer, &wish->addr[1]))) {
+            return;
         }
         if (tree->slots == TCAL_SLOT_LIMIT) {
-            tree->error = tree->error ? tree->error : -ENOSPC;
+            give_up(tree, TCAL_STEP_CLASS, peer, -ENOSPC, "too many destinations");
             return;
         }
         tree->slot[tree->slots] = (uint32_t)(peer - tree->peer);

@@ -133,8 +133,8 @@ struct tcal_tree {
 
 /* Builds the tree's base, replacing one that an earlier process left behind. */
 bool tcal_tree_build(struct tcal_tree *tree);
-/* Removes the tree from the interface. */
-void tcal_tree_remove(struct tcal_tree *tree);
+/* Removes the tree from the interface: 0 or the first error. */
+int tcal_tree_remove(struct tcal_tree *tree);
 /* Everything again, after a failure that leaves nobody knowing what is. Peers are forgotten by the
  * kernel's side only: mark them dirty. */
 bool tcal_tree_rebuild(struct tcal_tree *tree);

@@ -130,6 +130,29 @@ static void an_interface_that_disappears(void) {
     bench_end(&b);
 }
 
+/* The port is gone all the same, and what is left at its interface is told. */
+static void a_detach_that_restores_nothing(void) {
+    struct bench b;
+    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_star(&b, 2);
+    kernel_fail(1, KERNEL_REFUSES_ALL);
+    const char *answer = bench_ask(&b, "detach 0");
+    CHECK_EQ(strncmp(answer, "err system restore eth0: ", 25), 0);
+    kernel_fail(0, 0);
+    CHECK_TEXT(bench_ask(&b, "ports"), "ok 0");
+    bench_end(&b);
+}
+
+static void one_port_an_interface(void) {
+    struct bench b;
+    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_star(&b, 2);
+    CHECK_TEXT(bench_ask(&b, "attach 9 netns=/y if=eth0 prefix=10.77.0.0/16"),
+               "err system interface eth0 in /y is attached as port 0");
+    CHECK_EQ(strncmp(bench_ask(&b, "verify 0"), "ok ", 3), 0);
+    bench_end(&b);
+}
+
 static void attaching_fails_cleanly(void) {
     struct bench b;
     uint64_t n = 1;
@@ -166,5 +189,7 @@ void test_failures(void) {
     all_paths_or_none();
     a_kernel_that_refuses_everything();
     an_interface_that_disappears();
+    a_detach_that_restores_nothing();
+    one_port_an_interface();
     attaching_fails_cleanly();
 }

@@ -146,7 +146,7 @@ static void nodes_without_a_path_are_dropped(void) {
     bench_do(&b, "node 5 ip=10.77.9.9");
     bench_do(&b, "node 6 ip=192.0.2.1");
     CHECK(bench_commit(&b));
-    CHECK_EQ(kernel_count_of(RTM_NEWQDISC, "blackhole"), 2);
+    CHECK_EQ(kernel_count_of(RTM_NEWQDISC, "blackhole"), 1);
     CHECK_EQ(kernel_count_of(RTM_NEWTFILTER, "u32"), 3); /* a table, its link, one address */
     verify(&b);
     /* An address moves. */
