@@ -11,6 +11,13 @@ import shutil
 import subprocess
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine that is busy with something else makes no test wrong: nothing depends on its speed.
+settings.register_profile(
+    "tstorm", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tstorm")
 
 
 def _why_no_namespaces() -> str:

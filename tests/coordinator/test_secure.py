@@ -395,7 +395,10 @@ def test_what_somebody_in_between_does_is_noticed(how: str) -> None:
         with pytest.raises(ChannelError):
             for n in range(1, 9):
                 client.send({"n": n, "filler": "f" * 300})
-                await until(lambda wanted=n: passed[0] >= wanted, lambda: "nothing is passed on")
+                await until(
+                    lambda wanted=n: passed[0] >= wanted or client.closed.done(),
+                    lambda: "nothing is passed on",
+                )
                 if n == 1:
                     found.append((await server.receive()).message)
             while True:

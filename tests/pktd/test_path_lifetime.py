@@ -245,7 +245,7 @@ def test_wrong_shares_are_refused() -> None:
             [str(PKTD), "--cpu-share", share],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=20,
+            timeout=DEADLINE_S,
             check=False,
         )
         assert done.returncode == 2

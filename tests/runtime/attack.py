@@ -23,7 +23,7 @@ from runtime.agent.codec import Header
 UDP_PORT, TCP_PORT = 7473, 7474
 ETH_P_IP = 0x0800
 CAPTURED = 20
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 BURST = 50
 TCP_EVERY = 20  # bursts
 

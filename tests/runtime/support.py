@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0  # only a test that fails takes so long
 
 Compile = Callable[[str], Path]
 
@@ -108,7 +108,8 @@ def ordinary(home: Path) -> User | None:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
+    """Of whole lines; the last one may just be being written."""
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
 def processes_with(word: str) -> list[int]:

@@ -280,7 +280,7 @@ class Watched:
         self.supervisor.watch()
 
     async def settle(self, changes: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while len(self.changes) < changes and not self.errors:
                 await asyncio.sleep(0.005)
 
@@ -405,7 +405,7 @@ def test_hosts_reach_each_other_and_their_instances() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

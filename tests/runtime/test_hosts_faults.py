@@ -8,12 +8,20 @@ import random
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.runtime.support import Compile, User, processes_with, records, wait_until
+from tests.runtime.support import (
+    DEADLINE_SECONDS,
+    Compile,
+    User,
+    processes_with,
+    records,
+    wait_until,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -69,15 +77,15 @@ def agents(process: subprocess.Popen[str], host: int) -> list[int]:
 def datapaths(process: subprocess.Popen[str]) -> list[int]:
     """In the order of the hosts."""
     mine = with_parent(driver_of(process))
-    return sorted(pid for pid in mine if words(pid)[0].endswith("/pktd"))
+    return sorted(pid for pid in mine if any(word.endswith("/pktd") for word in words(pid)[:1]))
 
 
 def nothing_left(user: User) -> None:
     """No process knows the run directory any more, and no record, socket or mount is left."""
     run = str(user.home / "out")
-    wait_until(lambda: not processes_with(run), "the end of every process", 15)
+    wait_until(lambda: not processes_with(run), "the end of every process")
     user.call("destroy")
-    assert list((user.home / "state/tstorm/active").iterdir()) == []
+    assert list((user.home / "state").glob("tstorm/active/*")) == []
     assert list((user.home / "xdg").rglob("*.sock")) == []
     assert run not in Path("/proc/self/mountinfo").read_text()
     named = Path("/run/netns")
@@ -85,7 +93,7 @@ def nothing_left(user: User) -> None:
 
 
 def result_of(process: subprocess.Popen[str]) -> dict[str, Any]:
-    out, err = process.communicate(timeout=40)
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
     found: dict[str, Any] = json.loads(out.splitlines()[-1])
     assert "outcome" in found, err
     return found
@@ -106,7 +114,7 @@ def test_killing_tstorm_kills_everything(plan_of: Compile, user: User, moment: i
     process.send_signal(signal.SIGKILL)
     process.wait()
     run = str(user.home / "out")
-    wait_until(lambda: not processes_with(run), "the end of every process", 15)
+    wait_until(lambda: not processes_with(run), "the end of every process")
     assert run not in Path("/proc/self/mountinfo").read_text()
     if (user.home / "state").exists():  # else it had not come to its record yet
         nothing_left(user)
@@ -193,9 +201,10 @@ def test_a_host_that_closes_drops_everything_until_its_agent_is_back(
         time.sleep(0.3)  # six times the client's interval
         return replies(user) == before
 
-    wait_until(silent, "the end of the lease", 10)
+    wait_until(silent, "the end of the lease")
     before = replies(user)
-    os.kill(agent, signal.SIGCONT)
+    with suppress(ProcessLookupError):  # it may have been replaced meanwhile
+        os.kill(agent, signal.SIGCONT)
     wait_until(lambda: replies(user) >= before + 5, "traffic after the agent's return")
     os.kill(process.pid, signal.SIGTERM)
     assert result_of(process)["outcome"] == "interrupted"
@@ -250,24 +259,24 @@ def test_a_clock_budget_that_cannot_be_kept_stops_the_start(plan_of: Compile, us
 
 
 def test_faults_can_be_injected_and_are_recorded(plan_of: Compile, user: User) -> None:
-    """A clock that is 50 ms ahead is measured and changes nothing; metadata is lost on purpose."""
+    """A clock that is 2 s ahead is measured and changes nothing; metadata is lost on purpose."""
     plan = plan_of(
         "service server img=x\n"
         'service client img=x replicas=2 exec="ping -i 0.02 server.0"\nbridge s1\n'
         "link server--s1 latency=5 up=10Mb down=10Mb\nlink client--s1 latency=5\n"
         "at 2s client--s1 set latency=25\nat 3s quit\n"
     )
-    faults = {"host1": {"clock_offset_ns": 50_000_000, "drop_metadata_ppb": 500_000_000}}
+    faults = {"host1": {"clock_offset_ns": 2_000_000_000, "drop_metadata_ppb": 500_000_000}}
     assert user.run(plan, hosts=3, faults=faults)["outcome"] == "completed"
     manifest = json.loads((user.home / "out/manifest.json").read_text())
     assert manifest["options"]["faults"] == faults
     clock = manifest["hosts"][1]["clock"]
-    assert abs(clock["offset_ns"] - 50_000_000) <= clock["bound_ns"]
+    assert abs(clock["offset_ns"] - 2_000_000_000) <= clock["bound_ns"]
     summary = json.loads((user.home / "out/summary.json").read_text())
     assert summary["hosts"][0]["mailbox"]["dropped_on_purpose"] == 0
     assert summary["hosts"][1]["mailbox"]["dropped_on_purpose"] > 0
     changed = [event for event in said(user, "set") if event["network_ns"]]
-    assert all(event["network_spread_ns"] < 40_000_000 for event in changed)
+    assert all(event["network_spread_ns"] < 1_000_000_000 for event in changed)
 
 
 def test_inspect_and_exec_work_in_a_run_over_hosts(plan_of: Compile, user: User) -> None:
@@ -280,7 +289,7 @@ def test_inspect_and_exec_work_in_a_run_over_hosts(plan_of: Compile, user: User)
     assert {pair["src"] for pair in state["pairs"]} >= {"client.0"}
     assert state["links"] == []
     entered = user.start("exec", run, "server.0", "ip", "-br", "addr", "show", "eth0")
-    out, err = entered.communicate(timeout=30)
+    out, err = entered.communicate(timeout=DEADLINE_SECONDS)
     assert "10.77.0.1/16" in out, err
     user.call("destroy", run)
     assert result_of(process)["outcome"] == "interrupted"
