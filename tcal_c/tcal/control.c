@@ -119,6 +119,7 @@ static int serve(struct control *c) {
         struct pollfd fds[] = {{listen ? c->in : -1, POLLIN, 0},
                                {text_left(&c->out) ? c->out_fd : -1, POLLOUT, 0}};
         int result = wait_for(c, fds);
+        uint64_t heard_until = host_clock(NULL); /* lines from before are readable now */
         if (result) {
             return result;
         }
@@ -128,6 +129,8 @@ static int serve(struct control *c) {
         result = fds[1].revents ? transmit(c) : 1;
         if (result == 1 && fds[0].revents) {
             result = receive(c);
+        } else if (result == 1 && !c->proto.quit) {
+            proto_lease(&c->proto, heard_until);
         }
         if (result <= 0) {
             return result;

@@ -203,11 +203,14 @@ static void apply(struct proto *p, const struct batch *batch) {
 }
 
 void proto_due(struct proto *p, uint64_t now_ns) {
-    struct tcal_error error;
     for (struct batch *batch; (batch = stage_due(p->stage, now_ns));) {
         apply(p, batch);
         batch_free(batch);
     }
+}
+
+void proto_lease(struct proto *p, uint64_t now_ns) {
+    struct tcal_error error;
     if (p->lease_ns && !p->expired && now_ns - p->heard_ns >= p->lease_ns) {
         p->expired = true;
         if (tcal_close(p->tcal, true, &error)) {

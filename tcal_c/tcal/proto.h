@@ -39,8 +39,12 @@ void proto_line(struct proto *p, char *line, size_t length);
 /* A line that was longer than PROTO_LINE_LIMIT. */
 void proto_too_long(struct proto *p);
 
-/* Does what is due by now: batches, the end of a lease. */
+/* Applies the batches that are due by now. */
 void proto_due(struct proto *p, uint64_t now_ns);
+
+/* Ends the lease if nothing has been heard for so long. Lines that have come must have been handled
+ * before: applying a large batch may take longer than a lease. */
+void proto_lease(struct proto *p, uint64_t now_ns);
 
 /* When something is due next; TIME_NEVER. */
 uint64_t proto_next(const struct proto *p);

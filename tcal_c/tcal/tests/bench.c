@@ -70,6 +70,7 @@ static const char *ask(struct bench *b, const char *format, va_list args) {
     CHECK(length >= 0 && (size_t)length < sizeof line);
     proto_line(&b->proto, line, (size_t)length);
     proto_due(&b->proto, b->now_ns);
+    proto_lease(&b->proto, b->now_ns);
     sort_out(b);
     return b->answer;
 }
@@ -103,6 +104,7 @@ bool bench_commit(struct bench *b) {
 void bench_wait(struct bench *b, uint64_t ns) {
     b->now_ns += ns;
     proto_due(&b->proto, b->now_ns);
+    proto_lease(&b->proto, b->now_ns);
     sort_out(b);
 }
 

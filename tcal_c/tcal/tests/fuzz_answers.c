@@ -18,6 +18,7 @@ static void say(struct bench *b, const char *text) {
     memcpy(line, text, length + 1);
     proto_line(&b->proto, line, length);
     proto_due(&b->proto, b->now_ns);
+    proto_lease(&b->proto, b->now_ns);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

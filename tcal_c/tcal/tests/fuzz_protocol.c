@@ -28,6 +28,7 @@ static void one_line(struct bench *b, const uint8_t *bytes, size_t length) {
     text_take(&b->out, text_left(&b->out));
     b->now_ns += 1000;
     proto_due(&b->proto, b->now_ns);
+    proto_lease(&b->proto, b->now_ns);
     text_take(&b->out, text_left(&b->out));
 }
 
