@@ -202,6 +202,18 @@ static enum heard hear_error(const struct nlmsghdr *header, const char *body, si
     return header->nlmsg_seq == last ? HEARD_LAST : HEARD_MORE;
 }
 
+/* A dump that could not go on ends with the reason. */
+static void hear_done(const struct nlmsghdr *header, const char *body, size_t length,
+                      const struct tcal_listener *listener) {
+    int error = 0;
+    if (length >= sizeof error) {
+        memcpy(&error, body, sizeof error);
+    }
+    if (error < 0 && listener->failed) {
+        listener->failed(listener->context, header->nlmsg_seq, error, "");
+    }
+}
+
 /* One datagram of answers; *broken when a dump says that it is not consistent. */
 static enum heard hear(const char *bytes, size_t length, uint32_t last, bool *broken,
                        const struct tcal_listener *listener) {
@@ -219,6 +231,7 @@ static enum heard hear(const char *bytes, size_t length, uint32_t last, bool *br
             heard =
                 hear_error(&header, body, size, last, listener) == HEARD_LAST ? HEARD_LAST : heard;
         } else if (header.nlmsg_type == NLMSG_DONE) {
+            hear_done(&header, body, size, listener);
             heard = header.nlmsg_seq == last ? HEARD_LAST : heard;
         } else if (header.nlmsg_type >= NLMSG_MIN_TYPE && listener->message) {
             listener->message(listener->context, header.nlmsg_type, body, size);

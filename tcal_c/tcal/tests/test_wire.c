@@ -148,6 +148,19 @@ static void failures_come_with_the_kernels_words(void) {
     }
 }
 
+/* A dump that cannot go on says so in the message that ends it. */
+static void a_dump_ends_with_its_error(void) {
+    char bytes[20] = {0};
+    int error = -ENODEV;
+    struct nlmsghdr header = {.nlmsg_len = 20, .nlmsg_type = NLMSG_DONE, .nlmsg_seq = 9};
+    memcpy(bytes, &header, sizeof header);
+    memcpy(bytes + NLMSG_HDRLEN, &error, sizeof error);
+    struct talk talk = {.answers = {bytes}, .lengths = {20}};
+    CHECK_EQ(hold(&talk), 0);
+    CHECK_EQ(talk.failed, 9);
+    CHECK(talk.error == -ENODEV);
+}
+
 static void what_is_asked_for_comes_before_the_last_answer(void) {
     char first[20] = {0};
     char last[128] = {0};
@@ -171,6 +184,7 @@ void test_wire(void) {
     messages_are_nested_and_padded();
     attributes_that_lie_are_not_read();
     failures_come_with_the_kernels_words();
+    a_dump_ends_with_its_error();
     what_is_asked_for_comes_before_the_last_answer();
     an_answer_that_never_comes_is_an_error();
 }
