@@ -253,9 +253,16 @@ static void forget(struct tcal_tree *tree) {
         memset(peer->stray, 0, sizeof peer->stray);
         peer->raw = (struct tcal_raw){0};
     }
+    for (uint32_t family = 0; family < TCAL_FAMILIES; family++) {
+        for (uint32_t octet = 0; octet < 256; octet++) {
+            /* What was never used is not even touched: most of it has no memory yet. */
+            if (tree->has_table[family][octet]) {
+                memset(tree->next_id[family][octet], 0, sizeof tree->next_id[family][octet]);
+            }
+        }
+    }
     memset(tree->has_table, 0, sizeof tree->has_table);
     memset(tree->has_link, 0, sizeof tree->has_link);
-    memset(tree->next_id, 0, sizeof tree->next_id);
 }
 
 bool tcal_tree_build(struct tcal_tree *tree) {
