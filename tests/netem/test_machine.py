@@ -36,17 +36,32 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-def kernels() -> set[str]:
-    """Processes that are user-mode kernels or their guests' threads."""
-    found = set()
+def kernels(ancestor: int) -> set[str]:
+    """Its descendants that are user-mode kernels or their guests' threads; others have some too."""
+    parents, found = {}, set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_bytes().split(b"\0")
+            program = path.read_bytes().split(b"\0")[0]
+            tail = (path.parent / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue  # has just ended
-        if any(word.endswith(b"linux.uml") for word in words[:1]):
+        parents[path.parent.name] = tail[1]
+        if program.endswith(b"linux.uml"):
             found.add(path.parent.name)
-    return found
+
+    def descends(pid: str) -> bool:
+        while pid in parents and pid != str(ancestor):
+            pid = parents[pid]
+        return pid == str(ancestor)
+
+    return {pid for pid in found if descends(pid)}
+
+
+def runs(pid: str) -> bool:
+    try:
+        return b"linux.uml" in (Path("/proc") / pid / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def test_a_missing_program_is_named_with_its_package() -> None:
@@ -119,7 +134,7 @@ def test_a_signal_ends_everything_and_leaves_nothing(
     possible: None, number: signal.Signals
 ) -> None:
     places = [Path("/tmp"), Path("/dev/shm"), Path("/run")]
-    before, running = {path: set(path.iterdir()) for path in places}, kernels()
+    before = {path: set(path.iterdir()) for path in places}
     process = subprocess.Popen(
         [
             *("env", "--default-signal=INT,HUP", sys.executable, vm.__file__),
@@ -131,7 +146,7 @@ def test_a_signal_ends_everything_and_leaves_nothing(
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
-        made = kernels() - running
+        made = kernels(process.pid)
         assert made
         process.send_signal(number)
         status = process.wait(DEADLINE_S)
@@ -139,7 +154,7 @@ def test_a_signal_ends_everything_and_leaves_nothing(
         process.kill()
         process.communicate()
     assert status == (-number if number == signal.SIGKILL else 128 + number)
-    wait_until(lambda: not made & kernels(), "the machine's processes end")
+    wait_until(lambda: not any(map(runs, made)), "the machine's processes end")
     mounts = Path("/proc/self/mounts").read_text()
     assert "netem-vm" not in mounts
     for path in places:
