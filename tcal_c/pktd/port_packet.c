@@ -145,8 +145,11 @@ bool packet_open(struct port *port, const struct port_request *request, int netn
     char why[128] = "";
     const char *attempt;
     own_namespace();
+    /* Not by the port's number: the pair of the port before may still be on its way out, with a
+     * namespace that the kernel takes its time to end. */
+    static unsigned made;
     snprintf(port->peer, sizeof port->peer, "pk%x.%x", (unsigned)getpid() & 0xFFFFFF,
-             request->number);
+             made++ & 0xFFFFFF);
     int nl = nl_open();
     int code = nl < 0 ? nl : make_pair(nl, port, request, netns, why, sizeof why);
     if (code) {
