@@ -208,7 +208,8 @@ class AgentNetwork:
             known = self._told.ports[port]
             host = self._placement[known.node]
             try:
-                await self._insist(host, {"do": "detach", "port": port})
+                if known.attached:  # else that was refused, which its instance's join tells
+                    await self._insist(host, {"do": "detach", "port": port})
             except RunError as error:
                 self._fail(error)
                 return
