@@ -4,42 +4,17 @@
  * the values that were sent; then every object of ours must have been seen. What the kernel does
  * not tell cannot be compared: delay tables, and the sizes of tbf's bursts.
  */
-#include "tree.h"
+#include "verify.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-struct seen {
-    bool class;
-    bool part[4];
-    bool filter[TCAL_FAMILIES];
-};
-
-struct check {
-    struct tcal_tree *tree;
-    struct seen *seen; /* by peer */
-    bool root;
-    bool htb;
-    bool table[TCAL_FAMILIES]; /* the first ones */
-    bool subtable[TCAL_FAMILIES][256];
-    bool link[TCAL_FAMILIES][256];
-    bool prefix[TCAL_PREFIX_LIMIT];
-    bool nd[TCAL_ND_FILTERS];
-    uint64_t objects;
-    char *why;
-    size_t room;
-    bool differs;
-};
-
-/* The first difference is the one that is told. */
-static void differ(struct check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void differ(struct check *c, const char *format, ...) {
+void tcal_differ(struct check *c, const char *format, ...) {
     va_list args;
     if (c->differs) {
         return;
@@ -53,15 +28,15 @@ static void differ(struct check *c, const char *format, ...) {
 static void compare(struct check *c, const char *what, uint32_t number, const char *value,
                     uint64_t is, uint64_t shall) {
     if (is != shall) {
-        differ(c, "%s of node %u has %s %llu instead of %llu", what, number, value,
-               (unsigned long long)is, (unsigned long long)shall);
+        tcal_differ(c, "%s of node %u has %s %llu instead of %llu", what, number, value,
+                    (unsigned long long)is, (unsigned long long)shall);
     }
 }
 
 static void hear_failure(void *context, uint32_t sequence, int error, const char *text) {
     (void)sequence;
-    differ(context, "the kernel refuses to tell: %s%s%s", strerror(-error), *text ? ": " : "",
-           text);
+    tcal_differ(context, "the kernel refuses to tell: %s%s%s", strerror(-error), *text ? ": " : "",
+                text);
 }
 
 /* A rate of 32 bits, and the attribute that there is when those are too few. */
@@ -94,13 +69,13 @@ static void hear_class(void *context, uint16_t type, const char *body, size_t le
     memcpy(&tc, body, sizeof tc);
     uint32_t slot = TC_H_MIN(tc.tcm_handle) - 0x10u;
     if (TC_H_MAJ(tc.tcm_handle) != TCAL_HTB || slot >= tree->slots) {
-        differ(c, "class %x:%x is not ours", tc.tcm_handle >> 16, tc.tcm_handle & 0xffff);
+        tcal_differ(c, "class %x:%x is not ours", tc.tcm_handle >> 16, tc.tcm_handle & 0xffff);
         return;
     }
     struct tcal_peer *peer = &tree->peer[tree->slot[slot]];
     struct tcal_attr options = tcal_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
     if (!peer->has_class) {
-        differ(c, "the class of node %u is there", peer->node);
+        tcal_differ(c, "the class of node %u is there", peer->node);
     }
     c->seen[tree->slot[slot]].class = true;
     c->objects++;
@@ -115,7 +90,7 @@ static void check_netem(struct check *c, const struct tcal_peer *peer,
     struct tc_netem_rate rate;
     tcal_get(options, &opt, sizeof opt);
     if (options->length < sizeof opt) {
-        differ(c, "netem of node %u does not tell its options", peer->node);
+        tcal_differ(c, "netem of node %u does not tell its options", peer->node);
         return;
     }
     const char *run = options->bytes + sizeof opt;
@@ -144,7 +119,7 @@ static void check_part(struct check *c, const struct tcal_peer *peer, uint32_t p
                  : part == TCAL_FIFO  ? peer->has_fifo
                                       : open && c->tree->options.deep;
     if (!there || strcmp(kind, kinds[part]) != 0) {
-        differ(c, "a %s of node %u is there", kind, peer->node);
+        tcal_differ(c, "a %s of node %u is there", kind, peer->node);
     } else if (part == TCAL_NETEM) {
         check_netem(c, peer, options);
     } else if (part == TCAL_FIFO) {
@@ -172,19 +147,19 @@ static void check_qdisc(struct check *c, const struct tcmsg *tc, const char *kin
         *(root ? &c->root : &c->htb) = true;
         if (strcmp(kind, root ? "tbf" : "htb") != 0 ||
             tc->tcm_parent != (root ? TC_H_ROOT : (TCAL_ROOT | 1))) {
-            differ(c, "%s %x: stands in another place", kind, tc->tcm_handle >> 16);
+            tcal_differ(c, "%s %x: stands in another place", kind, tc->tcm_handle >> 16);
         }
         return;
     }
     if (number / 4 >= tree->slots) {
-        differ(c, "qdisc %s %x: is not ours", kind, tc->tcm_handle >> 16);
+        tcal_differ(c, "qdisc %s %x: is not ours", kind, tc->tcm_handle >> 16);
         return;
     }
     uint32_t index = tree->slot[number / 4];
     const struct tcal_peer *peer = &tree->peer[index];
     c->seen[index].part[number % 4] = true;
     if (tc->tcm_parent != parent_of(c, peer, number % 4)) {
-        differ(c, "the %s of node %u stands in another place", kind, peer->node);
+        tcal_differ(c, "the %s of node %u stands in another place", kind, peer->node);
     }
     check_part(c, peer, number % 4, kind, options);
 }
@@ -207,136 +182,6 @@ static void hear_qdisc(void *context, uint16_t type, const char *body, size_t le
     check_qdisc(c, &tc, kind, &attr);
 }
 
-/* -- filters ----------------------------------------------------------------------------------- */
-
-/* What a filter was made with, out of the message that made it. */
-struct filter {
-    struct tcal_attr selector;
-    uint32_t class;
-    uint32_t link;
-};
-
-static struct filter filter_of(const struct tcal_attr *options) {
-    struct tcal_attr class = tcal_find(options->bytes, options->length, TCA_U32_CLASSID);
-    struct tcal_attr link = tcal_find(options->bytes, options->length, TCA_U32_LINK);
-    return (struct filter){tcal_find(options->bytes, options->length, TCA_U32_SEL),
-                           tcal_get_u32(&class), tcal_get_u32(&link)};
-}
-
-static bool same_filter(const struct filter *a, const struct filter *b) {
-    return a->class == b->class && a->link == b->link && a->selector.length == b->selector.length &&
-           a->selector.length &&
-           memcmp(a->selector.bytes, b->selector.bytes, a->selector.length) == 0;
-}
-
-/* Whether the kernel's filter is what the message in the buffer makes. Empties it. */
-static bool made_by(struct tcal_buffer *b, const struct filter *is) {
-    size_t skip = NLMSG_HDRLEN + sizeof(struct tcmsg);
-    struct tcal_attr options = tcal_find(b->bytes + skip, b->used - skip, TCA_OPTIONS);
-    struct filter shall = filter_of(&options);
-    bool same = same_filter(is, &shall);
-    b->used = 0;
-    return same;
-}
-
-/* In the root tables: those of neighbour discovery, and the prefixes. */
-static void check_root_filter(struct check *c, const struct filter *is) {
-    struct tcal_buffer b = {0};
-    struct tcal_mail m = {&b, 0, 0};
-    bool found = false;
-    for (uint32_t i = 0; i < TCAL_ND_FILTERS && !found; i++) {
-        tcal_mail_nd(&m, i);
-        found = !c->nd[i] && !b.failed && made_by(&b, is);
-        c->nd[i] = c->nd[i] || found;
-        b.used = 0;
-    }
-    for (uint32_t i = 0; i < c->tree->prefixes && !found; i++) {
-        tcal_mail_prefix(&m, &c->tree->prefix[i]);
-        found = !c->prefix[i] && !b.failed && made_by(&b, is);
-        c->prefix[i] = c->prefix[i] || found;
-        b.used = 0;
-    }
-    tcal_buffer_free(&b);
-    if (!found) {
-        differ(c, "a filter at the root is not ours");
-    }
-}
-
-static void check_link(struct check *c, uint32_t handle, uint32_t family, const struct filter *is) {
-    struct tcal_buffer b = {0};
-    struct tcal_mail m = {&b, 0, 0};
-    uint32_t octet = handle >> 12 & 0xff;
-    tcal_mail_link(&m, family, octet);
-    if ((handle & 0xfff) != 1 || b.failed || !made_by(&b, is)) {
-        differ(c, "filter %x is not ours or leads elsewhere", handle);
-    }
-    c->link[family][octet] = true;
-    tcal_buffer_free(&b);
-}
-
-static void check_address(struct check *c, uint32_t handle, uint32_t family,
-                          const struct filter *is) {
-    struct tcal_buffer b = {0};
-    struct tcal_mail m = {&b, 0, 0};
-    uint32_t slot = (is->class & 0xffff) - 0x10u;
-    if (slot >= c->tree->slots) {
-        differ(c, "filter %x leads to class %x, which is not ours", handle, is->class);
-        return;
-    }
-    uint32_t index = c->tree->slot[slot];
-    const struct tcal_filter *filter = &c->tree->peer[index].filter[family];
-    if (!filter->addr.version || filter->handle != handle) {
-        differ(c, "filter %x of node %u is not ours", handle, c->tree->peer[index].node);
-        return;
-    }
-    tcal_mail_filter(&m, &filter->addr, handle, tcal_class_of(slot));
-    if (b.failed || !made_by(&b, is)) {
-        differ(c, "the filter of node %u matches something else", c->tree->peer[index].node);
-    }
-    c->seen[index].filter[family] = true;
-    tcal_buffer_free(&b);
-}
-
-static void check_table(struct check *c, uint32_t table) {
-    for (uint32_t family = 0; family < TCAL_FAMILIES; family++) {
-        if (table == TCAL_TABLE(family)) {
-            c->table[family] = true;
-            c->objects++;
-        }
-        if (table >= TCAL_SUBTABLE(family, 0) && table <= TCAL_SUBTABLE(family, 255)) {
-            c->subtable[family][table & 0xff] = true;
-            c->objects++;
-        }
-    }
-}
-
-static void hear_filter(void *context, uint16_t type, const char *body, size_t length) {
-    struct check *c = context;
-    struct tcmsg tc;
-    if (type != RTM_NEWTFILTER || length < sizeof tc) {
-        return;
-    }
-    memcpy(&tc, body, sizeof tc);
-    uint32_t table = tc.tcm_handle >> 20;
-    struct tcal_attr options = tcal_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
-    if (tc.tcm_handle == 0 || !options.bytes) {
-        return; /* the head of a list of filters */
-    }
-    if ((tc.tcm_handle & 0xfff) == 0) {
-        check_table(c, table);
-        return;
-    }
-    struct filter is = filter_of(&options);
-    c->objects++;
-    if (table >= 0x800) {
-        check_root_filter(c, &is);
-    } else if (table <= TCAL_FAMILIES) {
-        check_link(c, tc.tcm_handle, table - 1, &is);
-    } else {
-        check_address(c, tc.tcm_handle, table >= TCAL_SUBTABLE(1, 0), &is);
-    }
-}
-
 /* -- what was not seen ------------------------------------------------------------------------- */
 
 static void miss_peer(struct check *c, const struct tcal_peer *peer, const struct seen *seen) {
@@ -354,7 +199,7 @@ static void miss_peer(struct check *c, const struct tcal_peer *peer, const struc
         {peer->filter[1].addr.version, seen->filter[1], "IPv6 filter"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].shall && !parts[i].is) {
-            differ(c, "the %s of node %u is missing", parts[i].what, peer->node);
+            tcal_differ(c, "the %s of node %u is missing", parts[i].what, peer->node);
         }
     }
 }
@@ -364,22 +209,23 @@ static void miss_tables(struct check *c) {
     for (uint32_t i = 0; i < c->tree->prefixes; i++) {
         used[tcal_family_of(&c->tree->prefix[i].addr)] = true;
         if (!c->prefix[i]) {
-            differ(c, "the filter of prefix %u is missing", i);
+            tcal_differ(c, "the filter of prefix %u is missing", i);
         }
     }
     for (uint32_t i = 0; i < TCAL_ND_FILTERS; i++) {
         if (used[1] && !c->nd[i]) {
-            differ(c, "a filter of neighbour discovery is missing");
+            tcal_differ(c, "a filter of neighbour discovery is missing");
         }
     }
     for (uint32_t family = 0; family < TCAL_FAMILIES; family++) {
         if (used[family] && !c->table[family]) {
-            differ(c, "a hash table is missing");
+            tcal_differ(c, "a hash table is missing");
         }
         for (uint32_t octet = 0; octet < 256; octet++) {
             if ((c->tree->has_table[family][octet] && !c->subtable[family][octet]) ||
                 (c->tree->has_link[family][octet] && !c->link[family][octet])) {
-                differ(c, "the hash table of octet %u is missing or nothing leads there", octet);
+                tcal_differ(c, "the hash table of octet %u is missing or nothing leads there",
+                            octet);
             }
         }
     }
@@ -388,12 +234,12 @@ static void miss_tables(struct check *c) {
 static void run_dumps(struct check *c) {
     const struct tcal_listener qdiscs = {c, hear_failure, hear_qdisc};
     const struct tcal_listener classes = {c, hear_failure, hear_class};
-    const struct tcal_listener filters = {c, hear_failure, hear_filter};
+    const struct tcal_listener filters = {c, hear_failure, tcal_hear_filter};
     int error = tcal_tree_dump(c->tree, RTM_GETQDISC, 0, &qdiscs);
     error = error ? error : tcal_tree_dump(c->tree, RTM_GETTCLASS, TCAL_HTB, &classes);
     error = error ? error : tcal_tree_dump(c->tree, RTM_GETTFILTER, TCAL_HTB, &filters);
     if (error) {
-        differ(c, "the kernel cannot be asked: %s", strerror(-error));
+        tcal_differ(c, "the kernel cannot be asked: %s", strerror(-error));
     }
 }
 
@@ -413,7 +259,7 @@ bool tcal_tree_verify(struct tcal_tree *tree, uint64_t *objects, char *why, size
     c->room = room;
     run_dumps(c);
     if (!c->root || !c->htb) {
-        differ(c, "%s is missing", c->root ? "htb" : "the root of the tree");
+        tcal_differ(c, "%s is missing", c->root ? "htb" : "the root of the tree");
     }
     for (uint32_t i = 0; i < tree->peers; i++) {
         miss_peer(c, &tree->peer[i], &seen[i]);
