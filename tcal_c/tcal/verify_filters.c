@@ -127,6 +127,8 @@ void tcal_hear_filter(void *context, uint16_t type, const char *body, size_t len
     c->objects++;
     if (table >= 0x800) {
         check_root_filter(c, &is);
+    } else if (table == 0) {
+        tcal_differ(c, "filter %x is not ours", tc.tcm_handle);
     } else if (table <= TCAL_FAMILIES) {
         check_link(c, tc.tcm_handle, table - 1, &is);
     } else {
