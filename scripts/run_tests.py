@@ -2,7 +2,8 @@
 
 Python tests marked `e2e` start namespaces and real programs: they run one after another, the
 others on two workers. Root runs the e2e tests a second time as an ordinary user, where the machine
-lets it, since a rootless run is a way of its own through the runtime. Tests marked `cluster` run
+lets it, since a rootless run is a way of its own through the runtime; but for those marked `once`,
+which have an ordinary user in them already or need no rights at all. Tests marked `cluster` run
 where a Kubernetes cluster was built (tests/cluster/README.md), those marked `netem` under a kernel
 that has it: this one, else user-mode Linux. Arguments go to pytest
 (`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C tests, the second run, the
@@ -129,7 +130,12 @@ def rootless(totals: Totals) -> None:
     with tempfile.TemporaryDirectory(prefix="tstorm-home-") as home:
         prefix, why_not = as_ordinary_user(home)
         if prefix:
-            suite(totals, name, ["-m", "e2e and not root", "-p", "no:cacheprovider"], prefix)
+            suite(
+                totals,
+                name,
+                ["-m", "e2e and not root and not once", "-p", "no:cacheprovider"],
+                prefix,
+            )
         else:
             say(f"{name}: skipped: {why_not}")
             totals.skipped += 1

@@ -23,7 +23,7 @@ from tests.runtime.support import (
     wait_until,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
 PLAN = """
 service server img=x replicas=4 exec="sh -c 'sleep 61 & sleep 62'"

@@ -16,7 +16,7 @@ from compiler.compile import compile_source, write
 from runtime.compare import compare_events
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
 STAR = """
 bridge s1

@@ -22,7 +22,7 @@ from tests.runtime.support import (
 )
 from tests.runtime.test_kill import driver_of, nothing_left
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
 MS = 1_000_000
 LINKS = """bridge s1

@@ -20,7 +20,8 @@ from bench.hosts_delivered import Delivered
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, wait_until
 from tests.runtime.test_lost_agents import agent_of, kill, of_kind, result
 
-pytestmark = [pytest.mark.e2e, pytest.mark.parametrize("user", ["self"], indirect=True)]
+ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
+pytestmark = [pytest.mark.e2e, pytest.mark.once, ONE]
 
 MBIT = 1e6
 SETTLED = 0.05

@@ -24,7 +24,8 @@ from compiler.plan.reader import Plan, read_plan
 from runtime.agent.solver import UNLIMITED
 from tests.runtime.support import ROOT, Compile, User
 
-pytestmark = [pytest.mark.e2e, pytest.mark.parametrize("user", ["self"], indirect=True)]
+ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
+pytestmark = [pytest.mark.e2e, pytest.mark.once, ONE]
 
 BOUND = 0.05
 MBIT = 1e6
