@@ -239,6 +239,17 @@ def test_a_namespace_may_end(world: World, setting: Setting, remove: str) -> Non
     assert _clsact(world, a) == (remove == "netns")
 
 
+def test_a_number_is_free_while_the_namespace_before_lives(world: World, setting: Setting) -> None:
+    engine = world.pktd()
+    a, b, _ = pods(world, 2)
+    attach(engine, 0, a, kind=setting.kind, more=" remove=netns")
+    engine("detach 0")
+    attach(engine, 0, b, kind=setting.kind, more=" remove=netns")
+    assert engine("ports") == "1"
+    assert engine.line().split()[:3] == ["0", "-", "eth0"]
+    assert engine.close() == 0
+
+
 def test_wrong_shares_are_refused() -> None:
     for share in ("0", "1001", "x", "-1", ""):
         done = subprocess.run(
