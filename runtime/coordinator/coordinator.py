@@ -253,7 +253,8 @@ class Coordinator:
         self._start[host] = offset
         link.open()
         state = {**resume(), "t0_ns": offset.there(self.t0_ns)}
-        left = max(end - asyncio.get_running_loop().time(), 1.0)
+        # It is there: however long that took, it has time enough for the rest.
+        left = max(end - asyncio.get_running_loop().time(), seconds / 2)
         return await self._prepare(link, {"resume": state}, left)
 
     async def _watch(self, link: Link) -> None:
