@@ -17,7 +17,7 @@ from tests.agent.stage import DEADLINE_SECONDS, Stage, until
 from tests.pktd.harness import PKTD, World
 from tests.pktd.pods import pods
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
 SETTINGS = [
     pytest.param(False, id="root", marks=pytest.mark.root),

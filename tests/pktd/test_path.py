@@ -11,7 +11,7 @@ from tests.pktd.harness import Pktd, RefusedError, World, have
 from tests.pktd.pods import attach, change, path, pods, two_pods
 from tests.pktd.test_traffic import ADDRESSES, CLIENT, COLLECT, END, SEGMENTED, SERVER
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
 BRIDGE = "10.77.255.254"
 

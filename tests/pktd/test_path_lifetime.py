@@ -15,7 +15,7 @@ from tests.pktd.conftest import Setting
 from tests.pktd.harness import DEADLINE_S, PKTD, Pktd, RefusedError, World
 from tests.pktd.pods import attach, path, pods, two_pods
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
 OTHERS = ["tc", "filter", "add", "dev", "eth0"]
 MATCH = ["u32", "match", "u32", "0", "0", "flowid", "1:1", "action", "mirred"]

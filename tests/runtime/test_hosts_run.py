@@ -233,6 +233,7 @@ def test_a_replay_over_hosts_has_the_same_events(plan_of: Compile, user: User) -
     assert compare_events(user.home / "one", user.home / "three") == []
 
 
+@pytest.mark.parametrize("user", ["self"], indirect=True)  # the tests above are run as both
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs_over_four_hosts(example: Path, workspace: Path, user: User) -> None:
     plan = workspace / "example.plan"

@@ -22,7 +22,9 @@ from tests.runtime.support import (
 )
 from tests.runtime.test_kill import driver_of, nothing_left
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once]
+# What an ordinary user may not do is no matter here; test_hosts_faults.py is run as both.
+ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
+pytestmark = [pytest.mark.e2e, pytest.mark.once, ONE]
 
 MS = 1_000_000
 LINKS = """bridge s1
@@ -137,7 +139,6 @@ def test_changes_that_an_agent_missed_are_late_and_in_force(plan_of: Compile, us
     assert "host1" in late, "what it missed is told"
 
 
-@pytest.mark.parametrize("user", ["self"], indirect=True)  # it takes long, and needs no rights
 def test_an_agent_that_hangs_is_replaced(plan_of: Compile, user: User) -> None:
     """Stopped for good: nothing ends, nothing answers. The run goes on with another one."""
     process = user.begin(plan_of(PINGING + "at 100s quit\n"), hosts=2)
