@@ -159,7 +159,7 @@ class AgentNetwork:
     async def begin(self, bound: Mapping[int, int]) -> int:
         assert self._coordinator and self._supervisor and self._host_ports
         self._told.stage(bind_request(0, bound))
-        await self._coordinator.broadcast(self._told.coming[0])
+        await self._coordinator.broadcast(self._told.coming[0], CONNECT_SECONDS)
         await self._host_ports.wire(bound)
         self._t0_ns = await self._coordinator.start()
         self._supervisor.watch()
