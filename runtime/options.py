@@ -69,7 +69,8 @@ class RunOptions:
         kinds = {kind for faults in self.faults.values() for kind in faults}
         wrong = sorted(self.faults.keys() - names) or sorted(kinds.difference(FAULTS))
         if wrong:
-            known = f"host0 to host{self.hosts - 1}; {' and '.join(FAULTS)}"
+            hosts = f"host0 to host{self.hosts - 1}" if self.hosts else "no hosts without --hosts"
+            known = f"{hosts}; {' and '.join(FAULTS)}"
             raise RunError(f"there is no {wrong[0]!r} that could have a fault", f"known: {known}")
 
 

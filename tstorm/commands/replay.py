@@ -64,8 +64,8 @@ def command(
     """Run a recorded experiment again.
 
     RUN is a run directory. Without --seed the very same plan is carried out; with --seed the
-    recorded source is compiled with that seed. A run is replayed with the options it had
-    (--until, --start-at, --pace, --datapath), where the command line does not say otherwise.
+    recorded source is compiled with that seed. A run is replayed with the options it had (--until,
+    --start-at, --pace, --hosts, --datapath, …), where the command line does not say otherwise.
 
     --check compares the new run's events with the recorded ones: same kinds, targets, arguments and
     planned times, in the same order. What differs is printed, and the command ends with 1. Programs
