@@ -35,7 +35,6 @@ from runtime import netlink
 from runtime.errors import MachineError
 from runtime.netlink import Request, address, encoded, link, loopback_up, neighbour, new_link
 
-MAX_HOSTS = 64
 COORDINATOR = "100.64.0.1"
 UNDERLAY = "100.64.0.2"  # of its bridge: only for a MAC
 PREFIX = 16  # 100.64.0.0/16, which RFC 6598 sets aside for networks behind a translator
