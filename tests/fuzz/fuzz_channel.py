@@ -9,10 +9,8 @@ the first failure and exits 1.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
-import time
 from pathlib import Path
 
 if __package__ in (None, ""):
@@ -27,6 +25,7 @@ from runtime.seal import (
     SealError,
     ServerHandshake,
 )
+from tests.fuzz.seeds import Words, run
 
 Stream = list[bytes]  # the parts that a side sends: handshake, then frames
 
@@ -129,27 +128,8 @@ def attempt(seed: int) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=None, help="10 unless there is a seed")
-    parser.add_argument("--seed", type=int, default=None, help="the first; without time, the only")
-    options = parser.parse_args()
-    if options.seed is not None and options.seconds is None:
-        print("whole" if attempt(options.seed) else "noticed")
-        return 0
-    first = random.SystemRandom().randrange(2**48) if options.seed is None else options.seed
-    deadline = time.monotonic() + (10 if options.seconds is None else options.seconds)
-    count = whole = 0
-    while time.monotonic() < deadline:
-        try:
-            whole += attempt(first + count)
-        except Exception:
-            print(
-                f"failed: python -m tests.fuzz.fuzz_channel --seed {first + count}", file=sys.stderr
-            )
-            raise
-        count += 1
-    print(f"fuzz_channel: {count} sessions, {whole} left as they were, the others noticed")
-    return 0
+    closing = "{count} sessions, {true} left as they were, the others noticed"
+    return run("fuzz_channel", __doc__, attempt, Words("whole", "noticed", closing))
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ and exits 1.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import random
 import sys
-import time
 from pathlib import Path
 
 if __package__ in (None, ""):
@@ -22,6 +20,7 @@ if __package__ in (None, ""):
 from runtime.agent.codec import varint
 from runtime.agent.metadata import COUNTERS
 from tests.agent.hosts import KEY, RUN, Hosts, dumbbell, flow
+from tests.fuzz.seeds import Words, run
 
 PLACE = [0, 1, 2, 0, 1, 2, 0, 1]
 FIXED_BYTES = 27
@@ -173,26 +172,8 @@ def check(target: Target, datagram: bytes, same_head: bool) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=None, help="10 unless there is a seed")
-    parser.add_argument("--seed", type=int, default=None, help="the first; without time, the only")
-    options = parser.parse_args()
-    if options.seed is not None and options.seconds is None:
-        print("taken" if attempt(options.seed) else "refused")
-        return 0
-    first = random.SystemRandom().randrange(2**48) if options.seed is None else options.seed
-    deadline = time.monotonic() + (10 if options.seconds is None else options.seconds)
-    count = taken = 0
-    while time.monotonic() < deadline:
-        try:
-            taken += attempt(first + count)
-        except Exception:
-            failed = f"python -m tests.fuzz.fuzz_metadata --seed {first + count}"
-            print(f"failed: {failed}", file=sys.stderr)
-            raise
-        count += 1
-    print(f"fuzz_metadata: {count} mutated datagrams, {taken} taken, the others refused")
-    return 0
+    closing = "{count} mutated datagrams, {true} taken, the others refused"
+    return run("fuzz_metadata", __doc__, attempt, Words("taken", "refused", closing))
 
 
 if __name__ == "__main__":

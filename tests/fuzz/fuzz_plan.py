@@ -9,7 +9,6 @@ deep inside. Prints the seed of the first failure and exits 1.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import hashlib
@@ -38,6 +37,7 @@ from compiler.plan.writer import encode
 from manifests import bundle, compose, kubernetes
 from manifests.errors import ManifestError
 from manifests.options import Options
+from tests.fuzz.seeds import Words, run
 from tests.plan.networks import RandomTimeline, contents, random_topology
 
 STRANGE: tuple[Any, ...] = (
@@ -215,25 +215,8 @@ def attempt(seed: int) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=None, help="10 unless there is a seed")
-    parser.add_argument("--seed", type=int, default=None, help="the first; without time, the only")
-    options = parser.parse_args()
-    if options.seed is not None and options.seconds is None:
-        print("valid" if attempt(options.seed) else "refused")
-        return 0
-    first = random.SystemRandom().randrange(2**48) if options.seed is None else options.seed
-    deadline = time.monotonic() + (10 if options.seconds is None else options.seconds)
-    count = valid = 0
-    while time.monotonic() < deadline:
-        try:
-            valid += attempt(first + count)
-        except Exception:
-            print(f"failed: python -m tests.fuzz.fuzz_plan --seed {first + count}", file=sys.stderr)
-            raise
-        count += 1
-    print(f"fuzz_plan: {count} mutated plans, {valid} still valid, the others refused")
-    return 0
+    closing = "{count} mutated plans, {true} still valid, the others refused"
+    return run("fuzz_plan", __doc__, attempt, Words("valid", "refused", closing))
 
 
 if __name__ == "__main__":
