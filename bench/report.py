@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import (
@@ -50,30 +50,10 @@ def figures(results: Path) -> str:
         path = results / f"{kind}.json"
         if path.exists():
             parts.append(section(_TITLES[kind], json.loads(path.read_text())))
-    path = results / "routing.json"
-    if path.exists():
-        parts.append(routing_report.section(json.loads(path.read_text())))
-    path = results / "metadata.json"
-    if path.exists():
-        parts.append(metadata_report.section(json.loads(path.read_text())))
-    path = results / "control.json"
-    if path.exists():
-        parts.append(control_report.section(json.loads(path.read_text())))
-    path = results / "sharing-model.json"
-    if path.exists():
-        parts.append(sharing_model_report.section(json.loads(path.read_text())))
-    path = results / "tcal.json"
-    if path.exists():
-        parts.append(tcal_report.section(json.loads(path.read_text())))
-    path = results / "hosts.json"
-    if path.exists():
-        parts.append(hosts_report.section(json.loads(path.read_text())))
-    path = results / "soak.json"
-    if path.exists():
-        parts.append(soak_report.section(json.loads(path.read_text())))
-    path = results / "sharing.json"
-    if path.exists():
-        parts.append(_sharing(json.loads(path.read_text())))
+    for name, make in _SECTIONS.items():
+        path = results / f"{name}.json"
+        if path.exists():
+            parts.append(make(json.loads(path.read_text())))
     return "\n".join(parts) if parts else "No figures yet: run `make bench`.\n"
 
 
@@ -199,6 +179,17 @@ _TABLES = {
     "scale": _scale,
     "commit": _commit,
     "compiling": _compiling,
+}
+# Results with a file of their own, in the document's order.
+_SECTIONS: dict[str, Callable[[Record], str]] = {
+    "routing": routing_report.section,
+    "metadata": metadata_report.section,
+    "control": control_report.section,
+    "sharing-model": sharing_model_report.section,
+    "tcal": tcal_report.section,
+    "hosts": hosts_report.section,
+    "soak": soak_report.section,
+    "sharing": _sharing,
 }
 
 if __name__ == "__main__":
