@@ -10,6 +10,8 @@
  */
 #include "draw.h"
 
+#include "quantile.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -56,26 +58,6 @@ bool draw_lost(uint64_t seed, uint64_t n, uint32_t loss_ppb) {
     }
     u128 scaled = (u128)draw_bits(seed ^ KEY_LOSS, n) * PPB;
     return (uint64_t)(scaled >> 64) < loss_ppb;
-}
-
-/* The x with P(X <= x) = p for a standard normal, 0 < p < 1, by bisection. */
-static double normal_quantile(double p) {
-    double low = -9;
-    double high = 9;
-    for (int i = 0; i < 48; i++) {
-        double middle = (low + high) / 2;
-        if (0.5 * erfc(-middle / sqrt(2)) < p) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return (low + high) / 2;
-}
-
-/* Shape 3, scale 1 has mean 3/2 and variance 3/4. */
-static double pareto_quantile(double p) {
-    return (pow(1 - p, -1.0 / 3) - 1.5) / sqrt(0.75);
 }
 
 void draw_init(void) {

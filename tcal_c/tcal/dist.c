@@ -6,6 +6,8 @@
  */
 #include "dist.h"
 
+#include "../pktd/quantile.h"
+
 #include <math.h>
 
 #define TABLE_BITS 12
@@ -13,26 +15,6 @@
 #define PARETO_SCALE 6   /* its last quantile is 21.5 jitters away, an entry reaches 4 */
 
 static int16_t tables[TCAL_DIST_COUNT][TCAL_TABLE_SIZE];
-
-/* The x with P(X <= x) = p for a standard normal, 0 < p < 1, by bisection. */
-static double normal_quantile(double p) {
-    double low = -9;
-    double high = 9;
-    for (int i = 0; i < 48; i++) {
-        double middle = (low + high) / 2;
-        if (0.5 * erfc(-middle / sqrt(2)) < p) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return (low + high) / 2;
-}
-
-/* Shape 3 and scale 1 have mean 3/2 and variance 3/4. */
-static double pareto_quantile(double p) {
-    return (pow(1 - p, -1.0 / 3) - 1.5) / sqrt(0.75);
-}
 
 static double middle_of(uint32_t part) {
     return ((double)part + 0.5) / TCAL_TABLE_SIZE;

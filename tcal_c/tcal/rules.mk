@@ -5,7 +5,7 @@ TCALD_VERSION ?= 0.1.0
 TCALD_ONLY := $(addprefix tcal/,main.c control.c proto.c commands.c report.c stage.c)
 TCAL_SOURCES := $(filter-out $(TCALD_ONLY),$(wildcard tcal/*.c))
 TCAL_WORDS := $(addprefix pktd/,text.c words.c addr.c)
-TCAL_HEADERS := $(wildcard tcal/*.h) $(addprefix pktd/,text.h words.h addr.h common.h)
+TCAL_HEADERS := $(wildcard tcal/*.h) $(addprefix pktd/,text.h words.h addr.h common.h quantile.h)
 TCAL_FLAGS = $(WARN) -DTCALD_VERSION='"$(TCALD_VERSION)"' -Itcal
 TCAL_OBJECTS := $(patsubst tcal/%.c,$(BUILD)/tcal/%.o,$(TCAL_SOURCES))
 

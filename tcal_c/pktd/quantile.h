@@ -1,0 +1,28 @@
+/* Where the parts of a distribution of jitter lie, for whoever makes a table of it (docs/pktd.md,
+ * "Delay and jitter"). One place, so that both datapaths delay alike. */
+#ifndef PKTD_QUANTILE_H
+#define PKTD_QUANTILE_H
+
+#include <math.h>
+
+/* The x with P(X <= x) = p for a standard normal, 0 < p < 1, by bisection. */
+static inline double normal_quantile(double p) {
+    double low = -9;
+    double high = 9;
+    for (int i = 0; i < 48; i++) {
+        double middle = (low + high) / 2;
+        if (0.5 * erfc(-middle / sqrt(2)) < p) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return (low + high) / 2;
+}
+
+/* Shape 3, scale 1 has mean 3/2 and variance 3/4. */
+static inline double pareto_quantile(double p) {
+    return (pow(1 - p, -1.0 / 3) - 1.5) / sqrt(0.75);
+}
+
+#endif
