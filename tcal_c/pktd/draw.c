@@ -5,8 +5,9 @@
  * uniform draw goes through a table of the inverse distribution function with 4,096 intervals,
  * linear in between, as fixed-point integers: the same draw gives the same nanoseconds on every
  * machine. normal has the jitter as its standard deviation; uniform covers +-jitter; pareto is a
- * Pareto of shape 3 shifted and scaled to mean 0 and standard deviation jitter; paretonormal is a
- * quarter of the first plus three quarters of the last, of one draw each, with the same deviation.
+ * Pareto of shape 3, cut where the table ends, shifted and scaled to mean 0 and standard deviation
+ * jitter; paretonormal is a quarter of the first plus three quarters of the last, of one draw each,
+ * with the same deviation.
  */
 #include "draw.h"
 
@@ -60,13 +61,31 @@ bool draw_lost(uint64_t seed, uint64_t n, uint32_t loss_ppb) {
     return (uint64_t)(scaled >> 64) < loss_ppb;
 }
 
+/* What from_table() makes of evenly drawn bits: even between each two neighbours. */
+static void standardise_between(double *point) {
+    double sum = 0;
+    double squares = 0;
+    for (int i = 0; i < TABLE_SIZE; i++) {
+        double a = point[i];
+        double b = point[i + 1];
+        sum += (a + b) / 2;
+        squares += (a * a + a * b + b * b) / 3;
+    }
+    standardise(point, TABLE_SIZE + 1, sum / TABLE_SIZE, squares / TABLE_SIZE);
+}
+
 void draw_init(void) {
+    static double pareto[TABLE_SIZE + 1];
     for (int i = 0; i <= TABLE_SIZE; i++) {
         /* The outermost points stand half an interval inside, where the quantile is finite. */
         double p = i == 0 ? 0.5 : i == TABLE_SIZE ? TABLE_SIZE - 0.5 : i;
         p /= TABLE_SIZE;
         normal_table[i] = (int32_t)lrint(normal_quantile(p) * (1 << FIXED_BITS));
-        pareto_table[i] = (int32_t)lrint(pareto_quantile(p) * (1 << FIXED_BITS));
+        pareto[i] = pareto_quantile(p);
+    }
+    standardise_between(pareto);
+    for (int i = 0; i <= TABLE_SIZE; i++) {
+        pareto_table[i] = (int32_t)lrint(pareto[i] * (1 << FIXED_BITS));
     }
 }
 

@@ -12,7 +12,7 @@
 
 #define TABLE_BITS 12
 #define NETEM_SCALE 8192 /* NETEM_DIST_SCALE */
-#define PARETO_SCALE 6   /* its last quantile is 21.5 jitters away, an entry reaches 4 */
+#define PARETO_SCALE 6   /* its last quantile is 23 jitters away, an entry reaches 4 */
 
 static int16_t tables[TCAL_DIST_COUNT][TCAL_TABLE_SIZE];
 
@@ -36,17 +36,33 @@ static int16_t entry(double deviation, enum tcal_dist dist) {
     return (int16_t)lrint(deviation * NETEM_SCALE / tcal_dist_scale(dist));
 }
 
+/* netem draws each value as often as any other. */
+static void fill(enum tcal_dist dist, double *value) {
+    double sum = 0;
+    double squares = 0;
+    for (uint32_t i = 0; i < TCAL_TABLE_SIZE; i++) {
+        sum += value[i];
+        squares += value[i] * value[i];
+    }
+    if (dist != TCAL_DIST_UNIFORM) { /* whose jitter is its width */
+        standardise(value, TCAL_TABLE_SIZE, sum / TCAL_TABLE_SIZE, squares / TCAL_TABLE_SIZE);
+    }
+    for (uint32_t i = 0; i < TCAL_TABLE_SIZE; i++) {
+        tables[dist][i] = entry(value[i], dist);
+    }
+}
+
 void tcal_dist_init(void) {
+    static double value[TCAL_DIST_COUNT][TCAL_TABLE_SIZE];
     for (uint32_t i = 0; i < TCAL_TABLE_SIZE; i++) {
         double normal = normal_quantile(middle_of(i));
-        double pareto = pareto_quantile(middle_of(i));
-        double other = pareto_quantile(middle_of(reversed(i)));
-        /* A quarter and three quarters have the variance 1/16 + 9/16. */
-        double mixed = (normal + 3 * other) / 4 / sqrt(0.625);
-        tables[TCAL_DIST_NORMAL][i] = entry(normal, TCAL_DIST_NORMAL);
-        tables[TCAL_DIST_UNIFORM][i] = entry(2 * middle_of(i) - 1, TCAL_DIST_UNIFORM);
-        tables[TCAL_DIST_PARETO][i] = entry(pareto, TCAL_DIST_PARETO);
-        tables[TCAL_DIST_PARETONORMAL][i] = entry(mixed, TCAL_DIST_PARETONORMAL);
+        value[TCAL_DIST_NORMAL][i] = normal;
+        value[TCAL_DIST_UNIFORM][i] = 2 * middle_of(i) - 1;
+        value[TCAL_DIST_PARETO][i] = pareto_quantile(middle_of(i));
+        value[TCAL_DIST_PARETONORMAL][i] = normal + 3 * pareto_quantile(middle_of(reversed(i)));
+    }
+    for (int dist = 0; dist < TCAL_DIST_COUNT; dist++) {
+        fill((enum tcal_dist)dist, value[dist]);
     }
 }
 

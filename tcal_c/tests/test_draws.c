@@ -41,7 +41,7 @@ static void moments(enum dist dist, double *mean, double *deviation, double *low
     double squares = 0;
     *low = 1e9;
     *high = -1e9;
-    enum { COUNT = 400000 };
+    enum { COUNT = 2000000 };
     for (uint64_t n = 0; n < COUNT; n++) {
         double x = (double)draw_jitter(99, n, dist, 1000000) / 1e6;
         sum += x;
@@ -63,9 +63,9 @@ static void jitter_is_as_asked(void) {
     moments(DIST_UNIFORM, &mean, &deviation, &low, &high);
     CHECK(fabs(mean) < 0.01 && fabs(deviation - 0.577) < 0.01 && low >= -1 && high <= 1);
     moments(DIST_PARETO, &mean, &deviation, &low, &high);
-    CHECK(fabs(mean) < 0.02 && fabs(deviation - 1) < 0.1 && low > -0.6 && high > 15);
+    CHECK(fabs(mean) < 0.01 && fabs(deviation - 1) < 0.02 && low > -0.64 && high > 15);
     moments(DIST_PARETONORMAL, &mean, &deviation, &low, &high);
-    CHECK(fabs(mean) < 0.02 && fabs(deviation - 1) < 0.1 && high > 10);
+    CHECK(fabs(mean) < 0.01 && fabs(deviation - 1) < 0.02 && low > -1.8 && high > 10);
     CHECK_EQ(draw_jitter(1, 1, DIST_PARETO, 0), 0);
 }
 
