@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from compiler.say import end_name, link_name
+from compiler.say import number as count
 from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.suggest import Guesses
@@ -28,7 +30,7 @@ class Declared:
     services: dict[str, ast.Service] = field(default_factory=dict)
     bridges: dict[str, DeclaredBridge] = field(default_factory=dict)
     links: list[ast.Link] = field(default_factory=list)
-    pairs: dict[tuple[str, str], int] = field(default_factory=dict)  # both orientations -> link
+    pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # both ways -> links
     broken: set[tuple[str, str]] = field(default_factory=set)  # both orientations
     doubtful: set[str] = field(default_factory=set)  # declared twice: which one is meant?
     tags: dict[str, None] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class Declared:
     routing: ast.Routing | None = None
     dynamics: list[ast.Dynamic] = field(default_factory=list)
     guesses: Guesses = field(default_factory=Guesses)
+    taken: dict[tuple[object, ...], int] = field(default_factory=dict)  # see _linked_already
 
     def names(self) -> list[str]:
         return [*self.services, *self.bridges]
@@ -114,28 +117,83 @@ def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:
 
 def _link(found: Declared, link: ast.Link, sink: Sink) -> None:
     a, b = link.a.text, link.b.text
-    missing = [end for end in (link.a, link.b) if not found.knows(end.text)]
-    for end in missing:
-        near = found.guesses.nearest(end.text, found.names())
-        sink.error(
-            "TS0102",
-            end.span,
-            f"{end.text!r} is not declared",
-            f"did you mean {near!r}?" if near else f"declare it: `bridge {end.text}`",
-        )
-    if (a, b) in found.pairs and not missing:
-        first = found.links[found.pairs[a, b]]
-        sink.error(
-            "TS0108",
-            link.span,
-            f"{a!r} and {b!r} are linked already, on line {first.span.line}",
-            "put a bridge in between for a second way",
-        )
-    elif not missing:
-        found.pairs[a, b] = found.pairs[b, a] = len(found.links)
+    known = [
+        _known_end(found, name, index, sink)
+        for name, index in ((link.a, link.a_index), (link.b, link.b_index))
+    ]
+    first = _linked_already(found, link) if all(known) else None
+    if first is not None:
+        other = found.links[first]
+        ends = " and ".join(repr(end) for end in link_name(link).split("--"))
+        message = f"{ends} are linked already, on line {other.span.line}"
+        sink.error("TS0108", link.span, message, _one_way(other, link))
+    elif all(known):
+        for names in dict.fromkeys(((a, b), (b, a))):
+            found.pairs.setdefault(names, []).append(len(found.links))
         found.links.append(link)
         return
     found.broken.update(((a, b), (b, a)))
+
+
+def _known_end(found: Declared, name: ast.Name, index: int | None, sink: Sink) -> bool:
+    """Reports an end that is not declared, or an instance that there is not."""
+    if not found.knows(name.text):
+        near = found.guesses.nearest(name.text, found.names())
+        hint = f"did you mean {near!r}?" if near else f"declare it: `bridge {name.text}`"
+        sink.error("TS0102", name.span, f"{name.text!r} is not declared", hint)
+        return False
+    if index is None:
+        return True
+    label, at = end_name(name, index), name.span
+    span = ast.Span(at.line, at.col, at.line, at.col + len(label))
+    if name.text in found.bridges:
+        message = f"{name.text!r} is a bridge and has no instances"
+        sink.error("TS0203", span, message, f"write `{name.text}`")
+        return False
+    replicas = found.services[name.text].replicas
+    if replicas is not None and index >= replicas:
+        message = f"there is no {label!r}: {name.text!r} has {count(replicas, 'instance')}"
+        hint = f"declare `service {name.text} replicas={index + 1}`"
+        sink.error("TS0203", span, message, hint)
+        return False
+    return True
+
+
+def _one_way(first: ast.Link, second: ast.Link) -> str:
+    wider = [link for link in (first, second) if link.a_index is None or link.b_index is None]
+    if link_name(first) != link_name(second) and wider and _single(first) + _single(second):
+        return f"`{link_name(wider[0])}` links every instance: leave one of the two out"
+    return "put a bridge in between for a second way"
+
+
+def _single(link: ast.Link) -> bool:
+    return link.a_index is not None or link.b_index is not None
+
+
+_EVERY, _ANY = "every", "any"
+
+
+def _linked_already(found: Declared, link: ast.Link) -> int | None:
+    """The first link that shares a pair of nodes with this one; remembers this one if none does.
+
+    Each link is kept under its two ends (an instance, or every instance), and with either or both
+    of them replaced by "any", so that one question finds what overlaps among any number of links.
+    """
+    one = (link.a.text, _EVERY if link.a_index is None else link.a_index)
+    two = (link.b.text, _EVERY if link.b_index is None else link.b_index)
+    (a, i), (b, k) = sorted((one, two), key=lambda end: (end[0], str(end[1])))
+    hits = [
+        found.taken[a, left, b, right]
+        for left in ((_ANY,) if i == _EVERY else (i, _EVERY))
+        for right in ((_ANY,) if k == _EVERY else (k, _EVERY))
+        if (a, left, b, right) in found.taken
+    ]
+    if hits:
+        return min(hits)
+    for left in (i, _ANY):
+        for right in (k, _ANY):
+            found.taken.setdefault((a, left, b, right), len(found.links))
+    return None
 
 
 def _check_connected(found: Declared, sink: Sink) -> None:

@@ -1,7 +1,7 @@
 """Warnings about a timeline that is legal and may still not be what is wanted, or not be possible.
 
 Input: a model and its timeline, both without errors, and what the user says about the machines.
-Output: warnings TS0914 to TS0920 in the sink. The plan does not depend on any of this.
+Output: warnings TS0914 to TS0921 in the sink. The plan does not depend on any of this.
 """
 
 from __future__ import annotations
@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler import feasibility_pace, feasibility_partition, feasibility_rates, feasibility_unused
+from compiler import (
+    feasibility_homes,
+    feasibility_pace,
+    feasibility_partition,
+    feasibility_rates,
+    feasibility_unused,
+)
 from compiler.feasibility_places import Places
 from compiler.model import Model
 from compiler.plan.reader import decode
@@ -34,6 +40,7 @@ def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> No
     feasibility_partition.warn(model, timeline, places, sink)
     feasibility_pace.warn(timeline, machines.pace, places, sink)
     feasibility_unused.warn(model, timeline, sink)
+    feasibility_homes.warn(model, sink)
     if machines.budget_bps is not None:
         feasibility_rates.warn(model, timeline, machines.budget_bps, places, sink)
 

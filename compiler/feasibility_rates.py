@@ -17,7 +17,7 @@ from compiler.feasibility_network import Network
 from compiler.feasibility_places import Places
 from compiler.model import Model
 from compiler.plan.types import Event, Topology
-from compiler.say import moment, number
+from compiler.say import link_name, moment, number
 from compiler.timeline import Timeline
 from tdl.diagnostics import Sink
 from tdl.units import rate as rate_text
@@ -38,8 +38,7 @@ def _links(model: Model, timeline: Timeline, budget_bps: int, places: Places, si
     for statement in model.declared.links:
         rate = max(statement.up_bps or 0, statement.down_bps or 0)
         if rate > budget_bps:
-            name = f"{statement.a.text}--{statement.b.text}"
-            message = f"{name} has {rate_text(rate)}, {limit}"
+            message = f"{link_name(statement)} has {rate_text(rate)}, {limit}"
             sink.warning("TS0916", statement.span, message, hint)
     seen: set[int] = set()
     for event in timeline.events:
@@ -124,7 +123,7 @@ def _together(
     message = (
         f"all instances together can send {rate_text(most_bps)} at {moment(peak_ns)}, the "
         f"budget is {rate_text(budget_bps)}; {rate_text(sum(rates))} of it over "
-        f"{number(len(rates), 'link')} of {statement.a.text}--{statement.b.text}"
+        f"{number(len(rates), 'link')} of {link_name(statement)}"
     )
     if unlimited:
         message += f"; {number(unlimited, 'link')} without a rate not counted"

@@ -56,6 +56,8 @@ def build(
     oversized = replicas_pass.too_many(declared, counts, sink)
     if oversized:
         counts = dict.fromkeys(counts, 1)
+    else:
+        replicas_pass.check_linked(declared, counts, sink)
     layout = expand(declared, counts, seed)
     resolver = Resolver(declared, layout, sink)
     steps, doubts = build_steps(declared, resolver, sink)

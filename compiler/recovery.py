@@ -17,7 +17,7 @@ from tdl.lexer import source_lines
 from tdl.parser import Partial
 
 CERTAIN = frozenset(("TS0101", "TS0107", "TS0108", "TS0204", "TS0209", "TS0212"))
-MISSING = frozenset(("TS0102", "TS0103", "TS0201", "TS0202", "TS0203", "TS0901"))
+MISSING = frozenset(("TS0102", "TS0103", "TS0123", "TS0201", "TS0202", "TS0203", "TS0901"))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 
 

@@ -1,9 +1,9 @@
-"""How many instances a service has.
+"""How many instances a service has, and whether each of them has a link.
 
-`replicas=` says it. Where it is not given it is 1, and joins raise it: `at 0s server join 5` makes
-five. Input: the declarations. Output: a number for every service, which for services without
-`replicas=` is what their joins certainly need (a lower bound: who has left by then may depend on
-draws, so the walk through time has the last word).
+`replicas=` says it. Where it is not given it is 1, or as many as links name (`link server.3--s1`:
+four), and joins raise it: `at 0s server join 5` makes five. Input: the declarations. Output: a number for every service, which for services without
+`replicas=` is what their links and joins certainly need (a lower bound: who has left by then may
+depend on draws, so the walk through time has the last word).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from compiler.plan.format import MAX_INSTANCES, MAX_LINKS, MAX_NODES
 from tdl import ast
 from tdl.diagnostics import Sink
 
+SHOWN = 3  # instances that a message names
 REMOVES = (ast.Leave, ast.Crash, ast.Churn)
 
 
@@ -31,10 +32,20 @@ def count(declared: Declared, raised: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
+def at_first(declared: Declared) -> dict[str, int]:
+    """Instances by service before any join: `replicas=`, or what links name, or 1."""
+    found = {name: service.replicas or 1 for name, service in declared.services.items()}
+    for link in declared.links:
+        for name, index in ((link.a.text, link.a_index), (link.b.text, link.b_index)):
+            if index is not None:
+                found[name] = max(found[name], index + 1)
+    return found
+
+
 def _needs(declared: Declared) -> dict[str, int]:
     """Certain needs: joins add up until anything may have been removed."""
     joined = dict.fromkeys(declared.services, 0)
-    need = dict.fromkeys(declared.services, 1)
+    need = at_first(declared)
     removed: set[str] = set()
     for dynamic in sorted(declared.dynamics, key=lambda d: d.start_ns):
         action = dynamic.action
@@ -69,28 +80,62 @@ def _may_touch(selector: ast.Selector, declared: Declared) -> list[str]:
             return list(declared.services)
 
 
+def _others(declared: Declared) -> dict[str, dict[int | None, list[str]]]:
+    """What each service is linked to: by instance, and under None what all of it is linked to."""
+    found: dict[str, dict[int | None, list[str]]] = {name: {} for name in declared.services}
+    for link in declared.links:
+        a, b = (link.a.text, link.a_index), (link.b.text, link.b_index)
+        for (end, index), (other, _) in ((a, b), (b, a)):
+            if end in found:
+                found[end].setdefault(index, []).append(other)
+    return found
+
+
 def _table(declared: Declared, counts: Mapping[str, int]) -> tuple[int, int]:
     """Rows and columns of the plan's routing table (compiler.plan.core), without making it."""
-    ends: dict[str, list[str]] = {name: [] for name in counts}
-    for link in declared.links:
-        for end, other in ((link.a.text, link.b.text), (link.b.text, link.a.text)):
-            if end in ends:
-                ends[end].append(other)
-    behind = {
-        name: others[0]
-        for name, others in ends.items()
-        if len(others) == 1 and others[0] in declared.bridges
-    }
-    core = sum(count for name, count in counts.items() if name not in behind)
-    return len(declared.bridges) + core, len(set(behind.values())) + core
+    core = 0
+    anchors: set[str] = set()
+    for name, others in _others(declared).items():
+        every = others.pop(None, [])
+        groups = [(1, every + own) for own in others.values()]
+        groups.append((counts[name] - len(others), every))
+        for count, linked in groups:
+            if len(linked) == 1 and linked[0] in declared.bridges:
+                anchors.update(linked if count > 0 else ())
+            else:
+                core += max(count, 0)
+    return len(declared.bridges) + core, len(anchors) + core
+
+
+def _directions(link: ast.Link, counts: Mapping[str, int]) -> int:
+    a = counts.get(link.a.text, 1) if link.a_index is None else 1
+    b = counts.get(link.b.text, 1) if link.b_index is None else 1
+    return 2 * a * b
+
+
+def check_linked(declared: Declared, counts: Mapping[str, int], sink: Sink) -> None:
+    """Reports TS0123 for services of which some instances have a link and others have none."""
+    for name, others in _others(declared).items():
+        if None in others or not others or any(name in pair for pair in declared.broken):
+            continue
+        missing = [index for index in range(counts[name]) if index not in others]
+        if not missing:
+            continue
+        words = ", ".join(repr(f"{name}.{index}") for index in missing[:SHOWN])
+        if len(missing) > SHOWN:
+            words += f" and {len(missing) - SHOWN:,} more"
+        message = f"{words} {'has' if len(missing) == 1 else 'have'} no link"
+        if declared.services[name].replicas is None and missing[-1] >= at_first(declared)[name]:
+            message += f"; joins raise {name!r} to {counts[name]:,} instances"
+        place = next(iter(others.values()))[0]
+        hint = f"`link {name}.{missing[0]}--{place}`, or `link {name}--{place}` for every instance"
+        sink.error("TS0123", declared.services[name].name.span, message, hint)
 
 
 def too_many(declared: Declared, counts: Mapping[str, int], sink: Sink) -> bool:
     """Reports TS0112 when the address range or the plan's format cannot hold so many."""
     instances = sum(counts.values())
-    links = sum(
-        2 * counts.get(link.a.text, 1) * counts.get(link.b.text, 1) for link in declared.links
-    )
+    links = sum(_directions(link, counts) for link in declared.links)
     largest = max(counts, key=lambda name: counts[name], default="")
     hint = f"most instances belong to {largest!r}: {counts[largest]:,}" if largest else ""
     if instances > MAX_INSTANCES or instances + len(declared.bridges) > MAX_NODES:

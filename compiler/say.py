@@ -1,6 +1,8 @@
-"""How messages of the timeline write times and states. Text only, nothing is decided here."""
+"""How messages write times, states and links. Text only, nothing is decided here."""
 
 from __future__ import annotations
+
+from tdl import ast
 
 _UNITS = (
     ("d", 86_400_000_000_000),
@@ -45,3 +47,13 @@ def _below_a_second(at_ns: int) -> str:
 def number(count: int, word: str) -> str:
     """`1 link`, `2 links`."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def end_name(name: ast.Name, index: int | None) -> str:
+    """`server`, or `server.3`."""
+    return name.text if index is None else f"{name.text}.{index}"
+
+
+def link_name(link: ast.Link) -> str:
+    """A declared link as its statement names it: `server--s1`, `server.3--s1`."""
+    return f"{end_name(link.a, link.a_index)}--{end_name(link.b, link.b_index)}"

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compiler.declared import Declared
+from compiler.say import end_name, link_name
 from compiler.topology import Layout
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -186,15 +187,16 @@ class Resolver:
                 self._unknown(end)
         if missing:
             return None
-        position = self.declared.pairs.get((a.name.text, b.name.text))
-        if position is None:
+        if (a.name.text, b.name.text) not in self.declared.pairs:
             self._no_link(selector)
             return None
-        nodes = [self._end(end) for end in (a, b)]
-        if None in nodes:
+        first, second = self._end(a), self._end(b)
+        if first is None or second is None:
             return None
-        turned = self.declared.links[position].a.text != a.name.text
-        pairs = self._directions(position, turned, nodes[0], nodes[1])
+        pairs = self._directions(selector, first, second)
+        if not pairs:
+            self._no_link(selector)
+            return None
         links: tuple[tuple[int, ...], ...] = pairs
         if selector.directed:
             links = tuple((there,) for there, _ in pairs)
@@ -207,37 +209,34 @@ class Resolver:
     def _is_service(self, end: ast.Element) -> bool:
         return end.name.text in self.declared.services
 
-    def _end(self, end: ast.Element) -> frozenset[int] | None:
+    def _end(self, end: ast.Element) -> range | None:
         """The nodes this end allows; None if it names an instance that does not exist."""
-        name = end.name.text
-        if end.index is not None:
-            found = self._find_element(end)
-            return None if found is None else frozenset(found.instances)
-        if name in self.declared.services:
-            return frozenset(self.layout.instances[self.layout.service_of[name]])
-        return frozenset((self.layout.node_of[name],))
+        if end.index is not None and self._find_element(end) is None:
+            return None
+        return self._nodes_of(end.name.text, end.index)
 
     def _directions(
-        self, position: int, turned: bool, a: frozenset[int] | None, b: frozenset[int] | None
+        self, selector: ast.LinkSelector, a: range, b: range
     ) -> tuple[tuple[int, int], ...]:
-        assert a is not None
-        assert b is not None
-        first, second = (b, a) if turned else (a, b)
-        link = self.declared.links[position]
-        rows, columns = self._nodes_of(link.a.text), self._nodes_of(link.b.text)
-        start = self.layout.pairs[position].start
+        """There and back, of every link between these nodes, in the order of declaration."""
         found = []
-        for row in sorted(first):
-            for column in sorted(second):
-                pair = start + (row - rows.start) * len(columns) + column - columns.start
-                there, back = (2 * pair + 1, 2 * pair) if turned else (2 * pair, 2 * pair + 1)
-                found.append((there, back))
+        for position in self.declared.pairs[selector.a.name.text, selector.b.name.text]:
+            link = self.declared.links[position]
+            rows = self._nodes_of(link.a.text, link.a_index)
+            columns = self._nodes_of(link.b.text, link.b_index)
+            start = self.layout.pairs[position].start
+            for turned, first, second in ((0, a, b), (1, b, a)):
+                for row in _common(rows, first):
+                    for column in _common(columns, second):
+                        pair = start + (row - rows.start) * len(columns) + column - columns.start
+                        found.append((2 * pair + turned, 2 * pair + 1 - turned))
         return tuple(found)
 
-    def _nodes_of(self, name: str) -> range:
-        """The nodes that a declared name stands for."""
+    def _nodes_of(self, name: str, index: int | None = None) -> range:
+        """The nodes that a declared name stands for, or one instance of it."""
         if name in self.declared.services:
-            return self.layout.instances[self.layout.service_of[name]]
+            nodes = self.layout.instances[self.layout.service_of[name]]
+            return nodes if index is None else nodes[index : index + 1]
         node = self.layout.node_of[name]
         return range(node, node + 1)
 
@@ -245,11 +244,13 @@ class Resolver:
         a, b = selector.a.name.text, selector.b.name.text
         if (a, b) in self.declared.broken:
             return
-        ends = {a, b}
-        some = [f"{link.a.text}--{link.b.text}" for link in self.declared.links
-                if ends & {link.a.text, link.b.text}]  # fmt: skip
-        hint = f"there is {', '.join(f'`{name}`' for name in some[:3])}" if some else None
-        self.sink.error("TS0202", selector.span, f"there is no link between {a!r} and {b!r}", hint)
+        near = self.declared.pairs.get((a, b), ())
+        some = [link_name(self.declared.links[position]) for position in near[:3]] or [
+            link_name(link) for link in self.declared.links if {a, b} & {link.a.text, link.b.text}
+        ][:3]
+        hint = f"there is {', '.join(f'`{name}`' for name in some)}" if some else None
+        message = f"there is no link between {_label(selector.a)!r} and {_label(selector.b)!r}"
+        self.sink.error("TS0202", selector.span, message, hint)
 
     # --- tags and everything -------------------------------------------------------------------
 
@@ -301,7 +302,11 @@ class Resolver:
 
 
 def _label(end: ast.Element) -> str:
-    return end.name.text if end.index is None else f"{end.name.text}.{end.index}"
+    return end_name(end.name, end.index)
+
+
+def _common(a: range, b: range) -> range:
+    return range(max(a.start, b.start), min(a.stop, b.stop))
 
 
 def _by_word(tagged: Iterable[tuple[int, tuple[str, ...]]]) -> dict[str, list[int]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from compiler.declared import Declared
 from compiler.draws import PPB
 from compiler.groups import resolve_groups
+from compiler.say import end_name
 from compiler.selection import EMPTY, Resolver, Selection
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -181,12 +182,12 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
         other = {"reconnect": "join"}.get(verb, "leave")
         return f"a {kind} can `leave` and `join`: write `{other}`"
     if isinstance(selector, ast.Element):
-        name = selector.name.text
+        name, index = selector.name.text, selector.index
         for link in declared.links:
-            if name in (link.a.text, link.b.text):
-                index = "" if selector.index is None else f".{selector.index}"
-                ends = [f"{e}{index}" if e == name else e for e in (link.a.text, link.b.text)]
-                return f"{verb!r} applies to links: write `{ends[0]}--{ends[1]} {verb} …`"
+            ends = ((link.a, link.a_index), (link.b, link.b_index))
+            if any(end.text == name and own in (None, index) for end, own in ends):
+                words = [end_name(e, index if e.text == name else own) for e, own in ends]
+                return f"{verb!r} applies to links: write `{words[0]}--{words[1]} {verb} …`"
     return f"{verb!r} applies to {' and '.join(f'{k}s' for k in KINDS[type(statement.action)])}"
 
 

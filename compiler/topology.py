@@ -8,7 +8,7 @@ addresses by docs/tdl.md: instance k has 10.77.0.0 + k + 1 and fd77:7473:: + k +
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import queues
@@ -23,7 +23,7 @@ class Layout:
     """The topology, and the way from declared names to its indexes.
 
     A declared link with ends a and b owns the directions `2k, 2k + 1` for k in `pairs[link]`, in
-    order of the instances of a, then of b.
+    order of the instances of a, then of b, that it is for: all of a service, or the one it names.
     """
 
     topology: Topology
@@ -57,8 +57,8 @@ def expand(declared: Declared, replicas: Mapping[str, int], seed: int) -> Layout
     pairs: list[range] = []
     for link in declared.links:
         first = len(links) // 2
-        for a in ends.get(link.a.text, [link.a.text]):
-            for b in ends.get(link.b.text, [link.b.text]):
+        for a in _ends(ends, link.a.text, link.a_index):
+            for b in _ends(ends, link.b.text, link.b_index):
                 links += _directions(link, a, b, node_of, seed)
         pairs.append(range(first, len(links) // 2))
     topology = Topology(
@@ -70,6 +70,13 @@ def expand(declared: Declared, replicas: Mapping[str, int], seed: int) -> Layout
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
     return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs))
+
+
+def _ends(instances: Mapping[str, Sequence[str]], name: str, index: int | None) -> Sequence[str]:
+    """The nodes that an end of a link stands for."""
+    if name not in instances:
+        return (name,)
+    return instances[name] if index is None else instances[name][index : index + 1]
 
 
 def texts(names: Iterable[ast.Name]) -> tuple[str, ...]:

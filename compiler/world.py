@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from compiler.model import Model
 from compiler.plan.types import Event
+from compiler.replicas import at_first
 
 NEVER, UP, CUT, GONE = range(4)  # states of a node; a bridge is UP or GONE
 ABSENT = frozenset((NEVER, GONE))
@@ -76,14 +77,12 @@ class World:
         self.by = NOBODY  # the order of the statement that acts
         self.events: list[Event] = []
         layout = model.layout
-        services = self.topology.services
         statements = list(model.declared.services.values())
         self.fixed = [statement.replicas is not None for statement in statements]
-        # Services without replicas= start at 1 and grow with their joins; draws and percentages
-        # look at what has been asked for so far, never at what comes later in the file.
-        self.declared = [
-            s.replicas if fixed else 1 for s, fixed in zip(services, self.fixed, strict=True)
-        ]
+        # Services without replicas= start with what links name and grow with their joins; draws
+        # and percentages look at what has been asked for so far, never at what comes later in the
+        # file.
+        self.declared = list(at_first(model.declared).values())
         self.growth = 0
         self.instances = layout.instances
         self.service_of = [node.service for node in self.topology.nodes]

@@ -81,7 +81,10 @@ class Bridges:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """`link A--B …`. `up` is A to B, `down` is B to A; None = unlimited."""
+    """`link A--B …`. `up` is A to B, `down` is B to A; None = unlimited.
+
+    An end with an index is one instance of the service (`link server.3--s1`).
+    """
 
     a: Name
     b: Name
@@ -97,6 +100,8 @@ class Link:
     tags: tuple[Name, ...] = ()
     # Options of the public dialect that are accepted and carried (network).
     options: tuple[tuple[Name, str], ...] = ()
+    a_index: int | None = None
+    b_index: int | None = None
 
 
 # --- selectors -------------------------------------------------------------------------------

@@ -262,4 +262,14 @@ WARNINGS = (
         "`--underlay 500us`:",
         "service a replicas=2\nbridge s1\nlink a--s1 latency=0.1",
     ),
+    Code(
+        "TS0921",
+        "every replica is at several bridges",
+        "The links of a service are made for every instance, so each replica is attached to all of "
+        "these bridges. To put each in a place of its own, link single instances: `link a.0--s1`, "
+        "`link a.1--s2`. Where it is meant, an event that names one of the links as a whole "
+        "(`a--s1`, or a tag of it) makes this warning go away: it shows that they are known to be "
+        "several.",
+        "service a replicas=2\nbridges s1 s2\nlink a--s1\nlink a--s2",
+    ),
 )

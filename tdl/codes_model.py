@@ -52,7 +52,8 @@ DECLARATIONS = (
     Code(
         "TS0108",
         "second link between the same two elements",
-        "Two elements have at most one link. Put a bridge in between for a second way.",
+        "Two elements have at most one link. Put a bridge in between for a second way. A link of a "
+        "service is a link of each of its instances: `a--s1` and `a.0--s1` are two for `a.0`.",
         "bridges s1 s2\nlink s1--s2\nlink s2--s1",
     ),
     Code(
@@ -127,13 +128,7 @@ DECLARATIONS = (
         "`link a--b up=… down=…` declares both directions; `a->b` names one of them in an event.",
         "link a->b",
     ),
-    Code(
-        "TS0120",
-        "a link is declared between services and bridges",
-        "`link server--s1` gives every instance of `server` its own link; instances (`server.0`) "
-        "are named in events only.",
-        "link server.0--s1",
-    ),
+    # TS0120 is spent: links of single instances were an error once.
     Code(
         "TS0121",
         "environment variable given twice",
@@ -147,6 +142,14 @@ DECLARATIONS = (
         "image's own. Its first word is the program's name or path. Without entrypoint= the "
         "image's own program runs.",
         "service a entrypoint=[]",
+    ),
+    Code(
+        "TS0123",
+        "instance without a link",
+        "`link server--s1` links every instance of `server`, `link server.0--s1` that one only. "
+        "Where a service has links of single instances and none of its own, every instance needs "
+        "one, also those that joins add.",
+        "service a replicas=2\nbridge s1\nlink a.0--s1",
     ),
 )
 

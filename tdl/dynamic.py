@@ -127,17 +127,6 @@ class Actions(StaticActions):
 
     # --- selectors ---
 
-    def element(self, token: Token) -> ast.Element:
-        word, dot, index = token.text.partition(".")
-        if not dot:
-            return ast.Element(name(token), token.span)
-        span = ast.Span(token.line, token.col, token.line, token.col + len(word))
-        number = Token("VALUE", index, token.line, token.col + len(word) + 1)
-        if len(index) > 1 and index[0] == "0":
-            hint = f"write {word}.{index.lstrip('0') or '0'}"
-            self.error("TS0203", token.span, f"'{token.text}' is not an instance", hint)
-        return ast.Element(ast.Name(word, span), token.span, self.number(number, values.whole))
-
     def pair(self, a: Token, dash: Token, b: Token) -> ast.LinkSelector:
         if a.text == b.text:
             self.error("TS0107", cover(a, b), f"no link goes from '{a.text}' to itself")

@@ -148,7 +148,7 @@ def _service(node: ast.Service) -> list[str]:
 
 
 def _link(node: ast.Link) -> list[str]:
-    words = ["link", f"{node.a.text}--{node.b.text}"]
+    words = ["link", f"{_end(node.a, node.a_index)}--{_end(node.b, node.b_index)}"]
     if node.latency_ns:
         words.append("latency=" + units.latency(node.latency_ns))
     if node.jitter_ns:
@@ -161,6 +161,10 @@ def _link(node: ast.Link) -> list[str]:
     if node.distribution is not None:
         words.append("dist=" + node.distribution)
     return words + _tags(node.tags) + _options(node.options)
+
+
+def _end(name: ast.Name, index: int | None) -> str:
+    return name.text if index is None else f"{name.text}.{index}"
 
 
 def _link_rates(node: ast.Link) -> list[str]:
@@ -235,8 +239,7 @@ def format_selector(selector: ast.Selector) -> str:
         case ast.Everything():
             return ""
         case ast.Element():
-            suffix = "" if selector.index is None else f".{selector.index}"
-            return selector.name.text + suffix
+            return _end(selector.name, selector.index)
         case ast.LinkSelector():
             arrow = "->" if selector.directed else "--"
             return format_selector(selector.a) + arrow + format_selector(selector.b)

@@ -90,20 +90,15 @@ class StaticActions(Builder):
     def link(
         self, _word: Token, a: Token, _dash: Token, b: Token, properties: list[Property]
     ) -> _Statements:
-        for end in (a, b):
-            if end.kind == "INSTANCE":
-                service = end.text.partition(".")[0]
-                hint = f"write '{service}': each instance gets its own link"
-                self.error("TS0120", end.span, f"'{end.text}' is an instance", hint)
-        if a.text == b.text:
-            span = cover(a, b)
-            self.error("TS0107", span, f"this link goes from '{a.text}' to itself")
+        ends = (self.element(a), self.element(b))
+        if ends[0].name.text == ends[1].name.text and not _two_instances(*ends):
+            self.error("TS0107", cover(a, b), f"this link goes from '{b.text}' to itself")
         found = self.collect(properties, "link", LINK_PROPERTIES, LINK_ALIASES, ("symmetric",))
         up_bps, down_bps, symmetric = self._rates(found)
         return (
             ast.Link(
-                a=name(a),
-                b=name(b),
+                a=ends[0].name,
+                b=ends[1].name,
                 span=self.whole_span,
                 latency_ns=self._latency(found.get("latency")),
                 jitter_ns=self._jitter(found),
@@ -115,6 +110,8 @@ class StaticActions(Builder):
                 distribution=self._distribution(found.get("dist")),
                 tags=self._tags(found),
                 options=self._options(found, ("network",)),
+                a_index=ends[0].index,
+                b_index=ends[1].index,
             ),
         )
 
@@ -124,6 +121,19 @@ class StaticActions(Builder):
         hint = f"write {a.text}--{b.text}; up= is this direction, down= the other"
         self.error("TS0119", cover(a, b), "a link is declared with both directions", hint)
         return self.link(word, a, arrow, b, properties)
+
+    # --- ends and elements ---
+
+    def element(self, token: Token) -> ast.Element:
+        word, dot, index = token.text.partition(".")
+        if not dot:
+            return ast.Element(name(token), token.span)
+        span = ast.Span(token.line, token.col, token.line, token.col + len(word))
+        number = Token("VALUE", index, token.line, token.col + len(word) + 1)
+        if len(index) > 1 and index[0] == "0":
+            hint = f"write {word}.{index.lstrip('0') or '0'}"
+            self.error("TS0203", token.span, f"'{token.text}' is not an instance", hint)
+        return ast.Element(ast.Name(word, span), token.span, self.number(number, values.whole))
 
     # --- values ---
 
@@ -334,3 +344,8 @@ class StaticActions(Builder):
             hint = "to cut the link use 'at T a--b leave'; without a rate it is unlimited"
             self.error("TS0104", prop.span, "a rate of zero carries nothing", hint)
         return rate
+
+
+def _two_instances(a: ast.Element, b: ast.Element) -> bool:
+    """Of one service: two different ones may be linked, a service with itself may not."""
+    return a.index is not None and b.index is not None and a.index != b.index

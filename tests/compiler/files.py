@@ -42,6 +42,11 @@ class Names:
         self.bridges: list[str] = []
         self.pairs: list[tuple[str, str]] = []
         self.used_tags: list[str] = []
+        self.placed: set[str] = set()  # services with links of single instances
+
+    def free(self, a: str, b: str) -> bool:
+        """Whether the two may get a link."""
+        return (a, b) not in self.pairs and a not in self.placed and b not in self.placed
 
 
 @st.composite
@@ -55,12 +60,22 @@ def static_part(draw: st.DrawFn) -> tuple[list[str], Names]:
     for number in range(draw(st.integers(1, 3))):
         names.bridges.append(f"s{number}")
         lines.append(f"bridge s{number}{draw(tags())}")
-    for service in names.services:
+    for service, replicas in names.services.items():
+        if replicas is not None and draw(st.integers(0, 2)) == 0:
+            names.placed.add(service)
+            for index in range(replicas):
+                names.pairs.append((f"{service}.{index}", draw(st.sampled_from(names.bridges))))
+            continue
         names.pairs.append((service, draw(st.sampled_from(names.bridges))))
+        others = [bridge for bridge in names.bridges if bridge != names.pairs[-1][1]]
+        if others and draw(st.integers(0, 3)) == 0:
+            names.placed.add(service)
+            index = draw(st.integers(0, (replicas or 3) - 1))
+            names.pairs.append((f"{service}.{index}", draw(st.sampled_from(others))))
     everyone = [*names.services, *names.bridges]
     for a in everyone:
         for b in everyone:
-            if a < b and (a, b) not in names.pairs and draw(st.integers(0, 2)) == 0:
+            if a < b and names.free(a, b) and draw(st.integers(0, 2)) == 0:
                 names.pairs.append((a, b))
     names.pairs = [p if draw(st.booleans()) else (p[1], p[0]) for p in names.pairs]
     lines += [draw(links(a, b)) for a, b in names.pairs]
@@ -83,6 +98,8 @@ def link_selector(draw: st.DrawFn, names: Names) -> str:
         a, b = b, a
     if a in names.services and draw(st.integers(0, 3)) == 0:
         a = f"{a}.0"
+    elif "." in a and draw(st.booleans()):
+        a = a.partition(".")[0]
     return f"{a}{draw(st.sampled_from(['--', '--', '->']))}{b}"
 
 

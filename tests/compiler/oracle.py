@@ -26,7 +26,7 @@ def expand(file: ast.File, seed: int, skip: frozenset[int] = frozenset()) -> Ora
         try:
             oracle.run()
         except More as more:
-            extra[str(more)] = extra.get(str(more), 1) + 1
+            extra[str(more)] = oracle.replicas[str(more)] + 1
             continue
         return oracle
 

@@ -89,8 +89,13 @@ class State:
         self.now = 0
         self.services = {s.name.text: s for s in file.statements if isinstance(s, ast.Service)}
         self.dynamics = [s for s in file.statements if isinstance(s, ast.Dynamic)]
-        self.replicas = {n: s.replicas or extra.get(n, 1) for n, s in self.services.items()}
-        self.wanted = {n: s.replicas or 1 for n, s in self.services.items()}
+        named = dict.fromkeys(self.services, 1)
+        for link in (s for s in file.statements if isinstance(s, ast.Link)):
+            for end, index in ((link.a, link.a_index), (link.b, link.b_index)):
+                if index is not None:
+                    named[end.text] = max(named[end.text], index + 1)
+        self.wanted = {n: s.replicas or named[n] for n, s in self.services.items()}
+        self.replicas = {n: max(extra.get(n, 1), self.wanted[n]) for n in self.services}
         self.tags: dict[str, tuple[str, ...]] = {}
         self.state: dict[str, str] = {}  # instances: never up cut gone; bridges: up gone
         self.owner: dict[str, int] = {}  # who cut it
@@ -121,8 +126,8 @@ class State:
 
     def _link(self, link: ast.Link) -> None:
         down = link.up_bps if link.symmetric else link.down_bps
-        for a in self._nodes_of(link.a.text):
-            for b in self._nodes_of(link.b.text):
+        for a in self._nodes_of(link.a.text, link.a_index):
+            for b in self._nodes_of(link.b.text, link.b_index):
                 for ends, rate in (((a, b), link.up_bps), ((b, a), down)):
                     self.links.append(ends)
                     self.link_tags[ends] = tuple(t.text for t in link.tags)
@@ -139,7 +144,9 @@ class State:
                         "distribution": link.distribution or "normal",
                     }
 
-    def _nodes_of(self, name: str) -> list[str]:
+    def _nodes_of(self, name: str, index: int | None = None) -> list[str]:
+        if index is not None:
+            return [f"{name}.{index}"]
         if name in self.services:
             return [f"{name}.{i}" for i in range(self.replicas[name])]
         return [name]

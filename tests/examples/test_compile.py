@@ -29,7 +29,7 @@ def between(compilation: Compilation, src: str, dst: str, at_s: float) -> PathPr
 
 def test_the_examples_are_all_there() -> None:
     promised = {"listing1", "quickstart", "dynamics", "dumbbell", "churn", "partition"}
-    assert promised | {"sixclients", "demo"} == set(NAMES)
+    assert promised | {"sixclients", "demo", "replicas"} == set(NAMES)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "listing1"])
@@ -105,3 +105,22 @@ def test_the_demos_phases_are_those_of_its_file() -> None:
     instants = {event.at_ns / NS for event in compilation.events}
     starts = {phase.start_s for phase in PHASES} - {25.0}  # churn has random moments
     assert starts <= instants
+
+
+def test_replicas_are_each_in_a_place_of_their_own() -> None:
+    compilation = compiled("replicas")
+    links = {link.name for link in compilation.topology.links if link.name.startswith("pg.")}
+    assert links == {"pg.0->paris", "pg.1->frankfurt", "pg.2->oslo"}
+    rtts = [between(compilation, "app.0", f"pg.{n}", 5).rtt_ns for n in range(3)]
+    assert rtts == [1_000_000, 11_000_000, 39_600_000]
+    cut = {
+        (src, dst): between(compilation, src, dst, 25).reachable
+        for src in ("app.0", "app.2")
+        for dst in ("pg.0", "pg.1")
+    }
+    assert [pair for pair, reachable in cut.items() if reachable] == [
+        ("app.0", "pg.0"),
+        ("app.2", "pg.1"),
+    ]
+    named = {event.target for event in compilation.events if event.at_ns == 10 * NS}
+    assert named == {"pg.2->oslo", "oslo->pg.2"}

@@ -77,6 +77,7 @@ services = st.builds(
 @st.composite
 def links(draw: st.DrawFn) -> ast.Link:
     a, b = draw(st.lists(names, min_size=2, max_size=2, unique=True))
+    indexes = (draw(st.none() | st.integers(0, 99)), draw(st.none() | st.integers(0, 99)))
     latency = draw(st.integers(0, values.MAX_LATENCY_NS))
     up, down = draw(st.none() | rates), draw(st.none() | rates)
     symmetric = draw(st.booleans())
@@ -93,6 +94,8 @@ def links(draw: st.DrawFn) -> ast.Link:
         queue_bytes=draw(st.none() | sizes),
         distribution=draw(st.none() | st.sampled_from(DISTRIBUTIONS)),
         tags=draw(tag_lists),
+        a_index=indexes[0],
+        b_index=indexes[1],
     )
 
 
