@@ -9,7 +9,8 @@ from compiler import queues
 from compiler.say import moment
 from compiler.world import LinkNow
 from tdl import ast
-from tdl.values import MAX_LATENCY_NS, MAX_RATE_BPS, MAX_SIZE_BYTES, PPB
+from tdl.limits import MAX_LATENCY_NS, MAX_QUEUE_BYTES, MAX_RATE_BPS
+from tdl.values import PPB
 
 FIELDS = {
     "latency": "delay_ns",
@@ -80,7 +81,7 @@ def _check(link: LinkNow) -> None:
     for what, value, most in (
         ("the latency", link.delay_ns, MAX_LATENCY_NS),
         ("the rate", link.rate_bps, MAX_RATE_BPS),
-        ("the queue", link.queue_bytes, MAX_SIZE_BYTES),
+        ("the queue", link.queue_bytes, MAX_QUEUE_BYTES),
     ):
         if value > most:
             raise Illegal(what, "would be beyond the range of the language", "lower it")

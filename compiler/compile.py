@@ -65,7 +65,8 @@ def compile_source(
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
     partial = parse_partial(text)
     if partial.failed:
-        raise TdlError([*partial.diagnostics, *also_wrong(partial, text)])
+        more = also_wrong(partial, text) if partial.whole else []
+        raise TdlError([*partial.diagnostics, *more])
     sink = Sink()
     sink.found += partial.diagnostics
     model, timeline = elaborate(partial.file, sink, seed)

@@ -1,9 +1,10 @@
 """How many instances a service has, and whether each of them has a link.
 
 `replicas=` says it. Where it is not given it is 1, or as many as links name (`link server.3--s1`:
-four), and joins raise it: `at 0s server join 5` makes five. Input: the declarations. Output: a number for every service, which for services without
-`replicas=` is what their links and joins certainly need (a lower bound: who has left by then may
-depend on draws, so the walk through time has the last word).
+four), and joins raise it: `at 0s server join 5` makes five. Input: the declarations. Output: a
+number for every service, which for services without `replicas=` is what their links and joins
+certainly need (a lower bound: who has left by then may depend on draws, so the walk through time
+has the last word).
 """
 
 from __future__ import annotations

@@ -176,4 +176,31 @@ SYNTAX = (
         "Counts, ports, replicas and seeds are whole numbers.",
         "at 5s a leave 2.5",
     ),
+    Code(
+        "TS0029",
+        "not a text file",
+        "The file has bytes that no text has. It may be a program, an archive, an image, or text "
+        "in UTF-16: TDL files are UTF-8.",
+        "",
+    ),
+    Code(
+        "TS0030",
+        "file too large",
+        "A TDL file has at most 64 MiB.",
+        "",
+    ),
+    Code(
+        "TS0031",
+        "too many",
+        "A file has at most 65,000 services, 65,535 bridges, 524,287 links and 1,000,000 events, a "
+        "statement 262,144 words. Reading ends at the first that is too many.",
+        "",
+    ),
+    Code(
+        "TS0032",
+        "too many errors",
+        "After 10,000 errors (or 200,000 errors and warnings) the rest of the file is not read: "
+        "they have one reason, most likely near the first of them.",
+        "",
+    ),
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tdl.ast import Span
+from tdl.limits import MAX_ERRORS, MAX_FINDINGS
 
 
 class Severity(Enum):
@@ -45,12 +46,19 @@ class Sink:
 
     def __init__(self) -> None:
         self.found: list[Diagnostic] = []
+        self._errors = 0
 
     def error(self, code: str, span: Span, message: str, hint: str | None = None) -> None:
+        self._errors += 1
         self.found.append(Diagnostic(Severity.ERROR, code, span, message, hint))
 
     def warning(self, code: str, span: Span, message: str, hint: str | None = None) -> None:
         self.found.append(Diagnostic(Severity.WARNING, code, span, message, hint))
+
+    @property
+    def full(self) -> bool:
+        """So much is wrong that reading on would say nothing new."""
+        return self._errors >= MAX_ERRORS or len(self.found) >= MAX_FINDINGS
 
     @property
     def failed(self) -> bool:

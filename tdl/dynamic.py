@@ -407,7 +407,7 @@ class Actions(StaticActions):
         if word in ("up", "down", "rate"):
             return self.measure(prop, values.rate, "a rate such as 100Mb")
         if word == "queue":
-            return self.measure(prop, values.size, "a size such as 64KB")
+            return self.measure(prop, values.queue, "a size such as 64KB")
         if word == "loss":
             return self.measure(prop, values.loss, "a share such as 0.01 or 1%")
         return self.measure(prop, values.latency, "a time such as 5ms")

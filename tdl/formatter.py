@@ -23,16 +23,14 @@ _BARE_ENV = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 def format_text(text: str | bytes) -> str:
     """The canonical form of a file. Raises TdlError, with all errors, if it does not parse."""
     sink = Sink()
-    lines = statements_by_line(decode(text, sink), sink)
+    out: list[str] = []
+    for line, statements in statements_by_line(decode(text, sink), sink):
+        if line.tokens or line.comments:
+            out.extend(_line(line, statements))
+        elif out and out[-1]:
+            out.append("")
     if sink.failed:
         raise TdlError(sort(sink.found))
-    out: list[str] = []
-    for line, statements in lines:
-        if not line.tokens and not line.comments:
-            if out and out[-1]:
-                out.append("")
-            continue
-        out.extend(_line(line, statements))
     while out and not out[-1]:
         out.pop()
     return "".join(line + "\n" for line in out)

@@ -10,11 +10,13 @@ skipped by the parser; the lines after it are not affected. Source: docs/tdl.md,
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.limits import MAX_WORDS
 from tdl.words import MAX_NAME, RESERVED, STATEMENTS, TEXT_PROPERTIES
 
 
@@ -95,6 +97,7 @@ _ARRAY = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NEWLINE = re.compile(r"\r\n|\r|\n")
+_CONTROLS = re.compile(_CONTROL.pattern + "+")
 _SKIP = re.compile(r"[^\s#;,\[\]\"'=]+|(.)\1*", re.DOTALL)
 _SEMI_AHEAD = re.compile(_SPACE + ";")
 _STATEMENT_AHEAD = re.compile(rf"{_SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
@@ -114,7 +117,7 @@ class _Scanner:
         self.bracket: Token | None = None
         self.mode = _PLAIN
 
-    def run(self) -> list[LogicalLine]:
+    def run(self) -> Iterator[LogicalLine]:
         text, end = self.text, len(self.text)
         pos = 1 if text.startswith("\ufeff") else 0
         self.line_start = pos
@@ -122,6 +125,8 @@ class _Scanner:
             match = self.mode.match(text, pos)
             if match is None:
                 pos = self._unexpected(pos)
+                if self.sink.full:
+                    return
                 continue
             pos = match.end()
             kind = match.lastgroup
@@ -133,8 +138,18 @@ class _Scanner:
                 self._add(kind, match.group(kind), match.start(kind))
             elif kind is not None:
                 self._other(kind, match)
+                if self.lines:
+                    yield from self.lines
+                    self.lines.clear()
+            if len(self.current.tokens) > MAX_WORDS:
+                self._too_long()
+                return
         self._end_of_file()
-        return self.lines
+        yield from self.lines
+
+    def _too_long(self) -> None:
+        message = f"a statement of more than {MAX_WORDS:,} words; the file is not read any further"
+        self._error("TS0031", self.current.tokens[-1].span, message, "make several of it")
 
     def _add(self, kind: str, word: str, start: int) -> None:
         self.current.tokens.append(Token(kind, word, self.line, start - self.line_start + 1))
@@ -245,8 +260,9 @@ class _Scanner:
             # Bare text was expected and is not there; the parser says so.
             self.mode = _PLAIN
             return pos
-        found = _SKIP.match(text, pos)
-        stop = found.end() if found and not _CONTROL.match(text, pos) else pos + 1
+        controls = _CONTROLS.match(text, pos)
+        found = controls or _SKIP.match(text, pos)
+        stop = found.end() if found else pos + 1
         span = Span(self.line, column, self.line, column + stop - pos)
         self._error("TS0002", span, *_describe(text[pos:stop]))
         return stop
@@ -259,6 +275,8 @@ def _closing(char: str) -> str:
 def _describe(found: str) -> tuple[str, str | None]:
     char = found[0]
     if _CONTROL.match(char):
+        if len(found) > 1:
+            return f"{len(found):,} control characters, from U+{ord(char):04X} on", "remove them"
         return f"control character U+{ord(char):04X}", "remove it"
     if char == "=":
         return "'=' without a property before it", "write name=value"
@@ -287,9 +305,10 @@ def source_lines(text: str | bytes) -> list[str]:
     return _NEWLINE.split(source.removeprefix("\ufeff"))
 
 
-def logical_lines(text: str, sink: Sink) -> list[LogicalLine]:
-    """Splits a file into statements of tokens. Blank lines become empty logical lines.
+def logical_lines(text: str, sink: Sink) -> Iterator[LogicalLine]:
+    """Splits a file into statements of tokens, one after the other. Blank lines become empty ones.
 
-    What is wrong goes to `sink`, and marks its line as broken.
+    What is wrong goes to `sink`, and marks its line as broken. Ends early when `sink` is full, or a
+    statement is too long.
     """
     return _Scanner(text, sink).run()

@@ -32,6 +32,14 @@ def render_text(
     return "\n".join(blocks)
 
 
+def first(diagnostics: Iterable[Diagnostic], most: int) -> tuple[Diagnostic, ...]:
+    """At most so many, errors before warnings, by place. 0: all of them."""
+    found = sort(diagnostics)
+    if not most or len(found) <= most:
+        return found
+    return sort(sorted(found, key=lambda item: item.severity is Severity.WARNING)[:most])
+
+
 def _block(item: Diagnostic, filename: str, lines: Sequence[str], colour: bool) -> str:
     span = item.span
     tint = _RED if item.severity is Severity.ERROR else _YELLOW
@@ -40,8 +48,9 @@ def _block(item: Diagnostic, filename: str, lines: Sequence[str], colour: bool) 
     out = [f"{place} {kind}: {item.message}"]
     margin = " " * (len(str(span.line)) + 1)
     bar = _paint("|", _BLUE, colour)
-    if 1 <= span.line <= len(lines) and lines[span.line - 1].strip():
-        shown, marks = excerpt(lines[span.line - 1], span)
+    line = lines[span.line - 1] if 1 <= span.line <= len(lines) else ""
+    if line.strip() and "\0" not in line:  # of what is no text there is nothing to show
+        shown, marks = excerpt(line, span)
         number = _paint(str(span.line), _BLUE, colour)
         out.append(f" {number} {bar} {shown}")
         out.append(f"{margin} {bar} {_paint(marks, tint, colour)}")
@@ -82,6 +91,17 @@ def _width(text: str) -> int:
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
     )
+
+
+def rest(diagnostics: Sequence[Diagnostic], shown: Sequence[Diagnostic]) -> str:
+    """`42,367 more errors, 1 more warning`: what is not among those shown, or nothing."""
+    parts = []
+    for severity in (Severity.ERROR, Severity.WARNING):
+        count = sum(item.severity is severity for item in sort(diagnostics))
+        count -= sum(item.severity is severity for item in shown)
+        if count:
+            parts.append(f"{count:,} more {severity.value}{'s' if count > 1 else ''}")
+    return ", ".join(parts)
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:

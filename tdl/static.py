@@ -8,6 +8,7 @@ import shlex
 from tdl import ast, values
 from tdl.build import Builder, Property, cover, name, shown
 from tdl.lexer import Token
+from tdl.limits import MAX_SEED
 from tdl.suggest import did_you_mean
 from tdl.words import (
     BRIDGE_PROPERTIES,
@@ -40,7 +41,7 @@ class StaticActions(Builder):
         return (ast.Bootstrapper(self._image(text), self.whole_span),)
 
     def seed(self, _word: Token, value: Token) -> _Statements:
-        number = self.number(value, lambda text: values.whole(text, values.MAX_SEED))
+        number = self.number(value, lambda text: values.whole(text, MAX_SEED))
         return (ast.Seed(number, self.whole_span),)
 
     def routing(self, _word: Token, metric: Token) -> _Statements:
@@ -217,7 +218,7 @@ class StaticActions(Builder):
         return value
 
     def _ports(self, prop: Property | None) -> tuple[int, ...]:
-        ports: list[int] = []
+        ports: dict[int, None] = {}
         for token in [] if prop is None else prop.values:
             if token.kind != "VALUE" or (prop is not None and prop.array):
                 message = f"port takes numbers, not {shown(token)}"
@@ -229,7 +230,7 @@ class StaticActions(Builder):
             if port in ports:
                 self.sink.warning("TS0907", token.span, f"port {port} stands here twice")
             else:
-                ports.append(port)
+                ports[port] = None
         return tuple(ports)
 
     def _env(self, prop: Property) -> tuple[tuple[str, str], ...]:
@@ -288,7 +289,7 @@ class StaticActions(Builder):
     def _queue(self, prop: Property | None) -> int | None:
         if prop is None:
             return None
-        size = self._size(prop)
+        size = self._positive(self.measure(prop, values.queue, "a size such as 64KB", 1), prop)
         if 1 < size < FULL_PACKET_BYTES:
             message = f"a queue of {size} bytes does not hold a packet of {FULL_PACKET_BYTES} bytes"
             self.sink.warning("TS0906", prop.span, message)

@@ -10,16 +10,18 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from tdl.limits import (
+    MAX_COUNT,
+    MAX_LATENCY_NS,
+    MAX_QUEUE_BYTES,
+    MAX_RATE_BPS,
+    MAX_SIZE_BYTES,
+    MAX_TIME_NS,
+)
 from tdl.suggest import nearest
 
 PPB = 1_000_000_000
 NS_PER_MS = 1_000_000
-MAX_TIME_NS = 2**63 - 1
-MAX_LATENCY_NS = 86_400 * PPB
-MAX_RATE_BPS = 10**15
-MAX_SIZE_BYTES = 2**40
-MAX_SEED = 2**63 - 1
-MAX_COUNT = 10**9
 _MAX_DIGITS = 40
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)(.*)", re.DOTALL)
@@ -169,7 +171,7 @@ def rate(text: str) -> int:
         if not unit and not digits.strip("0."):
             return 0
         raise _rate_unit_problem(digits, unit)
-    return _limit(_exact(digits, scale, text, "bits per second"), MAX_RATE_BPS, text, "1000Tb")
+    return _limit(_exact(digits, scale, text, "bits per second"), MAX_RATE_BPS, text, "10Tb")
 
 
 def _rate_unit_problem(digits: str, unit: str) -> ValueProblem:
@@ -227,6 +229,12 @@ def loss(text: str) -> int:
             hint = f"write {text}% for {text} percent"
         raise ValueProblem("TS0106", f"a loss of {text} is more than everything", hint)
     return value
+
+
+@lru_cache(maxsize=4096)
+def queue(text: str) -> int:
+    """The size of a queue in bytes."""
+    return _limit(size(text), MAX_QUEUE_BYTES, text, "1GiB")
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tdl.limits import MAX_FILE_BYTES
 from tstorm import output
 from tstorm.exits import CommandError
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from tdl.diagnostics import Diagnostic
 
 STDIN = "-"
+MAX_SHOWN = 20  # diagnostics that a text shows unless --max-errors says otherwise
+_ENOUGH = MAX_FILE_BYTES + 1
 PLAN_HEADER = "plan.json"
 PLAN_SOURCE = "source.tdl"
 RUN_MANIFEST = "manifest.json"  # as in runtime.rundir, which reading a text need not import
@@ -56,14 +59,15 @@ def collector_paused() -> Iterator[None]:
 
 
 def read_source(file: str) -> bytes:
-    """The bytes of a TDL file or of standard input."""
+    """The bytes of a TDL file or of standard input, or so many that it is too large (TS0030)."""
     if file == STDIN:
         if sys.stdin is None:
             raise CommandError("error: reading standard input: it is closed")
-        return sys.stdin.buffer.read()
+        return sys.stdin.buffer.read(_ENOUGH)
     path = Path(file)
     try:
-        return path.read_bytes()
+        with path.open("rb") as stream:
+            return stream.read(_ENOUGH)
     except IsADirectoryError:
         raise CommandError(f"error: {file} {_what_else(path)}") from None
     except OSError as error:
@@ -79,19 +83,32 @@ def _what_else(directory: Path) -> str:
     return f"is a {kind}, not a TDL file; its source is {plan / PLAN_SOURCE}"
 
 
-def show(found: Sequence[Diagnostic], file: str, raw: bytes, form: str = "text") -> None:
-    """Prints diagnostics: text on stderr, JSON and SARIF on stdout."""
+def show(
+    found: Sequence[Diagnostic],
+    file: str,
+    raw: bytes,
+    form: str = "text",
+    most: int | None = None,
+) -> None:
+    """Prints diagnostics: text on stderr, JSON and SARIF on stdout.
+
+    At most so many, 0 for all; None: what is usual, which for programs is all of them.
+    """
     from tdl import render
 
     text = raw.decode("utf-8", errors="replace")
     name = source_name(file)
     if form == "json":
-        click.echo(render.render_json(found, name, text), nl=False)
+        click.echo(render.render_json(render.first(found, most or 0), name, text), nl=False)
     elif form == "sarif":
-        click.echo(render.render_sarif(found, name, text), nl=False)
+        click.echo(render.render_sarif(render.first(found, most or 0), name, text), nl=False)
     elif found:
         coloured = output.colour(sys.stderr)
-        click.echo(render.render_text(found, name, text, colour=coloured), nl=False, err=True)
+        shown = render.first(found, MAX_SHOWN if most is None else most)
+        click.echo(render.render_text(shown, name, text, colour=coloured), nl=False, err=True)
+        more = render.rest(found, shown)
+        if more:
+            click.echo(f"\nand {more}; 'tstorm check --max-errors 0' shows all", err=True)
 
 
 def _judged(found: Sequence[Diagnostic], strict: bool) -> Sequence[Diagnostic]:
@@ -109,6 +126,7 @@ def compile_text(
     strict: bool = False,
     form: str = "text",
     machines: Machines | None = None,
+    most: int | None = None,
 ) -> Compilation:
     """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it."""
     from compiler.compile import compile_source
@@ -121,9 +139,9 @@ def compile_text(
                 raw, filename=source_name(file), seed=seed, machines=machines or ANY
             )
     except TdlError as error:
-        show(_judged(error.diagnostics, strict), file, raw, form)
+        show(_judged(error.diagnostics, strict), file, raw, form, most)
         raise CommandError from None
-    show(_judged(compilation.diagnostics, strict), file, raw, form)
+    show(_judged(compilation.diagnostics, strict), file, raw, form, most)
     if strict and compilation.diagnostics:
         from tdl.render import summary
 
@@ -132,11 +150,17 @@ def compile_text(
 
 
 def compile_file(
-    file: str, seed: int | None, *, strict: bool, form: str, machines: Machines | None = None
+    file: str,
+    seed: int | None,
+    *,
+    strict: bool,
+    form: str,
+    machines: Machines | None = None,
+    most: int | None = None,
 ) -> Compilation:
     """compile_text for a file or standard input."""
     raw = read_source(file)
-    return compile_text(raw, file, seed, strict=strict, form=form, machines=machines)
+    return compile_text(raw, file, seed, strict=strict, form=form, machines=machines, most=most)
 
 
 def format_source(file: str, raw: bytes) -> str:

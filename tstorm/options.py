@@ -108,7 +108,7 @@ def table_or_json(function: F) -> F:
 
 
 def diagnostics(function: F) -> F:
-    """--strict and --format text|json|sarif: how diagnostics are judged and printed."""
+    """--strict, --format text|json|sarif, --max-errors: how diagnostics are judged and printed."""
     form = click.option(
         "--format",
         "form",
@@ -118,7 +118,15 @@ def diagnostics(function: F) -> F:
         help="How to print diagnostics: text on stderr, the others on stdout.",
     )
     strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-    return strict(form(function))
+    most = click.option(
+        "--max-errors",
+        "most",
+        type=WholeNumber(min=0),
+        metavar="N",
+        help="Show at most N errors and warnings, errors first; 0 shows all. "
+        "[default: 20 as text, all as json and sarif]",
+    )
+    return strict(form(most(function)))
 
 
 def budget(function: F) -> F:

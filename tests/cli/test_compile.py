@@ -182,12 +182,49 @@ def test_what_may_not_be_read_is_an_error_of_the_input(
     """Root may read everything, so the kernel's refusal is played."""
     Path("secret.tdl").write_text("bridge s\n", encoding="utf-8")
 
-    def refuse(_path: Path) -> bytes:
+    def refuse(_path: Path, _mode: str) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "secret.tdl")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
     result = tstorm(name, "secret.tdl")
     assert result.exit_code == 1
     said = result.stderr + getattr(result.exception, "message", "")
     assert "error: reading secret.tdl: Permission denied" in said
+
+
+MANY = "service a\nbridge s\nlink a--s\n" + "at 5s b leave\n" * 40 + "at 1s tags=no leave\n"
+
+
+def test_a_text_shows_twenty_and_counts_the_rest() -> None:
+    result = tstorm("check", "-", stdin=MANY)
+    assert result.stderr.count("error TS0201") == 20
+    assert "and 20 more errors, 1 more warning;" in result.stderr
+    result = tstorm("check", "-", "--max-errors", "3", stdin=MANY)
+    assert result.stderr.count("error TS0201") == 3
+    result = tstorm("check", "-", "--max-errors", "0", stdin=MANY)
+    assert result.stderr.count("error TS0201") == 40
+    assert result.stderr.count("warning TS0901") == 1
+    assert " more " not in result.stderr
+
+
+def test_programs_get_all_unless_they_ask_for_less() -> None:
+    everything = json.loads(tstorm("check", "-", "--format", "json", stdin=MANY).stdout)
+    assert len(everything) == 41
+    few = tstorm("check", "-", "--format", "json", "--max-errors", "4", stdin=MANY)
+    assert json.loads(few.stdout) == everything[:4]
+    log = json.loads(tstorm("check", "-", "--format", "sarif", stdin=MANY).stdout)
+    assert len(log["runs"][0]["results"]) == 41
+
+
+def test_a_program_is_called_no_text_in_one_message() -> None:
+    result = tstorm("check", sys.executable)
+    assert result.exit_code == 1
+    assert result.stderr.count("error TS") == 1
+    assert "this is not a text file" in result.stderr
+    assert len(result.stderr.splitlines()) == 2
+
+
+def test_a_file_without_an_end_is_read_as_far_as_is_needed() -> None:
+    result = tstorm("check", "/dev/zero")
+    assert "not a text file" in result.stderr

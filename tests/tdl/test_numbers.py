@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tdl import units, values
+from tdl import limits, units, values
 
 MS = 10**6
 S = 10**9
@@ -86,17 +86,17 @@ def test_what_is_not_a_value(convert: Callable[[str], int], text: str, code: str
     assert caught.value.code in (code, "TS0021")
 
 
-@given(st.integers(0, values.MAX_TIME_NS))
+@given(st.integers(0, limits.MAX_TIME_NS))
 def test_a_time_reads_back(ns: int) -> None:
     assert values.time(units.time(ns)) == ns
 
 
-@given(st.integers(0, values.MAX_LATENCY_NS))
+@given(st.integers(0, limits.MAX_LATENCY_NS))
 def test_a_latency_reads_back(ns: int) -> None:
     assert values.latency(units.latency(ns)) == ns
 
 
-@given(st.integers(0, values.MAX_RATE_BPS))
+@given(st.integers(0, limits.MAX_RATE_BPS))
 def test_a_rate_reads_back(bps: int) -> None:
     assert values.rate(units.rate(bps)) == bps
 
@@ -107,7 +107,7 @@ def test_a_share_reads_back(ppb: int) -> None:
     assert values.loss(units.share(ppb)) == ppb
 
 
-@given(st.integers(0, values.MAX_SIZE_BYTES))
+@given(st.integers(0, limits.MAX_SIZE_BYTES))
 def test_a_size_reads_back(count: int) -> None:
     assert values.size(units.size(count)) == count
 

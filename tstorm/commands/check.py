@@ -20,6 +20,7 @@ def command(
     underlay_ns: int | None,
     strict: bool,
     form: str,
+    most: int | None,
 ) -> None:
     """Report everything that is wrong with EXP.tdl ('-' reads standard input).
 
@@ -36,4 +37,4 @@ def command(
     from tstorm.loading import compile_file
 
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)
-    compile_file(file, seed, strict=strict, form=form, machines=machines)
+    compile_file(file, seed, strict=strict, form=form, machines=machines, most=most)

@@ -56,6 +56,7 @@ def command(
     underlay_ns: int | None,
     strict: bool,
     form: str,
+    most: int | None,
 ) -> None:
     """Compile EXP.tdl ('-' reads standard input) into a plan directory.
 
@@ -79,7 +80,7 @@ def command(
     from tstorm.loading import compile_file, source_name, write_plan
 
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)
-    compilation = compile_file(file, seed, strict=strict, form=form, machines=machines)
+    compilation = compile_file(file, seed, strict=strict, form=form, machines=machines, most=most)
     directory = Path(output) if output else Path(Path(source_name(file)).stem + ".plan")
     beside = None if no_manifests else _manifests(compilation)
     digest = write_plan(compilation, directory, beside)

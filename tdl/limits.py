@@ -1,0 +1,26 @@
+"""How much a file may hold, and how large its values may be. docs/tdl.md, "Limits of the language".
+
+What the plan's format and both datapaths take is in compiler/plan/limits.py; a test holds the two
+tables together, and another asks the datapaths themselves.
+"""
+
+from __future__ import annotations
+
+# Of values.
+MAX_TIME_NS = 2**63 - 1
+MAX_LATENCY_NS = 86_400 * 10**9  # of one link
+MAX_RATE_BPS = 10**13
+MAX_QUEUE_BYTES = 2**30
+MAX_SIZE_BYTES = 2**40  # memory of an instance
+MAX_SEED = 2**63 - 1
+MAX_COUNT = 10**9
+
+# Of a file. Reading ends where one of them is exceeded.
+MAX_FILE_BYTES = 64 << 20
+MAX_WORDS = 262_144  # of one statement
+MAX_SERVICES = 65_000
+MAX_BRIDGES = 65_535
+MAX_LINKS = 524_287
+MAX_EVENTS = 1_000_000
+MAX_ERRORS = 10_000  # with more, the rest of the file is not read
+MAX_FINDINGS = 200_000  # errors and warnings

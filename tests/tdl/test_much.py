@@ -1,0 +1,167 @@
+"""Files that are too large, no text, or wrong all over: reading ends, says where, and stays linear.
+
+Nothing here judges seconds: what is counted is diagnostics and statements. One test runs in a
+process of its own, with a limit a hundred times what it needs; it took hours when reading was not
+linear.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from compiler.compile import compile_source
+from tdl import ast, limits, parser, render
+from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
+from tdl.formatter import format_text
+from tdl.lexer import logical_lines
+from tdl.parser import parse_partial
+
+
+def only(text: str | bytes) -> Diagnostic:
+    partial = parse_partial(text)
+    assert partial.failed
+    assert not partial.whole
+    assert partial.file.statements == ()
+    (found,) = partial.diagnostics
+    return found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\0" * 200_000,
+        b"\x7fELF\x02\x01\x01" + b"\0" * 9,
+        b"service a\nbridge s1\0\n",
+        "bridge s1\n".encode("utf-16"),
+        bytes(range(1, 32)) * 10,
+        "bridge s1 \0",
+    ],
+)
+def test_what_is_no_text_is_called_so_once(data: bytes | str) -> None:
+    found = only(data)
+    assert (found.code, found.span.line, found.message) == ("TS0029", 1, "this is not a text file")
+    shown = render.render_text([found], "f", data)
+    assert shown.splitlines()[0] == "f:1:1: error TS0029: this is not a text file"
+    with pytest.raises(TdlError):
+        format_text(data)
+    with pytest.raises(TdlError) as caught:
+        compile_source(data)
+    assert caught.value.diagnostics == (found,)
+
+
+def test_a_stray_control_character_is_still_told_with_its_place() -> None:
+    (found,) = parse_partial("bridge s1\nbridge s2 \x01\n").diagnostics
+    assert (found.code, found.span.line, found.span.col) == ("TS0002", 2, 11)
+
+
+def test_a_run_of_control_characters_is_one_finding() -> None:
+    text = "bridge s1 # " + "a" * 200 + "\nbridge s2 " + "\x01\x02\x03" * 5 + "\n"
+    (found,) = parse_partial(text).diagnostics
+    assert found.message == "15 control characters, from U+0001 on"
+    assert (found.span.line, found.span.col, found.span.end_col) == (2, 11, 26)
+
+
+def test_control_characters_cost_linear_time() -> None:
+    """Behind so much text that the file counts as one."""
+    program = (
+        "from tdl.parser import parse_partial\n"
+        "comments = '# nothing\\n' * 10_000\n"
+        "few = parse_partial(comments + 'bridge s ' + 'a\\x01' * 9_000 + 'a' * 5_000_000)\n"
+        "assert few.whole and len(few.diagnostics) == 9_001\n"
+        "many = parse_partial(comments + 'bridge s ' + 'a\\x01' * 2_000_000)\n"
+        "assert not many.whole and len(many.diagnostics) == 10_001\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_the_size_of_a_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser, "MAX_FILE_BYTES", 1 << 20)
+    line = b"bridge s1 # and so on\n"
+    assert parse_partial(line * ((1 << 20) // len(line))).whole
+    found = only(line * ((1 << 20) // len(line) + 1))
+    assert (found.code, found.message) == ("TS0030", "the file has more than 1 MiB")
+
+
+def test_reading_ends_at_the_first_bridge_too_many() -> None:
+    found = only("".join(f"bridge b{i}\n" for i in range(limits.MAX_BRIDGES + 1000)) + "nonsense\n")
+    assert (found.code, found.span.line) == ("TS0031", limits.MAX_BRIDGES + 1)
+    assert "more than 65,535 bridges" in found.message
+
+
+def test_the_first_name_too_many_of_a_list_is_shown() -> None:
+    names = [f"b{i}" for i in range(limits.MAX_BRIDGES + 5)]
+    found = only("\nbridges " + " ".join(names) + "\n")
+    column = len("bridges " + " ".join(names[: limits.MAX_BRIDGES])) + 2
+    assert (found.code, found.span.line, found.span.col) == ("TS0031", 2, column)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        (ast.Service, lambda i: f"service a{i}\n"),
+        (ast.Link, lambda i: f"link a--b{i}\n"),
+        (ast.Dynamic, lambda i: f"at {i}s a leave and b leave\n"),
+    ],
+)
+def test_so_are_services_links_and_events(
+    kind: type, make: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(parser._MOST, kind, (10, "of these"))
+    each = 2 if kind is ast.Dynamic else 1
+    assert parse_partial("".join(make(i) for i in range(10 // each))).whole
+    found = only("".join(make(i) for i in range(500)) + "nonsense\n")
+    assert (found.code, found.span.line) == ("TS0031", 10 // each + 1)
+
+
+def test_a_statement_has_an_end() -> None:
+    found = only("bridges " + "b " * (limits.MAX_WORDS + 9) + "\nnonsense\n")
+    assert (found.code, found.span.line, found.span.col) == ("TS0031", 1, 7 + 2 * limits.MAX_WORDS)
+
+
+@pytest.mark.parametrize("text", ["?\n" * 50_000, "? " * 50_000, "nonsense\n" * 50_000])
+def test_so_many_errors_end_the_reading(text: str) -> None:
+    partial = parse_partial(text)
+    assert not partial.whole
+    assert len(partial.diagnostics) == limits.MAX_ERRORS + 1
+    assert partial.diagnostics[-1].code == "TS0032"
+
+
+def test_warnings_do_not_end_it_so_soon() -> None:
+    text = "bridge s1 tags=x" + ";x" * (2 * limits.MAX_ERRORS)
+    partial = parse_partial(text)
+    assert not partial.failed
+    assert len(partial.diagnostics) == 2 * limits.MAX_ERRORS
+
+
+def test_lines_are_read_one_after_the_other() -> None:
+    sink = Sink()
+    lines = logical_lines("bridge s1\n" * 3 + "?\n", sink)
+    assert next(lines).tokens[1].text == "s1"
+    assert sink.found == []
+    assert len(list(lines)) == 3
+    assert len(sink.found) == 1
+
+
+def test_a_service_may_listen_on_every_port() -> None:
+    ports = ";".join(map(str, range(1, 65536)))
+    (service,) = parse_partial(f"service a port={ports}").file.statements
+    assert isinstance(service, ast.Service)
+    assert len(service.ports) == 65535
+
+
+def test_shown_are_errors_before_warnings_in_order_of_place() -> None:
+    place = [ast.Span(line, 1, line, 2) for line in range(1, 9)]
+    found = [
+        Diagnostic(Severity.WARNING if at.line < 5 else Severity.ERROR, "TS0901", at, "m")
+        for at in place
+    ]
+    assert [item.span.line for item in render.first(found, 6)] == [1, 2, 5, 6, 7, 8]
+    assert [item.span.line for item in render.first(found, 2)] == [5, 6]
+    assert render.first(found, 0) == tuple(found)
+    assert render.rest(found, render.first(found, 6)) == "2 more warnings"
+    assert render.rest(found, render.first(found, 3)) == "1 more error, 4 more warnings"
+    assert render.rest(found, found) == ""
