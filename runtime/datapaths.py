@@ -8,8 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from compiler.plan.fit import misfit
+from compiler.plan.reader import Plan
 from runtime import programs
-from runtime.errors import MachineError
+from runtime.errors import MachineError, UnfitError
 from runtime.options import RunOptions
 
 PROBE_SECONDS = 20.0
@@ -29,6 +31,21 @@ def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
         return (str(tcald),)
     share = ("--cpu-share", str(options.hosts)) if options.hosts > 1 else ()
     return (str(programs.find("pktd")), *share)
+
+
+def check(plan: Plan, options: RunOptions) -> None:
+    """Raises UnfitError if the plan has what the datapath would refuse in the middle of the run."""
+    kernel = options.datapath == "kernel"
+    end = {} if options.until_ns is None else {"end_ns": options.until_ns}
+    found = misfit(plan, "kernel" if kernel else "user", options.start_at_ns, **end)
+    if found is None:
+        return
+    seconds = found.at_ns / 1e9
+    message = f"{found} with {'the kernel' if kernel else 'any datapath'}, at {seconds:g} s"
+    remedy = "lower it"
+    if found.what.startswith("the jitter of the path"):
+        remedy = f"lower the jitter of {found.link}, or use --datapath user"
+    raise UnfitError(found, message, remedy)
 
 
 def kernel_remedy(lacking: dict[str, str]) -> str:

@@ -55,6 +55,7 @@ def run(
     path = Path(plan_path)
     plan = read_plan(path)
     timeline = Timeline(plan, chosen)
+    datapaths.check(plan, chosen)
     keeper = programs.find("tstorm-ns")
     engine = datapaths.choose(chosen, keeper)
     destroy.sweep()

@@ -190,6 +190,7 @@ class PlanOnDisk:
     """A plan directory, and the temporary folder around it if it is one of ours."""
 
     path: Path
+    source_name: str  # what messages call its source
     temporary: Path | None = None
 
     def release(self) -> None:
@@ -257,7 +258,7 @@ def plan_on_disk(
         if budget_bps is not None:
             message = f"{source} is compiled already; 'tstorm check --budget' its source"
             raise click.BadParameter(message, param_hint="'--budget'")
-        yield PlanOnDisk(recorded)
+        yield PlanOnDisk(recorded, str(recorded / PLAN_SOURCE))
         return
     if recorded is None:
         name, raw = source_name(source), read_source(source)
@@ -275,4 +276,4 @@ def plan_on_disk(
     with scratch.folder() as folder:
         path = folder / f"{Path(source_name(source)).stem}.plan"
         write_plan(compilation, path)
-        yield PlanOnDisk(path, folder)
+        yield PlanOnDisk(path, name, folder)

@@ -62,8 +62,10 @@ def options_of(
 
 def carry_out(plan: PlanOnDisk, options: RunOptions, *, quiet: bool) -> RunResult:
     """Runs the plan with progress on stderr."""
+    from compiler.plan.reader import read_plan
+    from runtime.errors import UnfitError
     from runtime.run import run
-    from tstorm import progress
+    from tstorm import misfits, progress
 
     with progress.reporter(quiet) as show:
         released = False
@@ -75,7 +77,11 @@ def carry_out(plan: PlanOnDisk, options: RunOptions, *, quiet: bool) -> RunResul
                 released = True
             show(record)
 
-        return run(plan.path, options, relay)
+        try:
+            return run(plan.path, options, relay)
+        except UnfitError as error:
+            source = read_plan(plan.path, lazy=True).source
+            raise misfits.shown(error, plan.source_name, source) from error
 
 
 def report(result: RunResult, form: str, **more: object) -> None:

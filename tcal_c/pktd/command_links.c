@@ -55,7 +55,7 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
         uint64_t *to;
     } numbers[] = {{"rate", LINK_RATE, RATE_LIMIT_BPS, &c->rate_bps},
                    {"delay", LINK_DELAY, DELAY_LIMIT_NS, &c->delay_ns},
-                   {"jitter", LINK_JITTER, DELAY_LIMIT_NS, &c->jitter_ns},
+                   {"jitter", LINK_JITTER, JITTER_LIMIT_NS, &c->jitter_ns},
                    {"queue", LINK_QUEUE, QUEUE_LIMIT_BYTES, &c->queue_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {

@@ -20,7 +20,13 @@
 
 #define RATE_LIMIT_BPS 10000000000000ull /* 10 Tb/s */
 #define QUEUE_LIMIT_BYTES (1ull << 30)
-#define DELAY_LIMIT_NS (3600ull * NS_PER_S)
+/* A path may cross every node, with a day on each link; jitters add up as their squares do. A delay
+ * and 24 jitters, more than any distribution deviates, fit into 63 bits. */
+#define DAY_NS (86400ull * NS_PER_S)
+#define DELAY_LIMIT_NS (65535ull * DAY_NS)
+#define JITTER_LIMIT_NS (256ull * DAY_NS)
+_Static_assert(DELAY_LIMIT_NS + 24 * JITTER_LIMIT_NS < INT64_MAX,
+               "a delay is a signed number of ns");
 
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 i128;

@@ -207,7 +207,7 @@ static bool path_number(struct tcal_change *c, const char *key, const char *valu
         uint64_t *to;
     } numbers[] = {{"rate", TCAL_RATE, RATE_LIMIT_BPS, &c->path.rate_bps},
                    {"delay", TCAL_DELAY, DELAY_LIMIT_NS, &c->path.delay_ns},
-                   {"jitter", TCAL_JITTER, DELAY_LIMIT_NS, &c->path.jitter_ns},
+                   {"jitter", TCAL_JITTER, JITTER_LIMIT_NS, &c->path.jitter_ns},
                    {"queue", TCAL_QUEUE, QUEUE_LIMIT_BYTES, &c->path.queue_bytes},
                    {"seed", TCAL_SEED, UINT64_MAX, &c->path.seed}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

@@ -69,6 +69,16 @@ static void jitter_is_as_asked(void) {
     CHECK_EQ(draw_jitter(1, 1, DIST_PARETO, 0), 0);
 }
 
+/* common.h counts on it: no delay of a link is beyond a signed number. */
+static void no_jitter_deviates_further(void) {
+    for (int dist = 0; dist < DIST_COUNT; dist++) {
+        for (uint64_t n = 0; n < 2000000; n++) {
+            int64_t by = draw_jitter(7, n, (enum dist)dist, JITTER_LIMIT_NS);
+            CHECK(by > -24 * (int64_t)JITTER_LIMIT_NS && by < 24 * (int64_t)JITTER_LIMIT_NS);
+        }
+    }
+}
+
 static void names_are_found(void) {
     for (int i = 0; i < DIST_COUNT; i++) {
         CHECK(dist_find(dist_name((enum dist)i)) == (enum dist)i);
@@ -81,5 +91,6 @@ void test_draws(void) {
     loss_is_as_asked();
     seeds_differ();
     jitter_is_as_asked();
+    no_jitter_deviates_further();
     names_are_found();
 }

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from compiler.plan.limits import PATHS
 from tests.netem.support import MS, Instances, Network, address, attach, network, wait_until
 from tests.pktd.harness import Pktd, RefusedError
 from tests.pktd.pods import path
@@ -192,3 +193,27 @@ def test_a_refused_command_says_why_and_changes_nothing(
         net.engine(command)
     assert refused.value.code == code
     assert len(refused.value.text) > 10
+
+
+def test_tcald_takes_the_limits_of_the_table_and_no_more(net: Network) -> None:
+    """compiler/plan/limits.py; what stands in the kernel then is read back."""
+    kernel = PATHS["kernel"]
+    for key, limit in (
+        ("rate", kernel.rate_bps),
+        ("delay", kernel.delay_ns),
+        ("queue", kernel.queue_bytes),
+    ):
+        net.engine(f"path 0 1 {key}={limit}")
+        refuses(net, f"path 0 1 {key}={limit + 1}")
+    for dist in ("normal", "uniform", "pareto", "paretonormal"):
+        limit = kernel.jitter_of(dist)
+        net.engine(f"path 0 1 jitter={limit} dist={dist}")
+        refuses(net, f"path 0 1 jitter={limit + 1} dist={dist}")
+    net.engine.commit()
+    assert int(net.engine("verify 0")) > 0
+
+
+def refuses(net: Network, command: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        net.engine(command)
+    assert refused.value.code == "range"

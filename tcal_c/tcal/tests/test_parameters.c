@@ -89,8 +89,7 @@ static void tables_have_their_moments(void) {
         double deviation;
         double low;
         double high;
-    } want[TCAL_DIST_COUNT] = {
-        {1, -3.8, 3.8}, {0.57735, -1, 1}, {1, -0.64, 24}, {1, -1.9, 24}};
+    } want[TCAL_DIST_COUNT] = {{1, -3.8, 3.8}, {0.57735, -1, 1}, {1, -0.64, 24}, {1, -1.9, 24}};
     for (int dist = 0; dist < TCAL_DIST_COUNT; dist++) {
         const int16_t *table = tcal_dist_table((enum tcal_dist)dist);
         double unit = (double)tcal_dist_scale((enum tcal_dist)dist) / 8192;

@@ -1,0 +1,57 @@
+"""Where pktd refuses a value: exactly beyond the one table (compiler/plan/limits.py)."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from compiler.plan.limits import LINK, PATHS, Limits
+from tests.pktd.harness import PKTD, Pktd, RefusedError
+
+NODES = ("node 0 ip=10.0.0.1", "node 1 ip=10.0.0.2")
+LINK_LINE = "link 0 0 1 rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal seed=1 up=1"
+PATH_LINE = "path 0 1 rate=0 delay=0 jitter=0 loss=0 queue=0 up=1"
+
+
+@pytest.fixture
+def pktd() -> Iterator[Pktd]:
+    with subprocess.Popen([PKTD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        engine = Pktd(process)
+        engine("hello 1")
+        for line in NODES:
+            engine(line)
+        yield engine
+        assert engine.close() == 0
+
+
+@pytest.mark.parametrize("declared", [LINK_LINE, PATH_LINE], ids=["link", "path"])
+def test_pktd_takes_the_limit_and_no_more(pktd: Pktd, declared: str) -> None:
+    pktd(declared)
+    change = "set 0" if declared is LINK_LINE else "path 0 1"
+    user = PATHS["user"]
+    for key, limit in figures(user):
+        pktd(f"{change} {key}={limit}")
+        with pytest.raises(RefusedError) as refused:
+            pktd(f"{change} {key}={limit + 1}")
+        assert refused.value.code == "range"
+        assert str(limit) in refused.value.text
+    for dist in ("normal", "uniform", "pareto", "paretonormal"):
+        pktd(f"{change} jitter={user.jitter_of(dist)} dist={dist}")
+    pktd.commit()
+
+
+def test_a_link_of_a_plan_is_within_it(pktd: Pktd) -> None:
+    everything = " ".join(f"{key}={limit}" for key, limit in figures(LINK))
+    pktd(f"link 0 0 1 {everything} loss=1000000000 dist=pareto seed=1 up=1")
+    pktd.commit()
+
+
+def figures(limits: Limits) -> list[tuple[str, int]]:
+    return [
+        ("rate", limits.rate_bps),
+        ("delay", limits.delay_ns),
+        ("jitter", limits.jitter_ns),
+        ("queue", limits.queue_bytes),
+    ]
