@@ -11,7 +11,6 @@ from compiler.say import moment
 from compiler.sides import assign
 from compiler.steps import Step
 from compiler.walk import Walk
-from tdl import ast
 
 KNOWN_CUTS = 64
 
@@ -61,7 +60,5 @@ def heal(walk: Walk, step: Step) -> None:
 
 def _partition_failed(walk: Walk, step: Step) -> bool:
     """An earlier partition was left out because of an error of its own."""
-    made = sum(isinstance(s.statement.action, ast.Partition) for s in walk.model.steps)
-    written = [d for d in walk.model.declared.dynamics if isinstance(d.action, ast.Partition)]
-    early = any(d.start_ns <= step.statement.start_ns for d in written)
-    return early and made < len(written)
+    failed = walk.failed_partition_ns
+    return failed is not None and failed <= step.statement.start_ns

@@ -7,7 +7,7 @@ events that name them are not reported a second time. Source: docs/tdl.md (stati
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from compiler.say import end_name, link_name
@@ -39,7 +39,12 @@ class Declared:
     routing: ast.Routing | None = None
     dynamics: list[ast.Dynamic] = field(default_factory=list)
     guesses: Guesses = field(default_factory=Guesses)
+    at: dict[str, list[int]] = field(default_factory=dict)  # name -> its links
     taken: dict[tuple[object, ...], int] = field(default_factory=dict)  # see _linked_already
+
+    def links_at(self, name: str) -> Iterator[ast.Link]:
+        """The links with an end there, in the order of the file."""
+        return (self.links[position] for position in self.at.get(name, ()))
 
     def names(self) -> list[str]:
         return [*self.services, *self.bridges]
@@ -130,6 +135,7 @@ def _link(found: Declared, link: ast.Link, sink: Sink) -> None:
     elif all(known):
         for names in dict.fromkeys(((a, b), (b, a))):
             found.pairs.setdefault(names, []).append(len(found.links))
+            found.at.setdefault(names[0], []).append(len(found.links))
         found.links.append(link)
         return
     found.broken.update(((a, b), (b, a)))

@@ -116,8 +116,9 @@ def _directions(link: ast.Link, counts: Mapping[str, int]) -> int:
 
 def check_linked(declared: Declared, counts: Mapping[str, int], sink: Sink) -> None:
     """Reports TS0123 for services of which some instances have a link and others have none."""
+    broken = {name for pair in declared.broken for name in pair}
     for name, others in _others(declared).items():
-        if None in others or not others or any(name in pair for pair in declared.broken):
+        if None in others or not others or name in broken:
             continue
         missing = [index for index in range(counts[name]) if index not in others]
         if not missing:

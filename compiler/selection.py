@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice
 
 from compiler.declared import Declared
 from compiler.say import end_name, link_name
@@ -244,10 +246,10 @@ class Resolver:
         a, b = selector.a.name.text, selector.b.name.text
         if (a, b) in self.declared.broken:
             return
-        near = self.declared.pairs.get((a, b), ())
-        some = [link_name(self.declared.links[position]) for position in near[:3]] or [
-            link_name(link) for link in self.declared.links if {a, b} & {link.a.text, link.b.text}
-        ][:3]
+        declared = self.declared
+        at = (declared.at.get(name, ()) for name in (a, b))
+        near = dict.fromkeys(islice(declared.pairs.get((a, b)) or merge(*at), 6))
+        some = [link_name(declared.links[position]) for position in islice(near, 3)]
         hint = f"there is {', '.join(f'`{name}`' for name in some)}" if some else None
         message = f"there is no link between {_label(selector.a)!r} and {_label(selector.b)!r}"
         self.sink.error("TS0202", selector.span, message, hint)

@@ -82,8 +82,9 @@ def build_steps(
     quit_ns = min((d.start_ns for d in quits), default=None)
     steps: list[Step] = []
     doubts = [Doubt(0, -1, resolver.named(name)) for name in sorted(declared.doubtful)]
+    repeated = {id(again) for again in quits[1:]}
     for order, statement in enumerate(declared.dynamics):
-        if any(statement is again for again in quits[1:]):
+        if id(statement) in repeated:
             continue
         before = len(sink.found)
         if isinstance(statement.action, WHOLE):
@@ -183,7 +184,7 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
         return f"a {kind} can `leave` and `join`: write `{other}`"
     if isinstance(selector, ast.Element):
         name, index = selector.name.text, selector.index
-        for link in declared.links:
+        for link in declared.links_at(name):
             ends = ((link.a, link.a_index), (link.b, link.b_index))
             if any(end.text == name and own in (None, index) for end, own in ends):
                 words = [end_name(e, index if e.text == name else own) for e, own in ends]

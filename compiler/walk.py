@@ -94,6 +94,17 @@ class Walk:
         quits = (s.statement for s in self.model.steps if isinstance(s.statement.action, ast.Quit))
         return min((statement.start_ns for statement in quits), default=None)
 
+    @cached_property
+    def failed_partition_ns(self) -> int | None:
+        """When the first partition is written, if some of them were left out because of errors."""
+        made = sum(isinstance(s.statement.action, ast.Partition) for s in self.model.steps)
+        written = [
+            dynamic.start_ns
+            for dynamic in self.model.declared.dynamics
+            if isinstance(dynamic.action, ast.Partition)
+        ]
+        return min(written) if made < len(written) else None
+
     def quit(self) -> None:
         self.world.emit("quit", "")
         self._quit = True

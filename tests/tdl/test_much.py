@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from types import FrameType
 
 import pytest
 
@@ -76,6 +77,38 @@ def test_control_characters_cost_linear_time() -> None:
         "assert not many.whole and len(many.diagnostics) == 10_001\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("quit", "TS0305"), ("heal", "TS0306"), ("a--s2 leave", "TS0202"), ("b7 crash", "TS0204")],
+)
+def test_many_statements_that_are_wrong_in_one_way_cost_linear_work(line: str, code: str) -> None:
+    """Nothing compares each of them with all others, or with all links."""
+
+    def lines_run(size: int) -> int:
+        text = "service a\nbridges s1 s2\nlink a--s1\nlink s1--s2\n"
+        text += "".join(f"bridge b{i}\nlink b{i}--s1\n" for i in range(size))
+        text += "".join(f"at {i}ms {line}\n" for i in range(size))
+        count = 0
+
+        def trace(_frame: FrameType, event: str, _what: object) -> Callable[..., object]:
+            nonlocal count
+            count += event == "line"
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            compile_source(text)
+        except TdlError as error:
+            found = error.diagnostics
+        finally:
+            sys.settrace(before)
+        assert sum(one.code == code for one in found) >= size - 1
+        return count
+
+    assert lines_run(1600) < 2.2 * lines_run(800)
 
 
 def test_the_size_of_a_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
