@@ -10,7 +10,7 @@ from typing import Any
 
 from compiler.plan.fit import misfit
 from compiler.plan.reader import Plan
-from runtime import programs
+from runtime import environment, programs
 from runtime.errors import MachineError, UnfitError
 from runtime.options import RunOptions
 
@@ -65,7 +65,12 @@ def kernel_lacks(tcald: Path, keeper: Path) -> dict[str, str]:
     argv += ["--", str(tcald), "--probe"]
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment.inherited(os.environ),
+            timeout=PROBE_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return {"the probe": f"it took longer than {PROBE_SECONDS:.0f} s"}

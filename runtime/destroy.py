@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runtime import procs, registry, scratch
@@ -25,26 +24,50 @@ class Destroyed:
     directory: str
     was_live: bool
     processes: int  # how many had to be killed
+    elsewhere: str = ""  # where the run is, if that is not here: then it was left alone,
+    forgotten: bool = False  # or only its record was removed
 
 
 def destroy(run: str | None = None, *, everything: bool = False) -> list[Destroyed]:
-    """Ends one run (by id or directory; None: the only one) or every run of this user.
+    """Ends one run (by id or directory; None: the only one) or every run of this user here.
 
-    A run that is unknown here is destroyed already. RunError if something cannot be killed.
+    A run that is unknown is destroyed already. RunError if something cannot be killed, or the named
+    run is on another machine or in another container.
     """
     known = list(registry.records())
     if not everything:
         known = _chosen(run, known)
-    done = [_destroy(record) for record in known]
+    done = [_left(record) if record.is_elsewhere else _destroy(record) for record in known]
     _sweep_files()
+    return done
+
+
+def forget(run: str) -> list[Destroyed]:
+    """Removes the record of a run whose machine or container is no more, and nothing else.
+
+    RunError if the run goes on, as far as can be seen.
+    """
+    done = []
+    for record in registry.named(run, list(registry.records())):
+        if record.is_live:
+            raise RunError(f"run {record.run_id} goes on here", "end it: leave out --forget")
+        if record.is_elsewhere:
+            registry.forget(record)
+            done.append(replace(_left(record), forgotten=True))
+        else:
+            done.append(_destroy(record))
     return done
 
 
 def sweep() -> list[Destroyed]:
-    """Removes what dead runs have left; live ones are not touched."""
-    done = [_destroy(record) for record in registry.records() if not alive(record)]
+    """Removes what runs have left that are over for certain."""
+    done = [_destroy(record) for record in registry.records() if record.is_over]
     _sweep_files()
     return done
+
+
+def _left(record: Record) -> Destroyed:
+    return Destroyed(record.run_id, record.directory, False, 0, record.place.text())
 
 
 def _sweep_files() -> None:
@@ -53,28 +76,28 @@ def _sweep_files() -> None:
     scratch.sweep()
 
 
-def alive(record: Record) -> bool:
-    """A run whose tstorm is dead is dead: its processes are on their way out."""
-    return procs.alive(record.tstorm)
-
-
 def _chosen(run: str | None, known: list[Record]) -> list[Record]:
-    if run is None:
-        if len(known) > 1:
-            names = ", ".join(record.run_id for record in known)
-            raise RunError("there is more than one run", f"name one, or say --all: {names}")
-        return known
-    wanted = Path(os.path.realpath(run))
-    return [r for r in known if r.run_id == run or Path(r.directory) == wanted]
+    """With no name those of elsewhere only if nothing is here."""
+    if run is not None:
+        found = registry.named(run, known)
+        if found and found[0].is_elsewhere:
+            raise found[0].not_here()
+        return [record for record in found if not record.is_elsewhere]
+    ours = [record for record in known if not record.is_elsewhere]
+    if len(ours) > 1:
+        names = ", ".join(record.run_id for record in ours)
+        raise RunError("there is more than one run", f"name one, or say --all: {names}")
+    return ours or known
 
 
 def _destroy(record: Record) -> Destroyed:
-    was_live = record.is_live
-    if procs.alive(record.tstorm) and procs.send(record.tstorm, signal.SIGTERM):
-        procs.wait_gone([record.tstorm], CLEAN_SECONDS)
-    killed = _kill(record)
+    was_live, killed = record.is_live, 0
+    if record.place.is_here:
+        if procs.alive(record.tstorm) and procs.send(record.tstorm, signal.SIGTERM):
+            procs.wait_gone([record.tstorm], CLEAN_SECONDS)
+        killed = _kill(record)
     registry.remove(record)
-    _close_directory(RunDirectory(Path(record.directory)))
+    _close_directory(RunDirectory(Path(record.directory)), record.run_id)
     return Destroyed(record.run_id, record.directory, was_live, killed)
 
 
@@ -95,10 +118,14 @@ def _kill(record: Record) -> int:
     return len(left)
 
 
-def _close_directory(directory: RunDirectory) -> None:
-    """A manifest without an outcome would look like a run that goes on."""
+def _close_directory(directory: RunDirectory, run_id: str) -> None:
+    """A manifest without an outcome would look like a run that goes on. Another run's is left
+    alone: the directory may have been used again, or be another one in another container."""
     try:
-        if "outcome" not in read_json(directory / MANIFEST):
+        manifest = read_json(directory / MANIFEST)
+        if manifest.get("run_id") != run_id:
+            return
+        if "outcome" not in manifest:
             directory.update_manifest(outcome="killed")
         for leftover in directory.path.glob(".*.new"):
             leftover.unlink(missing_ok=True)

@@ -14,10 +14,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from runtime import datapaths, files, programs
+from runtime import datapaths, environment, files, programs
 from runtime.errors import RunError
 from runtime.namespaces import refusal_remedy
-from runtime.run import driver_environment
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
@@ -97,7 +96,7 @@ def _in_namespaces() -> list[Check]:
             argv,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env=driver_environment(),
+            env=environment.of_driver(os.environ),
             timeout=PROBE_SECONDS,
             check=False,
         )

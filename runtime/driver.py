@@ -32,6 +32,7 @@ from runtime.instances import Instance, Maker
 from runtime.network import Counters, Network
 from runtime.nursery import Ended
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
+from runtime.place import namespace
 from runtime.progress import RUNNING, STARTING, STOPPING, to_record
 from runtime.records import EVENTS, SAMPLES, LineFile
 from runtime.scheduling import prefer
@@ -74,13 +75,14 @@ class Driver:
 
     async def set_up(self) -> None:
         """Everything up to T0. Raises RunError."""
-        self.nursery = nursery.start(Path(self.config.nursery), self._log)
+        config = self.config
+        self.nursery = nursery.start(Path(config.nursery), config.environment, self._log)
         wanted = first_incarnations(self.timeline, self.conductor.present)
         files.raise_limit(len(wanted))  # after the nursery, so that programs keep the usual limit
         self.network = network = self._choose_network()
         await network.start(self.conductor.on_effect)
         self.maker = Maker(self.nursery, network)
-        self.control = ControlServer(Path(self.config.socket), self._answer)
+        self.control = ControlServer(Path(config.socket), self._answer)
         self._add_instances(self.maker, frozenset(wanted))
         await self._make_incarnations()
         await self.conductor.stage_start(network)
@@ -198,7 +200,7 @@ class Driver:
         answer = {
             "environment": dict(instance.environment),
             "directory": str(directory),
-            "userns": self.config.userns,
+            "user_namespace": namespace("user"),
         }
         return answer, instance.current.holder.pidfd
 

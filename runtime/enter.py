@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runtime import programs, registry
 from runtime.control import ask
+from runtime.place import namespace
 
 
 def exec_argv(run: str | None, instance: str, argv: Sequence[str]) -> int:
@@ -22,7 +23,7 @@ def exec_argv(run: str | None, instance: str, argv: Sequence[str]) -> int:
     answer, descriptor = ask(Path(record.socket), {"ask": "enter", "instance": instance})
     assert descriptor is not None
     command = [str(entry), "enter", "--pidfd", str(descriptor)]
-    command += ["--userns"] if answer["userns"] else []
+    command += ["--userns"] if answer["user_namespace"] != namespace("user") else []
     command += ["--directory", answer["directory"], "--", *argv]
     environment = dict(answer["environment"])
     if "TERM" in os.environ:

@@ -1,11 +1,14 @@
 """The environment of a program: little from the caller, what it needs to know, what env= says.
 
 Little, so that a run does not depend on who starts it and no secret of the caller's shell reaches
-a hundred logs; see docs/run.md.
+a hundred logs; see docs/run.md. The run's own processes get no more, since programs can read what
+is in /proc/1/environ: but for what Python itself needs, which nothing in an instance has.
 """
 
 from __future__ import annotations
 
+import os
+import site
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +17,10 @@ from runtime.nursery import Program
 from runtime.programs import find
 
 _INHERITED = ("PATH", "LANG", "LANGUAGE", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH")
+_PYTHONS = (
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
+    *("PYTHONNOUSERSITE", "PYTHONUTF8", "PYTHONCOERCECLOCALE"),
+)
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -24,6 +31,16 @@ def inherited(caller: Mapping[str, str]) -> dict[str, str]:
     own = find("tprobe").parent
     kept["PATH"] = f"{kept.get('PATH') or _DEFAULT_PATH}:{own}"
     return kept
+
+
+def of_driver(caller: Mapping[str, str]) -> dict[str, str]:
+    """Of the keeper, the driver and what it starts, with the way to this very package."""
+    found = inherited(caller)
+    found.update({name: caller[name] for name in _PYTHONS if name in caller})
+    package = str(Path(__file__).resolve().parent.parent)
+    found["PYTHONUSERBASE"] = site.getuserbase()  # in a user namespace it would be root's
+    found["PYTHONPATH"] = os.pathsep.join(filter(None, (package, found.get("PYTHONPATH", ""))))
+    return found
 
 
 def variables(

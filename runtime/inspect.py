@@ -20,7 +20,9 @@ def inspect(run: str | None = None) -> dict[str, Any]:
         record = registry.find(run)
     except RunError:
         if run is not None and (Path(run) / rundir.MANIFEST).is_file():
-            return _finished(Path(run))
+            found = _finished(Path(run))
+            if "outcome" in found["manifest"] or not registry.is_elsewhere(run):
+                return found
         raise
     state, _ = ask(Path(record.socket), {"ask": "state"})
     return {"live": True, **state}
@@ -39,7 +41,7 @@ def _finished(directory: Path) -> dict[str, Any]:
 
 
 def live_runs() -> list[dict[str, str]]:
-    """The runs of this user that go on now."""
+    """The runs of this user that go on here now."""
     return [
         {"run_id": record.run_id, "directory": record.directory}
         for record in registry.records()

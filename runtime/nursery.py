@@ -219,7 +219,8 @@ class Nursery:
             self._process.wait()
 
 
-def start(program: Path, log: IO[bytes]) -> Nursery:
+def start(program: Path, environment: Mapping[str, str], log: IO[bytes]) -> Nursery:
+    """`environment` is also that of every instance's PID 1, where programs can read it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         argv: Sequence[str] = (
@@ -227,7 +228,12 @@ def start(program: Path, log: IO[bytes]) -> Nursery:
             *("nursery", "--parent", str(os.getpid()), "--control", str(theirs.fileno())),
         )
         process = subprocess.Popen(
-            argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            argv,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
         )
     ours.settimeout(ANSWER_SECONDS)
     return Nursery(process, ours)

@@ -64,7 +64,7 @@ async def _attach() -> list[dict[str, str]]:
     process = await engine.start([str(programs.find("pktd"))], sys.stderr.buffer, _ignore)
     try:
         checks.append(_scheduling(process.facts.get("sched", "")))
-        home = nursery.start(programs.find("tstorm-ns"), sys.stderr.buffer)
+        home = nursery.start(programs.find("tstorm-ns"), {}, sys.stderr.buffer)
         ports = EnginePorts(process.engine, "auto")
         maker = Maker(home, ports)
         incarnation = await maker.make(0, _NODE)

@@ -1,4 +1,4 @@
-"""Processes of this machine by number and start time, so that a reused number is never mistaken."""
+"""Processes here by number and start time, so that a reused number is never mistaken."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ _PARENT, _START = 1, 19  # fields of /proc/PID/stat after the command's closing 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """`start` is in clock ticks since boot; together with `boot` it names a process for ever."""
+    """`start` is in clock ticks since boot. In one place (runtime.place) it names a process for
+    ever."""
 
     pid: int
     start: int
-    boot: str
-
-
-def boot_id() -> str:
-    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -36,17 +32,14 @@ def _stat(pid: int) -> list[str] | None:
 def identify(pid: int) -> Process | None:
     """None if there is no such process."""
     fields = _stat(pid)
-    return None if fields is None else Process(pid, int(fields[_START]), boot_id())
+    return None if fields is None else Process(pid, int(fields[_START]))
 
 
 def alive(process: Process) -> bool:
     """Whether this very process still runs; a zombie does not."""
     fields = _stat(process.pid)
     return (
-        fields is not None
-        and int(fields[_START]) == process.start
-        and fields[0] not in ("Z", "X")
-        and boot_id() == process.boot
+        fields is not None and int(fields[_START]) == process.start and fields[0] not in ("Z", "X")
     )
 
 

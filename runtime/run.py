@@ -59,46 +59,38 @@ def run(
     keeper = programs.find("tstorm-ns")
     engine = datapaths.choose(chosen, keeper)
     destroy.sweep()
-    directory, record = _register(path, plan, chosen)
+    directory, claim = _register(path, plan, chosen)
     try:
-        config = _configure(record, directory, chosen, engine, keeper)
-        attempt = _Attempt(record, directory, config, reporter)
+        config = _configure(claim.record, directory, chosen, engine, keeper)
+        attempt = _Attempt(claim, directory, config, reporter)
         attempt.carry_out()
         return _conclude(attempt, directory, plan, timeline)
     finally:
-        registry.remove(record)
+        claim.remove()
 
 
-def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory, registry.Record]:
+def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory, registry.Claim]:
     """A run directory and a registry entry that are nobody else's."""
     name = rundir.experiment_name(path, options)
     stamp = rundir.utc_stamp()
-    myself = procs.identify(os.getpid())
-    assert myself is not None
     for attempt in range(1, 1000):
         default = rundir.default_path(name, stamp, attempt)
         target = options.out or default
-        record = registry.Record(
-            default.name,
-            os.path.realpath(target),
-            str(registry.socket_path(default.name)),
-            myself,
-            None,
-        )
-        if not registry.claim(record):
+        claim = registry.claim(default.name, os.path.realpath(target))
+        if claim is None:
             continue
         try:
-            directory = _fill(target, path, plan, options, record)
+            directory = _fill(target, path, plan, options, claim.record)
         except FileExistsError as error:
-            registry.remove(record)
+            claim.remove()
             if options.out is not None:
                 what = "not empty" if target.is_dir() else "not a directory"
                 raise RunError(f"{target} is {what}", "give --out a new directory") from error
             continue
         except BaseException:
-            registry.remove(record)
+            claim.remove()
             raise
-        return directory, record
+        return directory, claim
     raise RunError("there are too many runs of this name")
 
 
@@ -142,7 +134,7 @@ def _configure(
 class _Attempt:
     """The driver's process seen from here. After carry_out: what it said and how it ended."""
 
-    record: registry.Record
+    claim: registry.Claim
     directory: RunDirectory
     config: DriverConfig
     reporter: Reporter
@@ -163,7 +155,7 @@ class _Attempt:
             try:
                 keeper = procs.identify(process.pid)
                 if keeper is not None:
-                    self.record = registry.set_keeper(self.record, keeper)
+                    self.claim.set_keeper(keeper)
                 ours.send(channel.encode(self.config.to_record()))
                 self._listen(ours, signals, process)
             except OSError as error:
@@ -185,7 +177,7 @@ class _Attempt:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=driver_environment(),
+                env=environment.of_driver(os.environ),
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # ^C is for us: we tell the driver
             )
@@ -237,14 +229,6 @@ class _Attempt:
         return lines[-1] if lines else ""
 
 
-def driver_environment() -> dict[str, str]:
-    """The caller's, with the way to this very package."""
-    found = dict(os.environ)
-    package = str(Path(__file__).resolve().parent.parent)
-    found["PYTHONPATH"] = os.pathsep.join(filter(None, (package, found.get("PYTHONPATH", ""))))
-    return found
-
-
 @contextmanager
 def _signals() -> Iterator[socket.socket]:
     """A socket with a byte for every SIGINT, SIGTERM or SIGHUP; silent outside the main thread."""
@@ -288,7 +272,7 @@ def _conclude(
         raise MachineError(str(final["message"]))
     return RunResult(
         outcome=str(final["outcome"]),
-        run_id=attempt.record.run_id,
+        run_id=attempt.config.run_id,
         directory=directory.path,
         message=str(final["message"]),
         summary=summary,

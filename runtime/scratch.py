@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compiler.plan import scratch
-from runtime import registry
+from runtime import userdirs
 
 _STEM = "plan"
 
@@ -18,10 +18,10 @@ _STEM = "plan"
 @contextmanager
 def folder() -> Iterator[Path]:
     """A folder that is removed at the end, or after a kill by the next sweep()."""
-    with scratch.directory(registry.scratch_directory(), _STEM) as path:
+    with scratch.directory(userdirs.scratch(), _STEM) as path:
         yield path
 
 
 def sweep() -> None:
     """Removes the folders of dead processes."""
-    scratch.sweep(registry.scratch_directory(), _STEM)
+    scratch.sweep(userdirs.scratch(), _STEM)

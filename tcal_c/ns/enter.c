@@ -67,6 +67,7 @@ static int join_namespaces(const struct entry *entry) {
 static _Noreturn void become(const struct entry *entry, const struct lifeline *line) {
     if (die_with_parent(line) < 0)
         _exit(EXIT_REFUSED);
+    close((int)entry->pidfd); /* the program has stdin, stdout and stderr, nothing of ours */
     if (chdir(entry->directory) < 0) {
         say("cannot enter %s", entry->directory);
         _exit(EXIT_REFUSED);

@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from runtime.destroy import destroy
+from runtime.destroy import destroy, forget
 from runtime.doctor import probe
 from runtime.enter import exec_argv
 from runtime.errors import RunError
@@ -39,6 +39,8 @@ def main(command: str, *arguments: str) -> int:
         elif command == "destroy":
             done = destroy(everything=True) if not arguments else destroy(arguments[0])
             print(json.dumps([asdict(one) for one in done]))
+        elif command == "forget":
+            print(json.dumps([asdict(one) for one in forget(arguments[0])]))
         elif command == "doctor":
             print(json.dumps([asdict(check) for check in probe()]))
     except RunError as error:

@@ -33,6 +33,7 @@ from runtime import (
     rundir,
     scratch,
     summary,
+    userdirs,
 )
 from runtime.doctor import parse_kernel
 from runtime.errors import MachineError, RunError
@@ -52,6 +53,13 @@ def record(run_id: str, process: procs.Process, where: Path) -> registry.Record:
     return registry.Record(run_id, str(where), str(where / "sock"), process, None)
 
 
+def register(record: registry.Record) -> None:
+    """As if made by a process of this machine that has ended since, or holds no lock."""
+    claim = registry.register(record)
+    assert claim is not None
+    os.close(claim._lock)
+
+
 def myself() -> procs.Process:
     found = procs.identify(os.getpid())
     assert found is not None
@@ -67,27 +75,26 @@ def dead() -> procs.Process:
 
 
 def test_a_name_is_claimed_once(tmp_path: Path) -> None:
-    mine = record("a", myself(), tmp_path)
-    assert registry.claim(mine)
-    assert not registry.claim(mine)
-    assert list(registry.records()) == [mine]
-    updated = registry.set_keeper(mine, myself())
-    assert list(registry.records()) == [updated]
-    registry.remove(mine)
-    registry.remove(mine)
+    mine = registry.claim("a", str(tmp_path))
+    assert mine is not None
+    assert registry.claim("a", str(tmp_path)) is None
+    assert list(registry.records()) == [mine.record]
+    mine.set_keeper(myself())
+    assert mine.record.keeper == myself()
+    assert list(registry.records()) == [mine.record]
+    mine.remove()
     assert list(registry.records()) == []
 
 
 def test_runs_are_found_by_name_directory_or_alone(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no run is going on"):
         registry.find(None)
-    first = record("a", myself(), tmp_path / "one")
-    registry.claim(first)
-    registry.claim(record("gone", dead(), tmp_path / "two"))
+    register(record("a", myself(), tmp_path / "one"))
+    register(record("gone", dead(), tmp_path / "two"))
     assert registry.find(None) == registry.find("a") == registry.find(str(tmp_path / "one"))
-    with pytest.raises(RunError, match=r"no run 'b' is going on \(there are: a\)"):
+    with pytest.raises(RunError, match=r"no run 'b' is going on \(name one of: a\)"):
         registry.find("b")
-    registry.claim(record("c", myself(), tmp_path / "three"))
+    register(record("c", myself(), tmp_path / "three"))
     with pytest.raises(RunError, match="more than one"):
         registry.find(None)
 
@@ -99,7 +106,7 @@ def test_a_reused_number_is_not_killed(tmp_path: Path) -> None:
         found = procs.identify(bystander.pid)
         assert found is not None
         other = replace(found, start=found.start + 1)
-        registry.claim(replace(record("a", dead(), tmp_path), keeper=other))
+        register(replace(record("a", dead(), tmp_path), keeper=other))
         done = destroy.destroy(everything=True)
         assert [(one.run_id, one.was_live, one.processes) for one in done] == [("a", False, 0)]
         assert bystander.poll() is None
@@ -115,7 +122,7 @@ def test_destroy_kills_the_keeper_of_a_dead_run(tmp_path: Path) -> None:
     assert found is not None
     (tmp_path / "sock").touch()
     rundir.write_json(tmp_path / rundir.MANIFEST, {"run_id": "a"})
-    registry.claim(replace(record("a", dead(), tmp_path), keeper=found))
+    register(replace(record("a", dead(), tmp_path), keeper=found))
     assert [(one.run_id, one.processes) for one in destroy.sweep()] == [("a", 1)]
     assert keeper.wait() == -signal.SIGKILL
     assert not (tmp_path / "sock").exists()
@@ -123,7 +130,7 @@ def test_destroy_kills_the_keeper_of_a_dead_run(tmp_path: Path) -> None:
 
 
 def test_sweep_leaves_live_runs_alone(tmp_path: Path) -> None:
-    registry.claim(record("a", myself(), tmp_path))
+    register(record("a", myself(), tmp_path))
     assert destroy.sweep() == []
     assert len(list(registry.records())) == 1
 
@@ -133,25 +140,38 @@ def test_a_foreign_directory_is_not_trusted(tmp_path: Path) -> None:
     state.mkdir(parents=True)
     state.chmod(0o777)
     with pytest.raises(RunError, match="open to others"):
-        registry.directory()
+        userdirs.records()
 
 
 @pytest.mark.parametrize("obstacle", ["file", "link to nowhere", "link to a directory"])
-def test_an_obstacle_in_tmp_is_named(
+def test_an_obstacle_in_tmp_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, obstacle: str
 ) -> None:
     """Anybody can put something there before us."""
-    monkeypatch.setattr(registry, "TEMPORARY", tmp_path)
-    place = tmp_path / f"tstorm-{os.geteuid()}"
-    if obstacle == "file":
-        place.touch()
-    else:
-        place.symlink_to(tmp_path / "x")
-    if obstacle == "link to a directory":
-        (tmp_path / "x").mkdir(mode=0o700)
+    monkeypatch.setattr(userdirs, "TEMPORARY", tmp_path)
+    place = tmp_path / userdirs._temporary_name()
+    (tmp_path / "x").mkdir(mode=0o700)
+
+    def put(path: Path) -> None:
+        if obstacle == "file":
+            path.touch()
+        else:
+            path.symlink_to(tmp_path / ("x" if obstacle == "link to a directory" else "nowhere"))
+
+    put(place)
+    used = registry.socket_path("r").parent
+    assert used.parent == tmp_path
+    assert used != place
+    assert not used.is_symlink()
+    place.unlink()
+    assert registry.socket_path("r").parent == used, "what is ours already comes first"
+    used.rmdir()
+    for number in range(userdirs._TRIES):
+        put(place.with_name(f"{place.name}.{number}") if number else place)
     with pytest.raises(RunError, match=str(place)) as refusal:
         registry.socket_path("r")
     assert "remove" in refusal.value.remedy
+    assert not list((tmp_path / "x").iterdir())
 
 
 @pytest.mark.parametrize("value", ["", "not/absolute"])
@@ -161,18 +181,18 @@ def test_without_a_home_records_are_in_tmp(
     def unknown(_path: Path) -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(registry, "TEMPORARY", tmp_path)
+    monkeypatch.setattr(userdirs, "TEMPORARY", tmp_path)
     monkeypatch.setattr(Path, "expanduser", unknown)
     monkeypatch.setenv("XDG_STATE_HOME", value)
     monkeypatch.setenv("XDG_RUNTIME_DIR", value)
-    mine = tmp_path / f"tstorm-{os.geteuid()}"
-    assert registry.directory() == mine / "active"
+    mine = tmp_path / userdirs._temporary_name()
+    assert userdirs.records() == mine / "active"
     assert registry.socket_path("r").parent == mine
 
 
 def test_a_record_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"cannot record the run in .*File name too long"):
-        registry.claim(record("n" * 300, myself(), tmp_path))
+        registry.claim("n" * 300, str(tmp_path))
 
 
 def test_socket_paths_are_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -195,7 +215,7 @@ def test_sockets_that_nobody_listens_on_are_removed(
             one.listen()
         if name != "new":
             os.utime(path, (old, old))
-    registry.claim(replace(record("known", myself(), workspace), socket=str(paths["known"])))
+    register(replace(record("known", myself(), workspace), socket=str(paths["known"])))
     registry.remove_stale_sockets()
     assert [name for name, path in paths.items() if path.exists()] == ["live", "known", "new"]
     for one in kept:
@@ -203,9 +223,9 @@ def test_sockets_that_nobody_listens_on_are_removed(
 
 
 def test_temporary_folders_and_drafts_of_the_dead_are_removed() -> None:
-    dead = registry.scratch_directory() / ".plan.1-0.tmp"
+    dead = userdirs.scratch() / ".plan.1-0.tmp"
     (dead / "x.plan").mkdir(parents=True)
-    draft = registry.directory() / ".some-run.1"
+    draft = userdirs.records() / ".some-run.1"
     draft.write_text("{}")
     os.utime(draft, (0, 0))
     with scratch.folder() as ours:

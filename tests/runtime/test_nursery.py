@@ -46,7 +46,7 @@ def test_an_order_to_end_comes_before_a_start_that_waits(tmp_path: Path) -> None
 
     async def whole() -> None:
         with (tmp_path / "ns.log").open("wb") as log:
-            maker = nursery.start(programs.find("tstorm-ns"), log)
+            maker = nursery.start(programs.find("tstorm-ns"), {}, log)
             try:
                 await conversation(maker)
             finally:

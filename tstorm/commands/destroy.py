@@ -12,10 +12,16 @@ if TYPE_CHECKING:
     from runtime.destroy import Destroyed
 
 
+def _state(one: Destroyed) -> str:
+    if one.elsewhere:
+        return "forgotten" if one.forgotten else "left alone"
+    return "was running" if one.was_live else "left over"
+
+
 def _row(one: Destroyed) -> tuple[str, ...]:
     return (
         one.run_id,
-        "was running" if one.was_live else "left over",
+        _state(one),
         str(one.processes),
         one.directory,
     )
@@ -24,32 +30,49 @@ def _row(one: Destroyed) -> tuple[str, ...]:
 @click.command()
 @options.run_argument(required=False)
 @click.option("--all", "everything", is_flag=True, help="Every run of this user.")
+@click.option(
+    "--forget",
+    is_flag=True,
+    help="Only forget RUN, which was on another machine or in another container that is no more.",
+)
 @options.table_or_json
-def command(run: str | None, everything: bool, form: str) -> None:
+def command(run: str | None, everything: bool, forget: bool, form: str) -> None:
     """End RUN if it is running and remove its processes, namespaces and temporary files.
 
     RUN is a run's name or directory; without it, the only run there is. Run directories with their
     results stay. Destroying twice is not an error. Prints what was ended and how many processes had
     to be killed.
 
+    With a home that machines or containers share there may be runs of others. They are told and
+    left alone: end them where they are. One whose machine or container is no more is forgotten with
+    --forget, unless it goes on as far as can be seen.
+
     \b
     Examples:
       tstorm destroy
       tstorm destroy runs/quickstart-20260301T120000Z
       tstorm destroy --all
+      tstorm destroy quickstart-20260301T120000Z --forget
     """
+    if forget and (run is None or everything):
+        raise click.UsageError("--forget needs the name of one run.")
     if run is not None and everything:
         raise click.UsageError("Name one run, or give --all, not both.")
     from tstorm.running import errors_shown
 
     with errors_shown():
-        from runtime.destroy import destroy
+        from runtime import destroy
 
-        found = destroy(run, everything=everything)
+        if forget and run is not None:
+            found = destroy.forget(run)
+        else:
+            found = destroy.destroy(run, everything=everything)
     if form == "json":
         output.emit_json_rows(
             {
                 "directory": one.directory,
+                "elsewhere": one.elsewhere,
+                "forgotten": one.forgotten,
                 "processes_killed": one.processes,
                 "run": one.run_id,
                 "was_running": one.was_live,
@@ -60,3 +83,6 @@ def command(run: str | None, everything: bool, form: str) -> None:
         output.emit_table(("RUN", "STATE", "KILLED", "DIRECTORY"), map(_row, found), right=(2,))
     else:
         output.note("nothing to destroy")
+    for one in found:
+        if one.elsewhere and not one.forgotten:
+            output.note(f"nothing was done about {one.run_id}: it is {one.elsewhere}")
