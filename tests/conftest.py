@@ -1,5 +1,5 @@
-"""What all tests share: those marked `root`, `e2e` or `netem` are skipped, and say why, where they
-must be.
+"""What all tests share: directories of their own, so that nobody else's runs meet theirs; and those
+marked `root`, `e2e` or `netem` are skipped, and say why, where they must be.
 
 Only the machine's own refusal is a reason: a program of ours that is missing or broken must fail.
 """
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +20,41 @@ settings.register_profile(
     "tstorm", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tstorm")
+
+
+# Short, since paths of sockets are; open to those that tests make ordinary users, as /tmp is.
+_OWN = (
+    ("XDG_STATE_HOME", "state", 0o700),
+    ("XDG_RUNTIME_DIR", "run", 0o700),
+    ("TMPDIR", "tmp", 0o1777),
+)
+
+
+def _make_directories() -> Path | None:
+    """None in a worker of xdist, which has those of the process that started it."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return None
+    place = Path(tempfile.mkdtemp(prefix="ts-"))
+    place.chmod(0o755)
+    for variable, name, mode in _OWN:
+        (place / name).mkdir()
+        (place / name).chmod(mode)
+        os.environ[variable] = str(place / name)
+    tempfile.tempdir = None  # it was asked for before
+    return place
+
+
+_PLACE = _make_directories()
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """What a failed test has left is kept for whoever looks for the reason."""
+    if _PLACE is None:
+        return
+    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        shutil.rmtree(_PLACE, ignore_errors=True)
+    else:
+        print(f"\nfiles of the tests: {_PLACE}")
 
 
 def _why_no_namespaces() -> str:

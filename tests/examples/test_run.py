@@ -12,6 +12,8 @@ from itertools import pairwise
 
 import pytest
 
+from tests.intime import Attempt, in_time
+
 from .conftest import Finished, Runner
 
 pytestmark = pytest.mark.e2e
@@ -21,7 +23,15 @@ _NO_IPERF3 = shutil.which("iperf3") is None
 
 
 def test_quickstart_measures_what_was_planned(run_example: Runner) -> None:
-    run = run_example("quickstart", "--until", "13s")
+    def trial(attempt: Attempt) -> None:
+        run = run_example("quickstart", "--until", "13s", out=attempt.name("run"))
+        attempt.saw(run.directory)
+        _check_the_quickstart(run)
+
+    in_time(trial)
+
+
+def _check_the_quickstart(run: Finished) -> None:
     start = run.start_ns()
     probes = [
         ((record["t_ns"] - start) / NS, record)
@@ -46,7 +56,15 @@ def test_the_same_seed_runs_the_same_events(run_example: Runner) -> None:
 
 
 def test_a_crashed_peer_is_silent_until_it_is_back(run_example: Runner) -> None:
-    run = run_example("churn", "--start-at", "51s")
+    def trial(attempt: Attempt) -> None:
+        run = run_example("churn", "--start-at", "51s", out=attempt.name("run"))
+        attempt.saw(run.directory)
+        _check_the_silence(run)
+
+    in_time(trial)
+
+
+def _check_the_silence(run: Finished) -> None:
     start = run.start_ns()
     times = {
         (event["kind"], event["planned_ns"]): event["applied_ns"] / NS
@@ -64,7 +82,15 @@ def test_a_crashed_peer_is_silent_until_it_is_back(run_example: Runner) -> None:
 
 @pytest.mark.skipif(_NO_IPERF3, reason="iperf3 is not installed")
 def test_dynamics_gives_iperf3_the_planned_rates(run_example: Runner) -> None:
-    run = run_example("dynamics", "--until", "25s")
+    def trial(attempt: Attempt) -> None:
+        run = run_example("dynamics", "--until", "25s", out=attempt.name("run"))
+        attempt.saw(run.directory)
+        _check_the_dynamics(run)
+
+    in_time(trial)
+
+
+def _check_the_dynamics(run: Finished) -> None:
     lines = re.findall(
         r"^\[ *\d+\] +([\d.]+)-([\d.]+) +sec +[\d.]+ \w+ +([\d.]+) (\w?)bits/sec",
         run.log("sv1.0"),
@@ -100,7 +126,16 @@ def _goodput_mbps(run: Finished, client: str, low: float, high: float) -> float:
 def test_six_clients_share_the_links(run_example: Runner) -> None:
     """Nobody gets more than there is, and nobody starves. How full the links are depends on the
     machine's load too and is measured by `python -m bench.sharing`."""
-    run = run_example("sixclients", "--pace", "4")
+
+    def trial(attempt: Attempt) -> None:
+        run = run_example("sixclients", "--pace", "4", out=attempt.name("run"))
+        attempt.saw(run.directory)
+        _check_the_shares(run)
+
+    in_time(trial)
+
+
+def _check_the_shares(run: Finished) -> None:
     payload = 1448 / 1500
     # From 20 s to 40 s of plan time: c1, c2, c3 share b1--b2 with its 50 Mb/s.
     three = [_goodput_mbps(run, f"c{n}.0", 6.5, 10.0) for n in (1, 2, 3)]
@@ -151,11 +186,17 @@ def _applied(run: Finished, kind: str) -> float:
 
 @pytest.mark.skipif(_NO_ETCD, reason="etcd-server and etcd-client are not installed")
 def test_the_partition_moves_the_leader_twice_alike(run_example: Runner) -> None:
-    with ThreadPoolExecutor() as pool:  # side by side: each run has a network of its own
-        runs = list(pool.map(lambda out: run_example("partition", out=out), ("a", "b")))
-    for run in runs:
-        _check_the_partition(run)
-    assert runs[0].planned() == runs[1].planned()
+    def trial(attempt: Attempt) -> None:
+        outs = attempt.name("a"), attempt.name("b")
+        with ThreadPoolExecutor() as pool:  # side by side: each run has a network of its own
+            runs = list(pool.map(lambda out: run_example("partition", out=out), outs))
+        for run in runs:
+            attempt.saw(run.directory)
+        for run in runs:
+            _check_the_partition(run)
+        assert runs[0].planned() == runs[1].planned()
+
+    in_time(trial)
 
 
 def _check_the_partition(run: Finished) -> None:

@@ -16,6 +16,12 @@ from pathlib import Path
 
 SHARED = Path("/run/netem-vm")  # vm.py's folder, by a mount that our own /run does not hide
 TEMPORARY = Path("/run/tmp")
+# Not the host's, whose /tmp is seen here: user 0 is another one there.
+OWN = {
+    "TMPDIR": TEMPORARY,
+    "XDG_STATE_HOME": Path("/run/state"),
+    "XDG_RUNTIME_DIR": Path("/run/xdg"),
+}
 MODULES = (
     *("veth", "bridge", "tun", "dummy", "ifb", "8021q"),
     *("sch_htb", "sch_netem", "sch_tbf", "sch_prio", "sch_ingress", "sch_fq", "sch_fq_codel"),
@@ -51,8 +57,10 @@ def prepare(folder: str) -> None:
     mount("sysfs", "/sys")
     mount("tmpfs", "/run", "-o", "mode=0755")
     mount("hostfs", SHARED, "-o", folder)
-    for path in (Path("/run/netns"), Path("/run/lock"), TEMPORARY):
+    for path in (Path("/run/netns"), Path("/run/lock")):
         path.mkdir()
+    for path in OWN.values():
+        path.mkdir(mode=0o700)
     TEMPORARY.chmod(0o1777)
     # /dev is there: the kernel mounts it before it starts init.
     mount("tmpfs", "/dev/shm", "-o", "mode=1777")
@@ -74,7 +82,7 @@ def carry_out(task: dict[str, object]) -> int:
             process = subprocess.Popen(
                 argv,
                 cwd=str(task["folder"]),
-                env={**environment, "TMPDIR": str(TEMPORARY)},
+                env={**environment, **{name: str(path) for name, path in OWN.items()}},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

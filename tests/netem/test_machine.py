@@ -92,6 +92,7 @@ def test_the_command_runs_as_root_with_netem_and_its_status_is_ours(
     import json, os, subprocess, sys
     tc = subprocess.run(["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"])
     facts = {"netem": tc.returncode, "uid": os.getuid(), "folder": os.getcwd(),
+             "own": [os.environ[n] for n in ("TMPDIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")],
              "given": os.environ["GIVEN"], "python": sys.prefix, "words": sys.argv[1:]}
     print(json.dumps(facts)); print("to stderr", file=sys.stderr); sys.exit(7)
     """
@@ -113,6 +114,7 @@ def test_the_command_runs_as_root_with_netem_and_its_status_is_ours(
         "netem": 0,
         "uid": 0,
         "folder": str(tmp_path),
+        "own": ["/run/tmp", "/run/state", "/run/xdg"],
         "given": "it's $given",
         "python": sys.prefix,
         "words": words,

@@ -3,8 +3,9 @@
 The kernel is user-mode Linux from Debian (packages user-mode-linux and kmod): an ordinary program,
 so this works as root and as an ordinary user, in CI and without KVM. The command sees this
 machine's file system (hostfs, writable), starts in the present folder with this environment, and is
-root there. /run, /dev/shm and $TMPDIR are the machine's own and vanish with it; the only network is
-its loopback; it has one processor and its timers are some 0.3 ms late.
+root there. /run, /dev/shm and what $TMPDIR, $XDG_STATE_HOME and $XDG_RUNTIME_DIR name are the
+machine's own and vanish with it; the only network is its loopback; it has one processor and its
+timers are some 0.3 ms late.
 
 Input: the command. Output: its stdout and stderr as they come; its exit status. Statuses of our
 own: 2 wrong options, 69 something is missing here, 70 the machine failed, 124 out of time, 128+N
@@ -46,7 +47,7 @@ NEEDED = {  # program: the Debian package that has it
 # unshare, and by --kill-child all below it, ends even if we are killed.
 DYING = ("setpriv", "--pdeathsig", "KILL", "--")
 # Not inherited: they name things of this machine that the other one does not have.
-PRIVATE = ("TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+PRIVATE = ("TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "DBUS_SESSION_BUS_ADDRESS")
 _POLL_S = 0.03
 
 

@@ -14,7 +14,12 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+import pytest
+
+from tests.netem.kernel import SEARCH
+
 PKTD = Path(__file__).resolve().parents[2] / "tcal_c" / "build" / "pktd"
+ENVIRONMENT = {**os.environ, "PATH": SEARCH}  # tc is where an ordinary user's PATH may not lead
 DEADLINE_S = 120.0  # only a test that fails takes so long
 
 
@@ -142,6 +147,7 @@ class World:
             [*(self._enter if enter else []), *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=ENVIRONMENT,
         )
         self.processes.append(process)
         return process
@@ -158,6 +164,9 @@ class World:
         return process.pid
 
     def argv(self, pid: int, *command: str) -> list[str]:
+        """How to start a program in the namespace. One that is missing skips the test."""
+        if not have(command[0]):
+            pytest.skip(f"{command[0]} is not installed")
         user = ["-U", "--preserve-credentials"] if self.rootless else []
         return [*self._drop, "nsenter", "-t", str(pid), *user, "-n", *command]
 
@@ -168,6 +177,7 @@ class World:
             text=True,
             timeout=DEADLINE_S,
             check=False,
+            env=ENVIRONMENT,
         )
         if check:
             assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
@@ -231,4 +241,4 @@ def pair(
 
 
 def have(program: str) -> bool:
-    return shutil.which(program) is not None
+    return shutil.which(program, path=SEARCH) is not None

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.intime import in_time
 from tests.pktd.conftest import Setting
 from tests.pktd.harness import Pktd, RefusedError, World, have
 from tests.pktd.pods import attach, change, path, pods, two_pods
@@ -220,6 +221,10 @@ def test_links_and_paths_do_not_mix(world: World, setting: Setting) -> None:
 
 @pytest.mark.skipif(not have("iperf3"), reason="iperf3 is not installed")
 def test_iperf3(world: World, setting: Setting) -> None:
+    in_time(lambda _: _measure_iperf3(world, setting))
+
+
+def _measure_iperf3(world: World, setting: Setting) -> None:
     engine = world.pktd()
     rate = 50_000_000
     a, b, _ = two_pods(world, engine, kind=setting.kind, rate=rate, delay=2_000_000, queue=312_500)

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.intime import in_time
 from tests.pktd.conftest import Setting
 from tests.pktd.harness import Pktd, World, have, pair
 
@@ -196,6 +197,10 @@ def test_large_mtu(world: World, setting: Setting) -> None:
 @pytest.mark.skipif(not have("iperf3"), reason="iperf3 is not installed")
 def test_iperf3(world: World, setting: Setting) -> None:
     """The rate is an upper bound that TCP comes near; how near is the benchmark's matter."""
+    in_time(lambda _: _measure_iperf3(world, setting))
+
+
+def _measure_iperf3(world: World, setting: Setting) -> None:
     engine = world.pktd()
     rate = 50_000_000
     a, b = pair(world, engine, kind=setting.kind, rate=rate, delay=2_000_000, queue=312_500)

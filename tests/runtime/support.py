@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,14 @@ class User:
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode == 0, f"{arguments}: {out}{err}"
         return json.loads(out.splitlines()[-1])
+
+    def at_home(self, name: str) -> User:
+        """The same one with an empty home: for another attempt at the same."""
+        home = self.home / name
+        home.mkdir()
+        if self.name == "ordinary":
+            os.chown(home, NOBODY, NOBODY)
+        return replace(self, home=home)
 
     def run(self, plan: Path, out: str = "out", **options: object) -> dict[str, Any]:
         """Runs a plan to its end."""

@@ -14,6 +14,7 @@ import pytest
 
 from compiler.compile import compile_source, write
 from runtime.compare import compare_events
+from tests.intime import Attempt, in_time
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
@@ -160,6 +161,12 @@ def test_a_rate_holds_between_hosts_and_within_one(plan_of: Compile, user: User)
     iperf = shutil.which("iperf3")
     if iperf is None:
         pytest.skip("iperf3 is not installed")
+    in_time(lambda attempt: check_rates(plan_of, user, iperf, attempt))
+
+
+def check_rates(plan_of: Compile, user: User, iperf: str, attempt: Attempt) -> None:
+    user = user.at_home(attempt.name("try"))
+    attempt.saw(user.home / "out")
     measure = user.home / "measure.sh"  # a server may come later than its client
     again = f"until {iperf} -c $1 -t 3 -J > report; do sleep 0.1; done"
     measure.write_text(f"{again}\nmv report report.json\n")
@@ -178,7 +185,7 @@ def test_a_rate_holds_between_hosts_and_within_one(plan_of: Compile, user: User)
     for (name, rate), path in zip(rates, reports, strict=True):
         report = json.loads(path.read_text())
         got = report["end"]["sum_received"]["bits_per_second"]
-        assert 0.6 * rate <= got <= rate, (name, got)  # less on a busy machine
+        assert 0.6 * rate <= got <= rate, (name, got)  # TCP needs some of the time to get there
 
 
 def test_redis_answers_from_another_host(plan_of: Compile, user: User) -> None:
