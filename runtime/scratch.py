@@ -1,6 +1,7 @@
 """Temporary folders of this user's commands, where `tstorm destroy` and the next run find them.
 
-In $XDG_STATE_HOME/tstorm/scratch (or ~/.local/state/…), beside the records of runs.
+In $XDG_STATE_HOME/tstorm/scratch (or ~/.local/state/…), beside the records of runs; in /tmp where
+locks of that file system are not seen by everybody.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from runtime import locks
 from runtime.errors import RunError
 from runtime.place import user_namespace_number
 
@@ -39,8 +40,14 @@ def records() -> Path:
 
 
 def scratch() -> Path:
-    """Where temporary folders are (runtime.scratch), beside the records."""
-    return private(records().parent / "scratch")
+    """Where temporary folders are (runtime.scratch): beside the records, but for a file system on
+    which another machine would not see that they are locked."""
+    found = private(records().parent / "scratch")
+    descriptor = os.open(found, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return found if locks.seen_by_all(descriptor) else _temporary("scratch")
+    finally:
+        os.close(descriptor)
 
 
 def sockets() -> Path:

@@ -26,7 +26,7 @@ SLEEP_S = 0.01
 # Ten times what a machine with nothing else to do shows, a tenth of what a busy one does.
 PACKET_P99_NS, PACKET_MAX_NS = 1 * MS, 20 * MS  # packets of an engine or datapath
 TICK_NS = 20 * MS  # an agent looks every 25 ms
-SLEEPER_NS, SLEEPER_SUM_PERCENT = 50 * MS, 5  # the thread: once, and of all its time
+SLEEPER_NS, SLEEPER_SUM_PERCENT = 50 * MS, 20  # the thread: once, and of all its time
 
 
 class Attempt:

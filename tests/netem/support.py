@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import select
 import socket
@@ -22,6 +23,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Self
 
+from tests.intime import Attempt, in_time
 from tests.pktd.harness import Pktd
 from tests.pktd.pods import PREFIXES, change, path
 
@@ -276,6 +278,20 @@ class Network:
             if row[:2] == [source, dest]:
                 return Counter(dict(zip(names, row[2:], strict=True)))
         return Counter()
+
+
+def judged_in_time(test: Callable[..., None]) -> Callable[..., None]:
+    """For a test of times on the fixture `net`: again, as if new, if it was late (tests.intime)."""
+
+    @functools.wraps(test)
+    def inner(net: Network, **given: object) -> None:
+        def trial(_attempt: Attempt) -> None:
+            net.reset()
+            test(net, **given)
+
+        in_time(trial)
+
+    return inner
 
 
 def attach(engine: Pktd, number: int, space: Space) -> None:

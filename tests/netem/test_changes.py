@@ -7,7 +7,16 @@ import time
 import pytest
 
 from compiler.plan.limits import PATHS
-from tests.netem.support import MS, Instances, Network, address, attach, network, wait_until
+from tests.netem.support import (
+    MS,
+    Instances,
+    Network,
+    address,
+    attach,
+    judged_in_time,
+    network,
+    wait_until,
+)
 from tests.pktd.harness import Pktd, RefusedError
 from tests.pktd.pods import path
 
@@ -37,6 +46,7 @@ def test_a_change_of_the_delay_keeps_what_travels(net: Network) -> None:
     assert min(one.delay_ns for one in found) >= 400 * MS - 10_000
 
 
+@judged_in_time
 def test_zero_is_a_value(net: Network) -> None:
     """What netem keeps when it is not told is told: delay, jitter and loss go back to nothing."""
     net.set(0, 1, delay=200 * MS, jitter=20 * MS, loss=500_000_000, rate=1_000_000)

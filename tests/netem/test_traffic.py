@@ -11,7 +11,15 @@ from itertools import pairwise
 
 import pytest
 
-from tests.netem.support import MS, Arrival, Instances, Network, address, attach
+from tests.netem.support import (
+    MS,
+    Arrival,
+    Instances,
+    Network,
+    address,
+    attach,
+    judged_in_time,
+)
 from tests.pktd.pods import path
 
 pytestmark = pytest.mark.netem
@@ -22,6 +30,7 @@ EARLY_NS = 100_000  # the two clocks that a delay is the difference of may be ap
 
 @pytest.mark.parametrize("six", [False, True], ids=["ipv4", "ipv6"])
 @pytest.mark.parametrize("size", [100, 1500])
+@judged_in_time
 def test_a_rate_counts_ip_bytes(net: Network, size: int, six: bool) -> None:
     """Would the Ethernet header count, small packets were 14 % slower than the rate says.
 
@@ -52,6 +61,7 @@ def _bps(before: Arrival, after: Arrival, size: int) -> float:
 
 
 @pytest.mark.parametrize("six", [False, True], ids=["ipv4", "ipv6"])
+@judged_in_time
 def test_a_delay_is_that_of_the_direction(net: Network, six: bool) -> None:
     net.set(0, 1, delay=30 * MS)
     net.set(1, 0, delay=90 * MS)
@@ -73,6 +83,7 @@ def test_a_delay_is_that_of_the_direction(net: Network, six: bool) -> None:
         ("paretonormal", -1.9, 24),
     ],
 )
+@judged_in_time
 def test_jitter_has_its_distribution(net: Network, dist: str, low: float, high: float) -> None:
     """Packets are so far apart that keeping their order seldom binds.
 
@@ -120,6 +131,7 @@ def test_loss_is_drawn_for_each_packet(net: Network) -> None:
     assert len(ear.take(500)) == 500
 
 
+@judged_in_time
 def test_a_queue_holds_its_bytes_and_drops_the_rest(net: Network) -> None:
     net.set(0, 1, rate=1_000_000, queue=50_000)
     before = net.usage(0, 1)

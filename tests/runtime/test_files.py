@@ -47,6 +47,7 @@ from tests.runtime.support import Compile
 def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(userdirs, "TEMPORARY", tmp_path)
 
 
 def record(run_id: str, process: procs.Process, where: Path) -> registry.Record:
@@ -195,7 +196,10 @@ def test_a_record_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         registry.claim("n" * 300, str(tmp_path))
 
 
-def test_socket_paths_are_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_socket_paths_are_short(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workspace: Path
+) -> None:
+    monkeypatch.setattr(userdirs, "TEMPORARY", workspace)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 200)))
     assert len(str(registry.socket_path("n" * 300))) < 100
 

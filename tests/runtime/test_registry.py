@@ -239,10 +239,17 @@ def test_a_record_of_another_release_is_told_and_can_be_forgotten(
     assert names() == []
 
 
-def test_temporary_folders_of_the_living_are_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "where"), [("ext4", "state"), ("fuse.sshfs", "tstorm-")])
+def test_temporary_folders_are_where_locks_are_seen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, where: str
+) -> None:
+    """Another machine with this home would take them for those of the dead."""
+    monkeypatch.setattr(locks, "_file_system", lambda _: (kind, ["rw"]))
     with scratch.folder() as ours:
+        assert ours.relative_to(tmp_path).parts[0].startswith(where)
         destroy.destroy(everything=True)
         assert ours.is_dir()
+    assert not ours.exists()
 
 
 # -- directories --------------------------------------------------------------------------------
