@@ -164,6 +164,29 @@ def test_a_run_can_be_seen_entered_and_destroyed(
     assert inspected(place, "runs/long")["live"] is False
 
 
+def test_a_run_of_elsewhere_is_told_and_forgotten_when_asked(place: Path) -> None:
+    process = {"pid": 7, "start": 7}
+    there = {"machine": "m", "boot": "b", "pids": "4:1", "clock": "", "host": "box"}
+    record = {"version": 2, "run_id": "far", "directory": "/far", "socket": "/far.sock"}
+    record |= {"tstorm": process, "keeper": process, "place": there, "locked": True}
+    active = place / "state/tstorm/active"
+    active.mkdir(parents=True, mode=0o700)
+    (active / "far.json").write_text(json.dumps(record))
+    where = "on another machine (or in another container), host name box"
+    for arguments in (["inspect", "far"], ["exec", "far", "a.0", "true"], ["destroy", "far"]):
+        refused = tstorm(place, *arguments, code=1)
+        assert f"run far is {where}" in refused.stderr
+        assert "tstorm destroy far --forget" in refused.stderr
+    told = tstorm(place, "destroy", "--all")
+    assert "left alone" in told.stdout
+    assert f"nothing was done about far: it is {where}" in told.stderr
+    (row,) = json.loads(tstorm(place, "destroy", "--all", "--format", "json").stdout)
+    assert (row["elsewhere"], row["forgotten"], row["was_running"]) == (where, False, False)
+    assert "needs the name" in tstorm(place, "destroy", "--all", "--forget", code=2).stderr
+    assert "forgotten" in tstorm(place, "destroy", "far", "--forget").stdout
+    assert tstorm(place, "destroy", "--all").stderr == "nothing to destroy\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_cleanly_with_130(
     place: Path, going_on: subprocess.Popen[str], number: int
