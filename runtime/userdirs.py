@@ -22,7 +22,7 @@ TEMPORARY = Path("/tmp")
 SYSTEM_STATE = Path("/var/lib")
 MAX_BASE = 64  # longest $XDG_RUNTIME_DIR for which a socket's path fits
 _TRIES = 9  # directories in /tmp, if others were faster
-_OVERFLOW = 65534  # every owner without a number in this user namespace (and "nobody")
+_OVERFLOW = 65534  # owners without a number here, if nobody has set it otherwise (and "nobody")
 _REMEDY = (
     "remove what is in the way, or point XDG_RUNTIME_DIR and XDG_STATE_HOME to directories of"
     " your own"
@@ -72,7 +72,8 @@ def _is_ours(path: Path) -> bool:
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         return False
-    return found.st_uid != _OVERFLOW or _may_change(path)
+    certain = user_namespace_number() == 0 and found.st_uid != _OVERFLOW
+    return certain or _may_change(path)
 
 
 def _may_change(path: Path) -> bool:
