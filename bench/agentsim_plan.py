@@ -32,15 +32,19 @@ class Planned:
         self.placement = place(self.plan.topology, hosts)
         self.hosts = hosts
         self.names = {node.name: at for at, node in enumerate(self.plan.topology.nodes)}
-        self._boots = 0
+        self._starts = [0] * hosts
+        self._agents: dict[int, Metadata] = {}  # the present one of each host
 
     def view(self, at_ns: int = 0) -> PlanView:
         return PlanView(self.plan.state_at(at_ns))
 
     def exchange(self, host: int, at_ns: int = 0) -> Metadata:
-        """A new agent's; every one is later than those before."""
-        self._boots += 1
-        made = Metadata(KEY, RUN, host, self.hosts, boot=self._boots)
+        """A new agent's, in the place of the host's one before; the others are told."""
+        self._starts[host] += 1
+        starts = [max(start, 1) for start in self._starts]
+        made = self._agents[host] = Metadata(KEY, RUN, host, starts)
+        for agent in self._agents.values():
+            agent.announce(starts)
         self.met(made, self.plan.state_at(at_ns), at_ns)
         return made
 

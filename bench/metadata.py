@@ -257,7 +257,7 @@ def _cpu(fleet: Fleet) -> Record:
 
 def _refusals(count: int) -> Iterator[Record]:
     planned = Planned(text(SIDE), 2)
-    me, other = planned.exchange(1), Metadata(bytes([1]) * 32, RUN, 0, 2, boot=9)
+    me, other = planned.exchange(1), Metadata(bytes([1]) * 32, RUN, 0, [1, 1])
     planned.met(other, planned.plan.state_at(0), 0)
     [(_, forged)] = other.outgoing(0, [])
     [(_, genuine)] = planned.exchange(0).outgoing(0, [])

@@ -201,6 +201,9 @@ class Conduct:
         else:
             self._early.append(binding)
 
+    def announce(self, starts: Sequence[int]) -> None:
+        self._metadata.announce(starts)
+
     async def cut(self, nodes: Sequence[int]) -> None:
         await self.enforcer.cut(nodes)
 

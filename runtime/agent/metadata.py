@@ -3,7 +3,9 @@
 Input: this agent's flows at every tick and the datagrams of others. Output: datagrams with the host
 that each is for, and the flows of others as they stand. docs/metadata.md is the specification. The
 socket and the clock are the caller's: times are arguments (CLOCK_MONOTONIC), and no time of this
-host's ever reaches another one, so that it does not matter what their clocks differ by.
+host's ever reaches another one, so that it does not matter what their clocks differ by. Which start
+of an agent is the present one only the coordinator says: nothing from the network is believed that
+would end another agent's.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from runtime.agent.types import LocalFlow, RemoteFlow
 HEARTBEAT_NS = REFRESH_NS  # a host that is told nothing for that long is told that
 HELLO_NS = SLOT_NS  # how often a host that was not heard of yet is greeted
 
-# Each datagram that comes in is counted in one of the first eleven.
-COUNTERS = (
+# Each datagram that comes in is counted in one of these.
+VERDICTS = (
     "taken",
     "too_long",
     "garbage",
@@ -30,10 +32,14 @@ COUNTERS = (
     "other_run",
     "misdirected",
     "forged",
+    "unannounced",
     "stale",
     "malformed",
     "replayed",
     "late",
+)
+COUNTERS = (
+    *VERDICTS,
     "received_bytes",
     "sent",
     "sent_bytes",
@@ -51,10 +57,12 @@ COUNTERS = (
 class _Peer:
     """Another host, as far as it was heard of."""
 
-    __slots__ = ("boot", "due", "sent_ns", "sequence", "window")
+    __slots__ = ("due", "heard", "met", "sent_ns", "sequence", "start", "window")
 
-    def __init__(self) -> None:
-        self.boot = 0  # its start, 0: not heard of
+    def __init__(self, start: int) -> None:
+        self.start = start  # the number of its present start, from the coordinator
+        self.heard = False  # of that start
+        self.met = False  # of any
         self.window = Window(0)
         self.sequence = 0  # of what was sent to it
         self.sent_ns = -HEARTBEAT_NS  # when
@@ -64,18 +72,17 @@ class _Peer:
 class Metadata:
     """One agent's metadata, of one start of the agent."""
 
-    def __init__(self, key: bytes, run: bytes, me: int, hosts: int, *, boot: int) -> None:
-        """`boot` names this start: greater than that of any earlier agent of this host in this run
-        (CLOCK_MONOTONIC in ns at the start will do), from 1 to 2^64 - 1. ValueError for numbers out
-        of range."""
-        if not 0 <= me < hosts <= codec.MAX_HOSTS:
-            raise ValueError(f"host {me} of {hosts} is not a host")
-        if not 0 < boot <= codec.MAX_BOOT:
-            raise ValueError(f"{boot} cannot name a start: 1 to 2^64 - 1 can")
+    def __init__(self, key: bytes, run: bytes, me: int, starts: Sequence[int]) -> None:
+        """`starts` numbers the present start of each host's agent, this one's included: greater
+        than that of any earlier agent of the host in this run, from 1 to 2^64 - 1. ValueError for
+        numbers out of range."""
+        if not 0 <= me < len(starts) <= codec.MAX_HOSTS:
+            raise ValueError(f"host {me} of {len(starts)} is not a host")
+        _check_starts(starts)
         self._seal = Seal(key, run)
         self._me = me
-        self._boot = boot
-        self._peers = [_Peer() for _ in range(hosts)]
+        self._boot = starts[me]
+        self._peers = [_Peer(start) for start in starts]
         self._live = 0  # the hosts that were heard of
         self._number = 0
         self._interest: Interest | None = None
@@ -93,6 +100,21 @@ class Metadata:
         self._telling.epoch(interest)
         if self._ledger is None:
             self._ledger = Ledger(len(self._peers), interest.instances, interest.placement)
+
+    def announce(self, starts: Sequence[int]) -> None:
+        """The coordinator's word on which start of each agent is the present one. Numbers below
+        those known already are from before, and change nothing. ValueError as at the beginning.
+
+        What an agent told before its new start stands until that is heard of, or grows old.
+        """
+        if len(starts) != len(self._peers):
+            raise ValueError(f"{len(starts)} starts of {len(self._peers)} hosts")
+        _check_starts(starts)
+        for host, (peer, start) in enumerate(zip(self._peers, starts, strict=True)):
+            if start > peer.start and host != self._me:
+                peer.start, peer.heard = start, False
+                self._live &= ~(1 << host)
+                self._telling.forget(host)
 
     def counters(self) -> dict[str, int]:
         """Cumulative, by the names of docs/metadata.md."""
@@ -128,7 +150,7 @@ class Metadata:
         """Whether it has to be shown that we are there. Also those that are no neighbours yet are
         greeted: they may be in the next epoch, and flows are told only to who was heard of."""
         waited_ns = now_ns - peer.sent_ns
-        if not peer.boot:
+        if not peer.heard:
             return waited_ns >= HELLO_NS
         return peer.due or (neighbour == 1 and waited_ns >= HEARTBEAT_NS)
 
@@ -140,7 +162,7 @@ class Metadata:
             self._me,
             host,
             self._boot,
-            peer.boot,
+            peer.start if peer.heard else 0,
             peer.sequence,
             self._number,
         )
@@ -175,27 +197,29 @@ class Metadata:
         if not self._seal.holds(datagram):
             return "forged"
         peer = self._peers[sender]
-        if boot < peer.boot or not boot or for_boot not in (0, self._boot):
+        if boot > peer.start:
+            return "unannounced"
+        if boot < peer.start or for_boot not in (0, self._boot):
             return "stale"
         try:
             message = codec.decode_numbers(datagram)
         except CodecError:
             return "malformed"
-        if boot > peer.boot:
-            self._meet(sender, peer, boot, now_ns)
+        if not peer.heard:
+            self._meet(sender, peer, now_ns)
         verdict = peer.window.judge(message.sequence, now_ns)
         if verdict:
             return verdict
         return self._take(now_ns, sender, peer, bool(for_boot), message)
 
-    def _meet(self, host: int, peer: _Peer, boot: int, now_ns: int) -> None:
+    def _meet(self, host: int, peer: _Peer, now_ns: int) -> None:
         """A host is heard of for the first time since its start."""
-        if peer.boot:
+        if peer.met:
             self._counters["restarts_seen"] += 1
             self._counters["missing"] += peer.window.missing
-        peer.boot, peer.window = boot, Window(now_ns)
+        peer.heard = peer.met = True
+        peer.window = Window(now_ns)
         self._live |= 1 << host
-        self._telling.forget(host)
         if self._ledger is not None:
             self._ledger.forget(host)
 
@@ -219,3 +243,9 @@ class Metadata:
         if message.epoch != self._number:
             counters["epoch_ahead" if message.epoch > self._number else "epoch_behind"] += 1
         return "taken"
+
+
+def _check_starts(starts: Sequence[int]) -> None:
+    for start in starts:
+        if not 0 < start <= codec.MAX_BOOT:
+            raise ValueError(f"{start} cannot number a start: 1 to 2^64 - 1 can")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import Any
 
+from runtime.agent.codec import MAX_BOOT
 from runtime.agent.loop import PERIOD_NS
 from runtime.agent.options import METADATA_PORT, Address
 from runtime.errors import RunError
@@ -97,6 +98,7 @@ class Preparation:
     digest: str
     host: int
     hosts: tuple[Address, ...]  # where each agent receives metadata
+    starts: tuple[int, ...]  # which start of each host's agent is the present one
     placement: tuple[int, ...]
     start_at_ns: int
     until_ns: int | None
@@ -125,6 +127,7 @@ def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> 
         digest=text(request["digest"], "digest"),
         host=number(request["host"], "host", 0, len(hosts)),
         hosts=hosts,
+        starts=starts(request["starts"], len(hosts)),
         placement=_placement(request["placement"], node_count, instances, len(hosts)),
         start_at_ns=number(options.get("start_at_ns", 0), "start_at_ns"),
         until_ns=None if until is None else number(until, "until_ns"),
@@ -133,6 +136,14 @@ def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> 
         on_loss=on_loss,
         resume=None if resume is None else _resume(resume, instances),
     )
+
+
+def starts(value: Any, hosts: int) -> tuple[int, ...]:
+    """Of the agents of all hosts, in order."""
+    found = items(value, "starts")
+    if len(found) != hosts:
+        raise OrderError(f"there are {len(found)} starts, and {hosts} hosts")
+    return tuple(number(item, "a start", 1, MAX_BOOT + 1) for item in found)
 
 
 def _host(value: Any) -> Address:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -75,6 +74,7 @@ class Service:
             "attach": self._attach,
             "detach": self._detach,
             "start": self._start,
+            "starts": self._starts,
             "bind": self._bind,
             "cut": self._cut,
             "status": self._status,
@@ -147,13 +147,7 @@ class Service:
             )
 
     def _make_conduct(self, order: Preparation) -> Conduct:
-        metadata = Metadata(
-            self._key,
-            order.run.encode(),
-            order.host,
-            len(order.hosts),
-            boot=time.monotonic_ns(),
-        )
+        metadata = Metadata(self._key, order.run.encode(), order.host, order.starts)
         return Conduct(
             self._plan,
             order,
@@ -193,6 +187,11 @@ class Service:
 
     async def _start(self, request: Request) -> Answer:
         await self._prepared().start(orders.number(request["t0_ns"], "t0_ns", -(1 << 63)))
+        return {}
+
+    async def _starts(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        conduct.announce(orders.starts(request["starts"], len(conduct.order.hosts)))
         return {}
 
     async def _bind(self, request: Request) -> Answer:

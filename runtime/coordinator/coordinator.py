@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -86,6 +87,7 @@ class Coordinator:
         self._on_notice = on_notice
         self._budget_ns = clock_budget_ns
         self._links = [Link(n, host, on_say, on_lost) for n, host in enumerate(self.hosts)]
+        self._starts = [1] * len(self.hosts)  # which start of each agent is the present one
         self._experiment: Experiment | None = None
         self._start: dict[int, Offset] = {}  # by which each agent's T0 was converted
         self._away: set[int] = set()  # hosts whose clock was complained of
@@ -144,6 +146,7 @@ class Coordinator:
             "digest": self._experiment.digest,
             "host": host,
             "hosts": [{"name": host.name, "address": host.address} for host in self.hosts],
+            "starts": list(self._starts),
             "placement": list(self._experiment.placement),
             "options": dict(self._experiment.options),
         }
@@ -237,10 +240,11 @@ class Coordinator:
     ) -> dict[str, Any] | None:
         """Takes up with an agent that was lost during the run.
 
-        A process that is still the same only gets its connection back (None is returned). A new
-        one is prepared with what `resume()` returns; that is called in the moment in which the
-        request leaves, and other requests reach the agent after it, so nothing falls between.
-        Raises AgentError.
+        A process that is still the same only gets its connection back (None is returned), and
+        hears what numbers the starts of others have by now. A new one has the next number, which
+        the others are told too, and is prepared with what `resume()` returns; that is called in
+        the moment in which the request leaves, and other requests reach the agent after it, so
+        nothing falls between. Raises AgentError.
         """
         link = self._links[host]
         if self._experiment is None or not self.t0_ns:
@@ -248,14 +252,31 @@ class Coordinator:
         end = asyncio.get_running_loop().time() + seconds
         if not await link.connect(self._key, end, shut=True):
             link.open()
+            await self._announce_to(link)
             return None
         offset = await self._measure(link)
         self._start[host] = offset
+        self._starts[host] += 1
+        # On its way before the new one has anything to say: that has to prepare first.
+        told = asyncio.create_task(self._announce(but=host))
         link.open()
         state = {**resume(), "t0_ns": offset.there(self.t0_ns)}
         # It is there: however long that took, it has time enough for the rest.
         left = max(end - asyncio.get_running_loop().time(), seconds / 2)
-        return await self._prepare(link, {"resume": state}, left)
+        try:
+            return await self._prepare(link, {"resume": state}, left)
+        finally:
+            await told
+
+    async def _announce(self, *, but: int) -> None:
+        others = (link for link in self._links if link.number != but)
+        await asyncio.gather(*map(self._announce_to, others))
+
+    async def _announce_to(self, link: Link) -> None:
+        """Tells an agent which starts to believe the datagrams of (docs/metadata.md). One that is
+        lost is told when it is back."""
+        with suppress(LostError):
+            await link.ask({"do": "starts", "starts": list(self._starts)})
 
     async def _watch(self, link: Link) -> None:
         """Measures an agent's clock once a second, which also shows whether it lives."""

@@ -54,7 +54,8 @@ class Hosts:
         self.placement = [*place, *([-1] * (len(topology.nodes) - len(place)))]
         self.count = hosts or max(place) + 1
         self.interest = Interest(self.state, self.placement, self.count)
-        self.boots = 0
+        self.starts = [0] * self.count
+        self.agents: list[Metadata] = []
         self.agents = [self.start(host) for host in range(self.count)]
         self.flows: list[list[LocalFlow]] = [[] for _ in range(self.count)]
         self.now_ns = 1_000_000_000
@@ -62,10 +63,13 @@ class Hosts:
         self.lose: Callable[[int, int, bytes], bool] = lambda *_: False
 
     def start(self, host: int) -> Metadata:
-        """A new start of this host's agent, not yet in its place."""
-        self.boots += 1
-        made = Metadata(KEY, RUN, host, self.count, boot=self.boots)
+        """A new start of this host's agent, not yet in its place; the others are told."""
+        self.starts[host] += 1
+        starts = [max(start, 1) for start in self.starts]
+        made = Metadata(KEY, RUN, host, starts)
         made.epoch(0, self.interest, 0)
+        for agent in self.agents:
+            agent.announce(starts)
         return made
 
     def tick(self, ticks: int = 1) -> None:

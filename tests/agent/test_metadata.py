@@ -12,7 +12,7 @@ from runtime.agent import codec
 from runtime.agent.auth import Seal
 from runtime.agent.codec import Header
 from runtime.agent.ledger import AGE_NS, LOOK_NS
-from runtime.agent.metadata import COUNTERS, Metadata
+from runtime.agent.metadata import COUNTERS, VERDICTS, Metadata
 from runtime.agent.telling import REFRESH_NS, SLOT_NS
 from tests.agent.hosts import KEY, RUN, TICK_NS, Hosts, dumbbell, flow
 from tests.plan.networks import PLAIN, build
@@ -157,7 +157,7 @@ def test_one_host_says_nothing() -> None:
 
 
 def test_nothing_happens_before_the_first_epoch() -> None:
-    agent = Metadata(KEY, RUN, 0, 2, boot=1)
+    agent = Metadata(KEY, RUN, 0, [1, 1])
     assert agent.outgoing(0, []) == []
     assert len(agent.remote(0)) == 0
 
@@ -291,7 +291,7 @@ def test_everybody_knows_in_the_end_whatever_is_lost(share: float) -> None:
     assert all(total(net, name) == 0 for name in REFUSALS)
 
 
-REFUSALS = [name for name in COUNTERS[1:11] if name not in ("replayed", "late")]
+REFUSALS = [name for name in VERDICTS[1:] if name not in ("replayed", "late")]
 
 
 def test_most_changes_are_known_soon_although_a_third_is_lost() -> None:
@@ -441,25 +441,65 @@ def test_both_restart_at_once() -> None:
     net = two_hosts()
     net.flows = [[flow(0, 5, 10)], [flow(1, 4, 30)]]
     net.settle()
-    net.agents = [net.start(0), net.start(1)]
+    net.agents[0] = net.start(0)
+    net.agents[1] = net.start(1)
     net.tick(2)
     assert net.known(1) == {(0, 5): (TEN, False)}
     assert net.known(0) == {(1, 4): (THIRTY, False)}
 
 
-@pytest.mark.parametrize("boot", [0, -1, 2**64])
-def test_a_start_needs_a_number(boot: int) -> None:
-    with pytest.raises(ValueError, match="cannot name a start"):
-        Metadata(KEY, RUN, 0, 2, boot=boot)
+@pytest.mark.parametrize("start", [0, -1, 2**64])
+def test_a_start_needs_a_number(start: int) -> None:
+    with pytest.raises(ValueError, match="cannot number a start"):
+        Metadata(KEY, RUN, 0, [1, start])
+    agent = Metadata(KEY, RUN, 0, [1, 1])
+    with pytest.raises(ValueError, match="cannot number a start"):
+        agent.announce([1, start])
+    with pytest.raises(ValueError, match="3 starts of 2 hosts"):
+        agent.announce([1, 1, 1])
 
 
 def test_hosts_are_checked() -> None:
     for me, hosts in ((2, 2), (-1, 2), (0, 0), (0, 70_000)):
         with pytest.raises(ValueError, match="is not a host"):
-            Metadata(KEY, RUN, me, hosts, boot=1)
-    agent = Metadata(KEY, RUN, 0, 1, boot=1)
+            Metadata(KEY, RUN, me, [1] * hosts)
+    agent = Metadata(KEY, RUN, 0, [1])
     with pytest.raises(ValueError, match="instances are on 2 hosts of 1"):
         agent.epoch(0, two_hosts().interest, 0)
+
+
+def test_a_start_that_was_not_announced_yet_is_taken_once_it_is() -> None:
+    """An agent is back and speaks before the others have heard of it from the coordinator."""
+    net = two_hosts()
+    net.flows = [[flow(0, 5, 10)], [flow(1, 4, 30)]]
+    net.settle()
+    net.agents[0] = Metadata(KEY, RUN, 0, [2, 1])
+    net.agents[0].epoch(0, net.interest, 0)
+    net.tick(SECOND_TICKS // 2)
+    counters = net.agents[1].counters()
+    assert counters["unannounced"] > 0
+    assert counters["restarts_seen"] == 0
+    assert net.known(1) == {(0, 5): (TEN, False)}, "as it was told last"
+    net.agents[1].announce([2, 1])
+    assert net.known(1) == {(0, 5): (TEN, False)}, "until the new start is heard of"
+    net.tick(SECOND_TICKS // 4)
+    assert net.agents[1].counters()["restarts_seen"] == 1
+    assert net.known(1) == {(0, 5): (TEN, False)}
+    assert net.known(0) == {(1, 4): (THIRTY, False)}
+
+
+def test_an_announcement_from_before_changes_nothing() -> None:
+    net = two_hosts()
+    net.flows = [[flow(0, 5, 10)], []]
+    net.settle()
+    net.agents[1].announce([3, 7])
+    net.agents[1].announce([1, 1])
+    for datagram in crafted(sequence=1):
+        net.agents[1].incoming(net.now_ns, datagram)
+    assert net.agents[1].counters()["stale"] == 1
+    for datagram in crafted(boot=3, sequence=1):
+        net.agents[1].incoming(net.now_ns, datagram)
+    assert net.known(1) == {(0, 5): (TEN, False)}, "its own number stays that of the start"
 
 
 # --- what is refused -------------------------------------------------------------------------
@@ -468,7 +508,7 @@ def test_hosts_are_checked() -> None:
 def crafted(**changes: object) -> Iterator[bytes]:
     """What host 0 tells host 1 next, or might: a flow 0 -> 5 of 10 Mb/s."""
     fields: dict[str, object] = {
-        "key": KEY, "run": RUN, "sender": 0, "receiver": 1, "boot": 1, "for_boot": 2,
+        "key": KEY, "run": RUN, "sender": 0, "receiver": 1, "boot": 1, "for_boot": 1,
         "sequence": 1000, "path": 5, "value": codec.value_of(10_000_000, False),
     }  # fmt: skip
     fields |= changes
@@ -489,8 +529,9 @@ def crafted(**changes: object) -> Iterator[bytes]:
         ({"sender": 1}, "misdirected"),
         ({"sender": 2}, "misdirected"),
         ({"boot": 0}, "stale"),
-        ({"for_boot": 1}, "stale"),
-        ({"for_boot": 3}, "stale"),
+        ({"boot": 2}, "unannounced"),
+        ({"boot": 2**64 - 1}, "unannounced"),
+        ({"for_boot": 2}, "stale"),
         ({"for_boot": 0}, "malformed"),  # flows for nobody
         ({"path": 13}, "malformed"),  # 1 -> 5, which is of host 1
         ({"path": 0}, "malformed"),  # 0 -> 0
@@ -506,7 +547,7 @@ def test_each_refusal_has_its_counter(changes: dict[str, object], counter: str) 
     for datagram in crafted(**changes):
         agent.incoming(net.now_ns, datagram)
     after = agent.counters()
-    moved = {name for name in COUNTERS[:11] if after[name] != before[name]}
+    moved = {name for name in VERDICTS if after[name] != before[name]}
     assert moved == {counter}
     assert net.known(1) == ({(0, 5): (TEN, False)} if counter == "taken" else {})
 
@@ -542,7 +583,7 @@ def test_every_truncation_and_every_bit_is_noticed() -> None:
     for number, datagram in enumerate(broken, 1):
         agent.incoming(net.now_ns, datagram)
         counters = agent.counters()
-        refused = sum(counters[name] for name in COUNTERS[1:11])
+        refused = sum(counters[name] for name in VERDICTS[1:])
         assert (counters["taken"], refused) == (taken, number)
     assert net.known(1) == {}
     agent.incoming(net.now_ns, good)
@@ -572,6 +613,6 @@ def test_what_came_in_adds_up() -> None:
     counters = [agent.counters() for agent in net.agents]
     assert set(counters[0]) == set(COUNTERS)
     for mine, other in zip(counters, reversed(counters), strict=True):
-        assert sum(mine[name] for name in COUNTERS[:11]) == other["sent"]
+        assert sum(mine[name] for name in VERDICTS) == other["sent"]
         assert mine["received_bytes"] == other["sent_bytes"]
         assert mine["taken_flows"] == other["sent_flows"]

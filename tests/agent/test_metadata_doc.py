@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runtime.agent import auth, codec, ledger, telling
 from runtime.agent.codec import Header
-from runtime.agent.metadata import COUNTERS, HEARTBEAT_NS, HELLO_NS, Metadata
+from runtime.agent.metadata import COUNTERS, HEARTBEAT_NS, HELLO_NS, VERDICTS, Metadata
 from runtime.agent.types import RemoteFlow
 from tests.agent.hosts import Hosts, dumbbell
 
@@ -26,7 +26,7 @@ def example() -> bytes:
 def test_the_example_is_what_it_says() -> None:
     header, message = codec.decode(example())
     seal = auth.Seal(KEY, RUN)
-    assert header == Header(seal.run_tag, 0, 3, 86_400_000_000_001, 86_400_000_000_002, 300, 7)
+    assert header == Header(seal.run_tag, 0, 3, 2, 1, 300, 7)
     assert list(message.paths) == [85, 4 * INSTANCES + 81, 4 * INSTANCES + 83]
     rates = [codec.rate_of(value >> 1) for value in message.values]
     assert rates == [9_568_256, 249_561_088, 0]
@@ -43,7 +43,7 @@ def test_the_example_is_what_an_agent_makes_and_takes() -> None:
     assert auth.Seal(KEY, RUN).close(codec.encode(header, count, body)) == example()
     place = [n % 4 if n < 4 else 0 for n in range(INSTANCES)]
     net = Hosts(dumbbell(INSTANCES // 2), [*place[:4], *([0] * (INSTANCES - 4))], hosts=4)
-    agent = Metadata(KEY, RUN, 3, 4, boot=86_400_000_000_002)
+    agent = Metadata(KEY, RUN, 3, [2, 1, 1, 1])
     agent.epoch(7, net.interest, 0)
     agent.incoming(0, example())
     assert agent.counters()["taken"] == 1
@@ -56,10 +56,10 @@ def test_the_example_is_what_an_agent_makes_and_takes() -> None:
 def test_every_counter_is_described() -> None:
     receiving = DOCUMENT.split("## Receiving")[1].split("## ")[0]
     named = re.findall(r"^\|[^|]*\| `(\w+)` \|$", receiving, re.MULTILINE)
-    assert tuple(dict.fromkeys(named)) == (*COUNTERS[1:11], "taken")
+    assert tuple(dict.fromkeys(named)) == (*VERDICTS[1:], "taken")
     table = DOCUMENT.split("## Counters")[1].split("## ")[0]
     cells = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
-    assert sorted(re.findall(r"\w+", " ".join(cells))) == sorted(COUNTERS[11:])
+    assert sorted(re.findall(r"\w+", " ".join(cells))) == sorted(COUNTERS[len(VERDICTS) :])
 
 
 def test_numbers_in_the_text_are_those_in_force() -> None:

@@ -16,7 +16,7 @@ from compiler.plan.writer import encode
 from runtime.agent.codec import code_of, rate_of
 from runtime.agent.interest import Interest
 from runtime.agent.ledger import AGE_NS, LOOK_NS
-from runtime.agent.metadata import COUNTERS, HELLO_NS, Metadata
+from runtime.agent.metadata import HELLO_NS, VERDICTS, Metadata
 from runtime.agent.telling import REFRESH_NS
 from runtime.agent.types import LocalFlow
 from tests.agent.hosts import KEY, RUN, TICK_NS
@@ -37,7 +37,8 @@ class World:
         self.hosts = rnd.randint(2, 5)
         self.count = self.states[0].core.instances
         self.placement = [rnd.randrange(self.hosts) for _ in range(self.count)]
-        self.boots = 0
+        self.starts = [1] * self.hosts
+        self.untold: list[int] = []
         self.now_ns = 0
         self.lost = 0.0
         self.enter(self.states[0])
@@ -49,13 +50,14 @@ class World:
         self.interest = Interest(state, self.placement, self.hosts)
 
     def started(self, host: int) -> Metadata:
-        self.boots += 1
-        made = Metadata(KEY, RUN, host, self.hosts, boot=self.boots)
+        made = Metadata(KEY, RUN, host, self.starts)
         made.epoch(self.state.epoch, self.interest, self.now_ns)
         return made
 
     def tick(self) -> None:
         self.now_ns += TICK_NS
+        if self.untold:
+            self.agents[self.untold.pop()].announce(self.starts)
         for agent, flows in zip(self.agents, self.flows, strict=True):
             for to, datagram in agent.outgoing(self.now_ns, flows):
                 if self.rnd.random() >= self.lost:
@@ -88,7 +90,10 @@ class World:
                 agent.epoch(self.state.epoch, self.interest, self.now_ns)
         elif kind == 1:
             host = self.rnd.randrange(self.hosts)
+            self.starts[host] += 1
             self.agents[host] = self.started(host)
+            self.untold = list(range(self.hosts))
+            self.rnd.shuffle(self.untold)  # the coordinator's word comes when it comes
         else:
             self.draw_flows()
         for _ in range(self.rnd.choice([1, 1, 2, 5])):
@@ -150,5 +155,5 @@ def test_every_host_knows_what_the_rules_say(
     assert known(world) == expected(world)
     for agent in world.agents:
         counters = agent.counters()
-        refused = {name for name in COUNTERS[1:11] if counters[name]}
-        assert refused <= {"stale"}, refused
+        refused = {name for name in VERDICTS[1:] if counters[name]}
+        assert refused <= {"stale", "unannounced"}, refused

@@ -58,6 +58,7 @@ ORDER: dict[str, Any] = {
     "digest": "d",
     "host": 1,
     "hosts": [{"name": "h0", "address": "10.0.0.1"}, {"name": "h1", "address": "10.0.0.2"}],
+    "starts": [3, 1],
     "placement": [0, 1, 1, -1],
     "options": {"pace": 2, "on_loss": "close", "until_ns": None},
 }
@@ -67,6 +68,7 @@ def test_an_order() -> None:
     found = preparation(ORDER, 4, 3)
     assert found.own == (1, 2)
     assert found.hosts == (("10.0.0.1", 7473), ("10.0.0.2", 7473))
+    assert found.starts == (3, 1)
     assert (found.pace, found.on_loss, found.until_ns, found.start_at_ns) == (2, "close", None, 0)
     assert found.period_ns == 25_000_000
     resume = {"t0_ns": -5, "ports": [[3, 1, "/n"], [4, -1, "/m"]], "held": [2, 0]}
@@ -84,6 +86,9 @@ def test_an_order() -> None:
         ({"placement": [0, 1, 1]}, "the placement has 3 nodes, and the plan 4"),
         ({"placement": [0, 1, 5, -1]}, "the host of node 2 is 5"),
         ({"placement": [0, 1, -1, -1]}, "the host of node 2 is -1"),
+        ({"starts": [1]}, "there are 1 starts, and 2 hosts"),
+        ({"starts": [1, 0]}, "a start is 0: a number from 1"),
+        ({"starts": [1, 2**64]}, "a start is"),
         ({"run": 7}, "run is 7: a text"),
         ({"hosts": "h"}, "hosts is 'h': a list"),
         ({"hosts": [{"address": "localhost"}] * 2}, "address is 'localhost': an IPv4 address"),

@@ -42,6 +42,7 @@ def test_a_run_from_the_beginning_to_the_end() -> None:
                     {"name": "host0", "address": HERE},
                     {"name": "host1", "address": HERE},
                 ],
+                "starts": [1, 1],
                 "placement": [0, 1, 0, -1],
                 "options": {"pace": 1},
             }

@@ -81,6 +81,8 @@ def test_one_that_dies_while_it_runs_and_is_started_again() -> None:
         assert request["do"] == "prepare"
         again = request["resume"]
         assert (again["ports"], again["held"]) == ([[3, 1, "/proc/7/ns/net"]], [2])
+        assert request["starts"] == [1, 2]
+        assert [told["starts"] for told in stage.agents[0].asked("starts")] == [[1, 2]]
         assert abs(again["t0_ns"] - 80 * MS - coordinator.t0_ns) <= 5 * MS
         assert coordinator.lost == {}
         assert await coordinator.request(1, {"do": "status"}) == {"did": "status"}
@@ -97,6 +99,7 @@ def test_a_cut_connection_to_the_same_process_is_only_made_again() -> None:
         assert await coordinator.rejoin(0, resume) is None
         assert len(stage.agents[0].asked("prepare")) == 1
         assert await coordinator.request(0, {"do": "status"}) == {"did": "status"}
+        assert [told["starts"] for told in stage.agents[0].asked("starts")] == [[1, 1]]
         stage.agents[0].say(say="notice", text="still here")
         await until(lambda: stage.said, "what it says")
 
@@ -113,6 +116,25 @@ def test_a_connection_that_nobody_knows_to_be_dead_is_replaced() -> None:
         assert coordinator.lost == {}
         assert await coordinator.request(1, {"do": "status"}) == {"did": "status"}
         assert len(stage.agents[1].channels) == 2
+
+    act(play)
+
+
+def test_who_is_away_hears_later_of_another_that_was_started_again() -> None:
+    """A start that is not announced would not be believed."""
+
+    async def play(stage: Stage) -> None:
+        coordinator = await stage.running()
+        stage.agents[0].cut()
+        for start in (2, 3):
+            await stage.agents[1].die()
+            await until(lambda: coordinator.lost.keys() == {0, 1}, "both losses")
+            await stage.agents[1].listen()
+            assert await coordinator.rejoin(1, resume) is not None
+            assert stage.agents[1].asked("prepare")[-1]["starts"] == [1, start]
+        assert stage.agents[0].asked("starts") == []
+        assert await coordinator.rejoin(0, resume) is None
+        assert [told["starts"] for told in stage.agents[0].asked("starts")] == [[1, 3]]
 
     act(play)
 

@@ -18,7 +18,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from runtime.agent.codec import varint
-from runtime.agent.metadata import COUNTERS
+from runtime.agent.metadata import VERDICTS
 from tests.agent.hosts import KEY, RUN, Hosts, dumbbell, flow
 from tests.fuzz.seeds import Words, run
 
@@ -121,7 +121,7 @@ class Target:
         before = self.agent.counters()
         self.agent.incoming(self.net.now_ns, datagram)
         after = self.agent.counters()
-        moved = [name for name in COUNTERS[:11] if after[name] != before[name]]
+        moved = [name for name in VERDICTS if after[name] != before[name]]
         assert len(moved) == 1, moved
         assert after[moved[0]] == before[moved[0]] + 1
         return moved[0]
