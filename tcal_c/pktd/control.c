@@ -7,6 +7,7 @@
  */
 #include "control.h"
 
+#include "clock.h"
 #include "host.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ static int transmit(struct control *c) {
     return 1;
 }
 
-/* Waits for the client or the data thread, or for `wait_ns`. */
+/* Waits for the client or the data thread, or for `wait_ns`. 1, 0 if a signal came, or -errno. */
 static int wait_turn(struct pollfd *fds, nfds_t count, uint64_t wait_ns) {
     struct timespec t = {(time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S)};
     int ready = ppoll(fds, count, wait_ns == TIME_NEVER ? NULL : &t, NULL);
@@ -99,30 +100,30 @@ static int wait_turn(struct pollfd *fds, nfds_t count, uint64_t wait_ns) {
             fds[i].revents = 0;
         }
     }
-    return 0;
+    return ready >= 0;
 }
 
 static int serve(struct control *c) {
     while (!c->proto.quit || text_left(&c->out)) {
-        /* First: it may have something to tell. */
-        uint64_t wait_ns = host_lease_left(&c->host);
+        /* What comes before this moment is readable after the wait, however long we were held up. */
+        uint64_t looked_ns = clock_now();
+        uint64_t wait_ns = host_lease_left(&c->host, looked_ns);
         bool listen = !c->proto.quit && text_left(&c->out) < ANSWERS_LIMIT;
         struct pollfd fds[] = {{listen ? c->in : -1, POLLIN, 0},
                                {c->host.loop->report, POLLIN, 0},
                                {text_left(&c->out) ? c->out_fd : -1, POLLOUT, 0}};
-        int result = wait_turn(fds, 3, wait_ns);
-        if (result < 0) {
-            return result;
+        int seen = wait_turn(fds, 3, wait_ns);
+        if (seen < 0) {
+            return seen;
         }
         if (fds[1].revents) {
             host_collect(&c->host);
         }
-        result = 1;
-        if (fds[2].revents) {
-            result = transmit(c);
-        }
+        int result = fds[2].revents ? transmit(c) : 1;
         if (result == 1 && fds[0].revents) {
             result = receive(c);
+        } else if (result == 1 && seen) {
+            host_lease_judge(&c->host, looked_ns);
         }
         if (result <= 0) {
             return result;

@@ -197,17 +197,19 @@ void host_heard(struct host *h) {
     }
 }
 
-uint64_t host_lease_left(struct host *h) {
-    if (h->lease_ns == 0 || h->expired) {
-        return TIME_NEVER;
+static uint64_t lease_end(const struct host *h) {
+    return h->lease_ns == 0 || h->expired ? TIME_NEVER : h->heard_ns + h->lease_ns;
+}
+
+uint64_t host_lease_left(const struct host *h, uint64_t now_ns) {
+    uint64_t end = lease_end(h);
+    return end == TIME_NEVER ? TIME_NEVER : end > now_ns ? end - now_ns : 0;
+}
+
+void host_lease_judge(struct host *h, uint64_t now_ns) {
+    if (lease_end(h) <= now_ns) {
+        set_expired(h, true);
     }
-    uint64_t end = h->heard_ns + h->lease_ns;
-    uint64_t now = clock_now();
-    if (now < end) {
-        return end - now;
-    }
-    set_expired(h, true);
-    return TIME_NEVER;
 }
 
 void host_restore_ports(struct host *h) {

@@ -26,8 +26,11 @@ void host_collect(struct host *h);
 /* A line has come: the lease begins again. */
 void host_heard(struct host *h);
 
-/* Time until the lease ends, TIME_NEVER when there is none; at its end everything is dropped. */
-uint64_t host_lease_left(struct host *h);
+/* Time until the lease ends, TIME_NEVER when there is none. */
+uint64_t host_lease_left(const struct host *h, uint64_t now_ns);
+
+/* No line that had come by `now_ns` is left unread: everything is dropped if the lease was over. */
+void host_lease_judge(struct host *h, uint64_t now_ns);
 
 /* Leaves others' devices as they were. */
 void host_restore_ports(struct host *h);

@@ -102,15 +102,14 @@ static int transmit(struct control *c) {
     return 1;
 }
 
-/* Waits for a descriptor or the next due time. */
-static int wait_for(const struct control *c, struct pollfd fds[2]) {
+/* Waits for a descriptor or the next due time. 1, 0 if a signal came, or -errno. */
+static int wait_for(const struct control *c, struct pollfd fds[2], uint64_t now_ns) {
     uint64_t next = c->proto.quit ? TIME_NEVER : proto_next(&c->proto);
-    uint64_t now = host_clock(NULL);
-    uint64_t wait_ns = next > now ? next - now : 0;
+    uint64_t wait_ns = next > now_ns ? next - now_ns : 0;
     struct timespec limit = {.tv_sec = (time_t)(wait_ns / NS_PER_S),
                              .tv_nsec = (long)(wait_ns % NS_PER_S)};
     int ready = ppoll(fds, 2, next == TIME_NEVER ? NULL : &limit, NULL);
-    return ready < 0 && errno != EINTR ? -errno : 0;
+    return ready < 0 && errno != EINTR ? -errno : ready >= 0;
 }
 
 static int serve(struct control *c) {
@@ -118,19 +117,20 @@ static int serve(struct control *c) {
         bool listen = !c->proto.quit && text_left(&c->out) < ANSWERS_LIMIT;
         struct pollfd fds[] = {{listen ? c->in : -1, POLLIN, 0},
                                {text_left(&c->out) ? c->out_fd : -1, POLLOUT, 0}};
-        int result = wait_for(c, fds);
-        uint64_t heard_until = host_clock(NULL); /* lines from before are readable now */
-        if (result) {
-            return result;
+        /* What comes before this moment is readable after the wait, however long we were held up. */
+        uint64_t looked_ns = host_clock(NULL);
+        int seen = wait_for(c, fds, looked_ns);
+        if (seen < 0) {
+            return seen;
         }
         if (!c->proto.quit) {
             proto_due(&c->proto, host_clock(NULL));
         }
-        result = fds[1].revents ? transmit(c) : 1;
+        int result = fds[1].revents ? transmit(c) : 1;
         if (result == 1 && fds[0].revents) {
             result = receive(c);
-        } else if (result == 1 && !c->proto.quit) {
-            proto_lease(&c->proto, heard_until);
+        } else if (result == 1 && seen && !c->proto.quit) {
+            proto_lease(&c->proto, looked_ns);
         }
         if (result <= 0) {
             return result;
