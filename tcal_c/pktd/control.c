@@ -105,7 +105,8 @@ static int wait_turn(struct pollfd *fds, nfds_t count, uint64_t wait_ns) {
 
 static int serve(struct control *c) {
     while (!c->proto.quit || text_left(&c->out)) {
-        /* What comes before this moment is readable after the wait, however long we were held up. */
+        /* What comes before this moment is readable after the wait, however long we were held up.
+         */
         uint64_t looked_ns = clock_now();
         uint64_t wait_ns = host_lease_left(&c->host, looked_ns);
         bool listen = !c->proto.quit && text_left(&c->out) < ANSWERS_LIMIT;

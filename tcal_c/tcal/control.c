@@ -117,7 +117,8 @@ static int serve(struct control *c) {
         bool listen = !c->proto.quit && text_left(&c->out) < ANSWERS_LIMIT;
         struct pollfd fds[] = {{listen ? c->in : -1, POLLIN, 0},
                                {text_left(&c->out) ? c->out_fd : -1, POLLOUT, 0}};
-        /* What comes before this moment is readable after the wait, however long we were held up. */
+        /* What comes before this moment is readable after the wait, however long we were held up.
+         */
         uint64_t looked_ns = host_clock(NULL);
         int seen = wait_for(c, fds, looked_ns);
         if (seen < 0) {

@@ -1,27 +1,19 @@
-/* Whether this kernel has what a tree is made of: really added, in a network namespace of its own.
+/* Whether this kernel has what a tree is made of: really added, to an interface made for it.
  *
  * Modules may be built in, loaded on demand, refused or absent; only an attempt tells.
  */
+#include "probe.h"
+
 #include "dist.h"
 #include "objects.h"
 #include "socket.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <arpa/inet.h>
 #include <net/if.h>
-#include <time.h>
 
 #include <linux/gen_stats.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
@@ -33,6 +25,8 @@ static const struct {
                                {"netem-counts", false}};
 
 enum { HTB, TBF, NETEM, BFIFO, BLACKHOLE, U32 };
+
+#define INTERFACE "eth0"
 
 struct attempt {
     int error;
@@ -67,7 +61,7 @@ static bool attempt(const struct tcal_channel *channel, struct tcal_buffer *b,
 static void add_interface(struct tcal_buffer *b) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC};
     tcal_begin(b, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 1, &info, sizeof info);
-    tcal_put_text(b, IFLA_IFNAME, "a");
+    tcal_put_text(b, IFLA_IFNAME, INTERFACE);
     size_t linkinfo = tcal_nest(b, IFLA_LINKINFO);
     tcal_put_text(b, IFLA_INFO_KIND, "veth");
     tcal_nest_end(b, linkinfo);
@@ -83,7 +77,6 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
     struct tcal_options options = {.queue = TCAL_QUEUE_INNER, .burst_ns = TCAL_BURST_NS};
     struct tcal_params p = tcal_derive(&path, &options, 1500, 0);
     struct tcal_addr addr = {4, {10, 0, 0, 1}};
-    struct tcal_ability class;
     tcal_mail_root(&m, 1500);
     if (!attempt(channel, &b, &ability[TBF])) {
         tcal_buffer_free(&b);
@@ -91,9 +84,9 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
     }
     tcal_mail_htb(&m);
     if (attempt(channel, &b, &ability[HTB])) {
+        /* A htb whose classes are refused is none. */
         tcal_mail_class(&m, 0, p.rate_bytes_ps, p.burst_ticks, 1500);
-        attempt(channel, &b, &class);
-        ability[HTB] = class.found ? ability[HTB] : class;
+        attempt(channel, &b, &ability[HTB]);
     }
     tcal_mail_hole(&m, 0);
     attempt(channel, &b, &ability[BLACKHOLE]);
@@ -113,7 +106,6 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
  */
 
 #define FRAMES 10
-#define FRAME_BYTES 1000u
 #define WAIT_NS 200000000ull /* at 8 Mb/s ten frames take 10 */
 
 static void raise_link(const struct tcal_channel *channel, uint32_t ifindex) {
@@ -122,29 +114,11 @@ static void raise_link(const struct tcal_channel *channel, uint32_t ifindex) {
                              .ifi_flags = IFF_UP,
                              .ifi_change = IFF_UP};
     struct tcal_buffer b = {0};
-    struct tcal_ability ignored;
+    struct tcal_ability ignored = {0};
     tcal_begin(&b, RTM_NEWLINK, 0, 1, &info, sizeof info);
     tcal_end(&b);
     attempt(channel, &b, &ignored);
     tcal_buffer_free(&b);
-}
-
-/* Frames that go to the class of slot 0 because their socket says so. */
-static bool send_frames(uint32_t ifindex) {
-    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-    int priority = (int)tcal_class_of(0);
-    struct sockaddr_ll to = {
-        .sll_family = AF_PACKET, .sll_ifindex = (int)ifindex, .sll_protocol = htons(ETH_P_IP)};
-    uint8_t frame[FRAME_BYTES] = {0};
-    frame[12] = ETH_P_IP >> 8;
-    bool good = fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
-    for (int i = 0; i < FRAMES && good; i++) {
-        good = sendto(fd, frame, sizeof frame, 0, (struct sockaddr *)&to, sizeof to) > 0;
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return good;
 }
 
 static void hear_class(void *context, uint16_t type, const char *body, size_t length) {
@@ -160,12 +134,6 @@ static void hear_class(void *context, uint16_t type, const char *body, size_t le
     }
 }
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Until Linux 6.13 (and 6.12.7, 6.6.68, 6.1.122) netem did not count the packets in a queue behind
  * it, so that htb took its class for empty, and they waited there for the next packet. */
 static void try_counting(const struct tcal_channel *channel, const struct tcal_interface *interface,
@@ -177,63 +145,43 @@ static void try_counting(const struct tcal_channel *channel, const struct tcal_i
     raise_link(channel, interface->ifindex);
     raise_link(channel, interface->peer);
     snprintf(ability->why, sizeof ability->why, "no frames could be sent");
-    if (send_frames(interface->ifindex)) {
-        uint64_t end = now_ns() + WAIT_NS;
+    if (probe_send(interface->ifindex, tcal_class_of(0), FRAMES)) {
+        uint64_t end = probe_clock_ns() + WAIT_NS;
         do {
             b.used = 0;
             tcal_mail_dump(&m, RTM_GETTCLASS, TCAL_HTB);
             ability->found = tcal_dump(channel, &b, 7, &listener) == 0 && sent == FRAMES;
-            usleep(1000);
-        } while (!ability->found && now_ns() < end);
+            probe_pause();
+        } while (!ability->found && probe_clock_ns() < end);
         snprintf(ability->why, sizeof ability->why,
                  "%u of %u frames left the queue: trees are made deep", sent, FRAMES);
     }
     tcal_buffer_free(&b);
 }
 
-/* Runs in the throwaway namespace. */
-static bool inside(struct tcal_ability *ability, struct tcal_error *error) {
-    struct tcal_channel channel;
-    struct tcal_interface interface;
-    struct tcal_ability link = {0};
-    struct tcal_buffer b = {0};
-    uint64_t inode;
-    if (!tcal_socket_open("/proc/thread-self/ns/net", &channel, &inode, error)) {
-        return false;
-    }
-    add_interface(&b);
-    bool good = attempt(&channel, &b, &link) ||
-                tcal_fail(error, 0, NULL, "add a veth interface: %s", link.why);
-    tcal_buffer_free(&b);
-    good = good && tcal_interface_find(&channel, "a", &interface, error);
-    if (good) {
-        add_all(&channel, interface.ifindex, ability);
-        if (ability[BFIFO].found) {
-            try_counting(&channel, &interface, &ability[TCAL_COUNTS]);
-        }
-    }
-    channel.close(channel.context);
-    return good;
-}
-
-bool tcal_probe(struct tcal_ability ability[TCAL_ABILITIES], struct tcal_error *error) {
+void probe_begin(struct tcal_ability ability[TCAL_ABILITIES]) {
     for (int i = 0; i < TCAL_ABILITIES; i++) {
         ability[i] = (struct tcal_ability){.name = abilities[i].name,
                                            .needed = abilities[i].needed,
                                            .why = "not tried: what it needs is missing"};
     }
-    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (home < 0) {
-        return tcal_fail(error, -errno, NULL, "open /proc/thread-self/ns/net");
+}
+
+bool probe_kernel(const struct tcal_channel *channel, struct tcal_ability ability[TCAL_ABILITIES],
+                  struct tcal_error *error) {
+    struct tcal_interface interface;
+    struct tcal_ability link = {0};
+    struct tcal_buffer b = {0};
+    add_interface(&b);
+    bool good = attempt(channel, &b, &link) ||
+                tcal_fail(error, 0, NULL, "add a veth interface: %s", link.why);
+    tcal_buffer_free(&b);
+    good = good && tcal_interface_find(channel, INTERFACE, &interface, error);
+    if (good) {
+        add_all(channel, interface.ifindex, ability);
+        if (ability[BFIFO].found) {
+            try_counting(channel, &interface, &ability[TCAL_COUNTS]);
+        }
     }
-    bool good = unshare(CLONE_NEWNET) == 0
-                    ? inside(ability, error)
-                    : tcal_fail(error, -errno, NULL,
-                                "make a network namespace (CAP_SYS_ADMIN is needed: run as root, "
-                                "or in a user namespace)");
-    if (setns(home, CLONE_NEWNET)) {
-        abort(); /* a process that cannot come back must not go on */
-    }
-    close(home);
     return good;
 }

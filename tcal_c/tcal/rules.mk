@@ -18,9 +18,9 @@ $(BUILD)/libtcal.a: $(TCAL_OBJECTS)
 $(BUILD)/tcald: $(TCALD_ONLY) $(TCAL_WORDS) $(BUILD)/libtcal.a $(TCAL_HEADERS)
 	$(CC) $(CFLAGS) $(TCAL_FLAGS) -o $@ $(TCALD_ONLY) $(TCAL_WORDS) $(BUILD)/libtcal.a $(LDFLAGS) -lm
 
-# The tests bring a kernel of their own, in place of socket.c and of probe.c, which needs a real one.
+# The tests bring a kernel of their own, in place of socket.c and of probe_netns.c, which need a real one.
 TESTS += tcal
-TCAL_TESTED := $(filter-out tcal/socket.c tcal/probe.c,$(TCAL_SOURCES)) \
+TCAL_TESTED := $(filter-out tcal/socket.c tcal/probe_netns.c,$(TCAL_SOURCES)) \
 	$(filter-out tcal/main.c tcal/control.c,$(TCALD_ONLY)) $(TCAL_WORDS)
 TCAL_BENCH := $(addprefix tcal/tests/,kernel.c bench.c)
 TCAL_TEST_SOURCES := $(TCAL_TESTED) $(TCAL_BENCH) tcal/tests/main.c $(wildcard tcal/tests/test_*.c)

@@ -49,6 +49,10 @@ struct kernel_stats {
 };
 struct kernel_stats *kernel_stats_of(uint32_t handle);
 
+/* Whether netem counts what waits in the queue behind it: frames of the probe then leave it. As it
+ * is after kernel_reset, none do. */
+void kernel_count_netem(bool counts);
+
 /* The raw attribute inside the options of an object: its length, 0 when there is none. */
 size_t kernel_option(uint32_t handle, uint16_t type, void *value, size_t room);
 /* The fixed part at the front of an object's options. */

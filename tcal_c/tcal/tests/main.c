@@ -11,7 +11,8 @@ int main(void) {
         void (*run)(void);
     } suites[] = {{"wire", test_wire},         {"parameters", test_parameters},
                   {"tree", test_tree},         {"failures", test_failures},
-                  {"counters", test_counters}, {"commands", test_commands}};
+                  {"counters", test_counters}, {"commands", test_commands},
+                  {"probe", test_probe}};
     tcal_dist_init();
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         suites[i].run();

@@ -8,5 +8,6 @@ void test_tree(void);
 void test_failures(void);
 void test_counters(void);
 void test_commands(void);
+void test_probe(void);
 
 #endif
