@@ -72,7 +72,7 @@ class Routes:
                 self.numbers.append(link)
                 self.capacities.append(capacity)
                 self._queues.append(self._view.queue(link))
-        links = tuple(link for link in found.links if link in self._place)
+        links = tuple([link for link in found.links if link in self._place])
         places = array("I", [self._place[link] for link in links])
         least = min(places, key=self.capacities.__getitem__, default=NO_LINK)
         queue = 0 if least == NO_LINK else self._queues[least]

@@ -75,7 +75,7 @@ class Needs:
         have any, and needs to be told.
         """
         for block in self._bulk.blocks(self.state, ((source, None) for source in self._own)):
-            yield tuple(self._all(block, everything=everything))
+            yield tuple(list(self._all(block, everything=everything)))
 
     def later(self) -> Iterator[Stage | None]:
         """One Stage for each step after the first, in order; None after every other bit of work."""
@@ -92,7 +92,7 @@ class Needs:
                 for found in self._changed(before, after, wanted):
                     _add(parts, found)
                     yield None
-            yield Stage(number, after, tuple(map(tuple, parts)))
+            yield Stage(number, after, tuple([tuple(part) for part in parts]))
 
     def _changed(
         self, before: NetworkState, after: NetworkState, wanted: Wanted
@@ -104,7 +104,7 @@ class Needs:
                 old.append(block)
                 yield ()
             for was, block in zip(old, self._bulk.blocks(after, some), strict=True):
-                yield tuple(self._differences(was, block))
+                yield tuple(list(self._differences(was, block)))
 
     def _differences(self, before: Block, after: Block) -> Iterator[Line]:
         src = after.source
@@ -140,7 +140,7 @@ class Needs:
         some = sorted(nodes)
         wanted: Wanted = [(source, None if source in some else some) for source in self._own]
         for block in self._bulk.blocks(state, wanted):
-            yield tuple(self._all(block, everything=True))
+            yield tuple(list(self._all(block, everything=True)))
 
 
 def _add(parts: list[list[Line]], found: Sequence[Line]) -> None:

@@ -109,14 +109,14 @@ class Preparation:
     own: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        own = tuple(node for node, host in enumerate(self.placement) if host == self.host)
+        own = tuple([node for node, host in enumerate(self.placement) if host == self.host])
         object.__setattr__(self, "own", own)
 
 
 def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> Preparation:
     """Raises OrderError; KeyError for what is missing."""
     options = mapping(request["options"], "options")
-    hosts = tuple(_host(item) for item in items(request["hosts"], "hosts"))
+    hosts = tuple([_host(item) for item in items(request["hosts"], "hosts")])
     until = options.get("until_ns")
     on_loss = options.get("on_loss", KEEP)
     if on_loss not in (KEEP, CLOSE):
@@ -143,7 +143,7 @@ def starts(value: Any, hosts: int) -> tuple[int, ...]:
     found = items(value, "starts")
     if len(found) != hosts:
         raise OrderError(f"there are {len(found)} starts, and {hosts} hosts")
-    return tuple(number(item, "a start", 1, MAX_BOOT + 1) for item in found)
+    return tuple([number(item, "a start", 1, MAX_BOOT + 1) for item in found])
 
 
 def _host(value: Any) -> Address:
@@ -169,11 +169,12 @@ def _placement(value: Any, node_count: int, instances: int, hosts: int) -> tuple
 
 def _resume(found: Any, instances: int) -> Resume:
     value = mapping(found, "resume")
-    ports = tuple(_port(item, instances) for item in items(value["ports"], "ports"))
+    held = nodes(value.get("held", []), "held", instances)
+    ports = tuple([_port(item, instances) for item in items(value["ports"], "ports")])
     return Resume(
         t0_ns=number(value["t0_ns"], "t0_ns", -(1 << 63)),
         ports=ports,
-        held=tuple(nodes(value.get("held", []), "held", instances)),
+        held=tuple(held),
         applied=number(value.get("applied", 0), "applied"),
     )
 

@@ -191,7 +191,7 @@ class Telling:
         pairs = [(value_of(flow.used_bps, flow.greedy), hosts & ~blind)]
         if blind:
             pairs.append((code_of(flow.allocation_bps) << 1, blind))
-        return tuple((value, mask) for value, mask in pairs if mask and value != ENDED)
+        return tuple([(value, mask) for value, mask in pairs if mask and value != ENDED])
 
     def _tell(self, path: int, flow: _Flow, wanted: tuple[tuple[int, int], ...]) -> None:
         """Adds to the batches what is to be said about one flow in this tick."""
@@ -259,7 +259,7 @@ class Pieces:
 
     def of(self, host: int) -> list[tuple[int, bytes]]:
         """(count, bytes) of each message to this host; none if there is nothing to say."""
-        keys = tuple(hosts for hosts in self._batches if hosts >> host & 1)
+        keys = tuple([hosts for hosts in self._batches if hosts >> host & 1])
         found = self._made.get(keys)
         if found is None:
             flows = sorted(flow for hosts in keys for flow in self._batches[hosts])
