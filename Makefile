@@ -6,16 +6,19 @@
 #   make check    linters, types, import rules, formatting, C warnings as errors
 #   make bench    measurements into bench/results and docs/performance.md
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
+#   make trial    runs that are killed and stopped at random moments, hostile inputs: TRIAL_SECONDS each
 #   make golden   regenerate the golden files, docs/errors.md and tdl/_tables.py after a change
 #   make clean    remove what was built (not runs/)
-# Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS, TESTS.
+# Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS,
+#   TRIAL_SECONDS, TESTS.
 VENV ?= .venv
 FUZZ_SECONDS ?= 20
+TRIAL_SECONDS ?= 600
 TESTS ?=
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 PACKAGES := tdl compiler manifests runtime tstorm
-export FUZZ_SECONDS
+export FUZZ_SECONDS TRIAL_SECONDS
 
 all: $(VENV)/.installed programs
 	@echo "ready: $(VENV)/bin/tstorm --help"
@@ -69,8 +72,11 @@ bench: $(VENV)/.bench programs
 	@$(PY) -m bench.hosts
 
 fuzz: $(VENV)/.dev programs
-	@$(PY) scripts/fuzz.py
+	@$(PY) scripts/seeded.py fuzz
 	@$(MAKE) --no-print-directory -C tcal_c fuzz
+
+trial: $(VENV)/.dev programs
+	@$(PY) scripts/seeded.py trials
 
 golden: $(VENV)/.dev programs
 	@$(PY) -m tests.golden.regenerate
@@ -84,4 +90,4 @@ clean:
 	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 	@$(MAKE) --no-print-directory -C tcal_c clean
 
-.PHONY: all programs demo test test-cluster test-netem check ctest bench fuzz golden clean
+.PHONY: all programs demo test test-cluster test-netem check ctest bench fuzz trial golden clean

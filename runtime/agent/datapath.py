@@ -120,6 +120,6 @@ class Datapath:
 
 def usages(answer: Answer) -> list[Usage]:
     try:
-        return [Usage(*map(int, line.split())) for line in answer.body]
+        return [Usage(*[int(word) for word in line.split()]) for line in answer.body]
     except (TypeError, ValueError) as error:
         raise EngineError(f"the datapath's usage is not as it should be: {error}") from error

@@ -124,7 +124,7 @@ class Bulk:
         found: list[Figures | None] = []
         columns = (row.dests, row.hops, row.rate_bps, row.delay_ns, row.jitter_ns, row.loss_ppb)
         for dest, hops, rate, delay, jitter, loss in zip(
-            *(values[part] for values in columns), strict=True
+            *[values[part] for values in columns], strict=True
         ):
             if not hops:
                 found.append(None)

@@ -196,6 +196,10 @@ class Metadata:
             return "misdirected"
         if not self._seal.holds(datagram):
             return "forged"
+        return self._genuine(now_ns, sender, boot, for_boot, datagram)
+
+    def _genuine(self, now_ns: int, sender: int, boot: int, for_boot: int, datagram: bytes) -> str:
+        """The same of what somebody with the key has made, who may still be lying about starts."""
         peer = self._peers[sender]
         if boot > peer.start:
             return "unannounced"

@@ -75,7 +75,8 @@ class Needs:
         have any, and needs to be told.
         """
         for block in self._bulk.blocks(self.state, ((source, None) for source in self._own)):
-            yield tuple(list(self._all(block, everything=everything)))
+            lines = list(self._all(block, everything=everything))
+            yield tuple(lines)
 
     def later(self) -> Iterator[Stage | None]:
         """One Stage for each step after the first, in order; None after every other bit of work."""
@@ -104,7 +105,8 @@ class Needs:
                 old.append(block)
                 yield ()
             for was, block in zip(old, self._bulk.blocks(after, some), strict=True):
-                yield tuple(list(self._differences(was, block)))
+                lines = list(self._differences(was, block))
+                yield tuple(lines)
 
     def _differences(self, before: Block, after: Block) -> Iterator[Line]:
         src = after.source
@@ -140,7 +142,8 @@ class Needs:
         some = sorted(nodes)
         wanted: Wanted = [(source, None if source in some else some) for source in self._own]
         for block in self._bulk.blocks(state, wanted):
-            yield tuple(list(self._all(block, everything=True)))
+            lines = list(self._all(block, everything=True))
+            yield tuple(lines)
 
 
 def _add(parts: list[list[Line]], found: Sequence[Line]) -> None:

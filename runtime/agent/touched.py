@@ -106,7 +106,7 @@ class Touched:
     def _wanted(self, whole: set[int], ends: set[int], hits: dict[int, set[int]]) -> Wanted:
         core = self._core
         dests = {
-            row: sorted(ends.union(*(core.behind[column] for column in columns)))
+            row: sorted(ends.union(*[core.behind[column] for column in columns]))
             for row, columns in hits.items()
         }
         rest = sorted(ends)

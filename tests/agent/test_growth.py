@@ -1,4 +1,5 @@
-"""An agent's memory does not grow while it runs: no tuple is made of what has no length.
+"""An agent's memory does not grow while it runs: no tuple is made of what has no length, be it by
+tuple(…) or as the arguments of a call.
 
 CPython makes such a tuple with room for ten, cuts it to size, and when it is freed keeps it for the
 next one of that size, which is then made with room for ten again. So each stays, up to 2,000 of
@@ -20,18 +21,27 @@ LISTED = {"list", "sorted"}
 
 
 def unsized(tree: ast.AST) -> list[int]:
-    """Lines with `tuple(…)` of a generator, or of a call that may return one."""
+    """Lines with `tuple(…)` or `f(*…)` of a generator, or of a call that may return one."""
     return [
         node.lineno
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and _calls(node, {"tuple"})
-        and any(
-            isinstance(made, ast.GeneratorExp)
-            or (isinstance(made, ast.Call) and not _calls(made, LISTED))
-            for made in node.args
-        )
+        if isinstance(node, ast.Call) and any(_has_no_length(made) for made in _into_tuple(node))
     ]
+
+
+def _into_tuple(node: ast.Call) -> list[ast.expr]:
+    """With other arguments beside it a starred one becomes part of a list first."""
+    if _calls(node, {"tuple"}):
+        return node.args
+    if len(node.args) == 1 and isinstance(node.args[0], ast.Starred):
+        return [node.args[0].value]
+    return []
+
+
+def _has_no_length(made: ast.expr) -> bool:
+    return isinstance(made, ast.GeneratorExp) or (
+        isinstance(made, ast.Call) and not _calls(made, LISTED)
+    )
 
 
 def _calls(node: ast.Call, names: set[str]) -> bool:

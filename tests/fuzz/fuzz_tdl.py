@@ -84,9 +84,9 @@ def noise(rnd: random.Random, size: int, kind: int) -> bytes:
     )[:size].encode()
 
 
-def mutate(rnd: random.Random) -> str:
-    """One of the seed texts with a few characters or words replaced, removed or repeated."""
-    text = rnd.choice(SEEDS)
+def mutate(rnd: random.Random, seeds: tuple[str, ...] = SEEDS) -> str:
+    """One of these texts with a few characters or words replaced, removed or repeated."""
+    text = rnd.choice(seeds)
     for _ in range(rnd.choice([1, 1, 2, 4, 8])):
         at = rnd.randrange(len(text) + 1)
         kind = rnd.randrange(5)

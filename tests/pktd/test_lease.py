@@ -1,5 +1,7 @@
-"""A lease ends when its client is silent, not when pktd was held up, be it by SIGSTOP or by a command
-that takes long (one that opens a FIFO as if it were a namespace)."""
+"""A lease ends when its client is silent, not when pktd was held up.
+
+What holds it up here is SIGSTOP, or a command that opens a FIFO as if it were a namespace.
+"""
 
 from __future__ import annotations
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from compiler.compile import compile_source, write
-from tests.runtime.support import NOBODY, ROOT, Compile, User, ordinary, state
+from tests.runtime.support import Compile, NoUserError, User, somebody
+from tests.trials.scene import end
 
 
 @pytest.fixture
@@ -40,21 +38,9 @@ def plan_of(workspace: Path) -> Compile:
 @pytest.fixture(params=["self", "ordinary"])
 def user(request: pytest.FixtureRequest, workspace: Path) -> Iterator[User]:
     """Both kinds of user where possible; everything they started is ended."""
-    home = workspace / "home"
-    home.mkdir()
-    found: User | None
-    if request.param == "ordinary":
-        if os.geteuid() != 0:
-            pytest.skip("the tests run as an ordinary user already")
-        os.chown(home, NOBODY, NOBODY)
-        found = ordinary(home)
-        if found is None:
-            pytest.skip("no interpreter with the needed packages that an ordinary user may run")
-    else:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), **state(home)}
-        found = User("self", sys.executable, [], home, environment)
+    try:
+        found = somebody(request.param, workspace)
+    except NoUserError as error:
+        pytest.skip(str(error))
     yield found
-    for process in found.started:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    end(found)

@@ -28,6 +28,10 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = DEADLIN
     return value
 
 
+class NoUserError(Exception):
+    """There is nobody of this kind to run tests as, and why."""
+
+
 @dataclass
 class User:
     """Somebody who runs tests/runtime/start.py: the present user, or an ordinary one."""
@@ -41,7 +45,14 @@ class User:
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """One JSON line on stdout for every progress record, the result as the last one."""
-        argv = [*self.prefix, self.python, str(ROOT / "tests/runtime/start.py"), *arguments]
+        return self._python([str(ROOT / "tests/runtime/start.py"), *arguments], options)
+
+    def tstorm(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """The command."""
+        return self._python(["-m", "tstorm", *arguments], options)
+
+    def _python(self, words: list[str], options: dict[str, Any]) -> subprocess.Popen[str]:
+        argv = [*self.prefix, self.python, *words]
         process = subprocess.Popen(
             argv,
             stdout=subprocess.PIPE,
@@ -94,6 +105,23 @@ def dump(options: dict[str, object]) -> str:
 def state(home: Path) -> dict[str, str]:
     """Records and sockets of the tests' own."""
     return {"XDG_STATE_HOME": str(home / "state"), "XDG_RUNTIME_DIR": str(home / "xdg")}
+
+
+def somebody(kind: str, workspace: Path) -> User:
+    """`self`, or `ordinary` made from root, with a home in `workspace`. NoUserError if there is no
+    such user here."""
+    home = workspace / "home"
+    home.mkdir()
+    if kind == "self":
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **state(home)}
+        return User("self", sys.executable, [], home, environment)
+    if os.geteuid() != 0:
+        raise NoUserError("the tests run as an ordinary user already")
+    os.chown(home, NOBODY, NOBODY)
+    found = ordinary(home)
+    if found is None:
+        raise NoUserError("no interpreter with the needed packages that an ordinary user may run")
+    return found
 
 
 def ordinary(home: Path) -> User | None:

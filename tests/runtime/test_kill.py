@@ -6,13 +6,12 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.runtime.support import Compile, User, processes_with, wait_until
+from tests.trials.scene import all_ended, driver_of, helper, nothing_left
 
 pytestmark = pytest.mark.e2e
 
@@ -30,51 +29,13 @@ at 60s quit
 MOMENTS = random.Random(20).sample(range(50, 1200, 10), 4)  # ms after the start
 
 
-def children(parent: int) -> dict[str, int]:
-    """Children of a process by the name of their program."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                head, _, tail = (entry / "stat").read_text().rpartition(")")
-            except OSError:
-                continue  # it has ended meanwhile
-            if int(tail.split()[1]) == parent:
-                found[head.partition("(")[2]] = int(entry.name)
-    return found
-
-
-def driver_of(process: subprocess.Popen[str]) -> int:
-    """tstorm, keeper, init, driver: each the child of the one before. 0: not yet."""
-    keeper = children(process.pid).get("tstorm-ns", 0)
-    init = children(keeper).get("tstorm-ns", 0) if keeper else 0
-    return next(iter(children(init).values()), 0) if init else 0
-
-
-def helper(process: subprocess.Popen[str], name: str) -> int:
-    driver = driver_of(process)
-    return children(driver).get(name, 0) if driver else 0
-
-
-def nothing_left(user: User) -> None:
-    """No process knows the run directory any more, and no record, socket or mount is left."""
-    run = str(user.home / "out")
-    wait_until(lambda: not processes_with(run), "the end of every process", 15)
-    user.call("destroy")
-    assert list((user.home / "state/tstorm/active").iterdir()) == []
-    assert list((user.home / "xdg").rglob("*.sock")) == []
-    assert run not in Path("/proc/self/mountinfo").read_text()
-
-
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_killing_tstorm_kills_everything(plan_of: Compile, user: User, moment: int) -> None:
     process = user.start("run", str(plan_of(PLAN)), str(user.home / "out"), "{}")
     time.sleep(moment / 1000)  # the moment is the point: any will do
     process.send_signal(signal.SIGKILL)
     process.wait()
-    run = str(user.home / "out")
-    wait_until(lambda: not processes_with(run), "the end of every process", 15)
-    assert run not in Path("/proc/self/mountinfo").read_text()
+    all_ended(user)
     if (user.home / "state").exists():  # else it had not come to its record yet
         nothing_left(user)
         nothing_left(user)  # destroying twice is as good as once

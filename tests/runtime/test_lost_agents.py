@@ -20,7 +20,7 @@ from tests.runtime.support import (
     records,
     wait_until,
 )
-from tests.runtime.test_kill import driver_of, nothing_left
+from tests.trials.scene import driver_of, nothing_left
 
 # What an ordinary user may not do is no matter here; test_hosts_faults.py is run as both.
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)

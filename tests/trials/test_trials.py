@@ -1,0 +1,48 @@
+"""A sample of each trial, bounded; `make trial` has the whole."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from scripts import seeded
+from tests.trials import hostile, kills, stops
+
+ROUNDS = 3
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_a_part_that_is_killed(seed: int) -> None:
+    kills.attempt(random.Random(seed))
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_a_part_that_is_stopped_or_told_to_end(seed: int) -> None:
+    stops.attempt(random.Random(seed))
+
+
+@pytest.mark.parametrize("kind", hostile.KINDS)
+def test_hostile_inputs(kind: str) -> None:
+    """Of texts, plans and run directories."""
+    found = {hostile.attempt(random.Random(seed), kind) for seed in range(60)}
+    assert f"{kind} refused" in found
+
+
+def test_what_is_not_damaged_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the hostile ones would be refused for another reason than theirs."""
+    monkeypatch.chdir(tmp_path)
+    hostile.write_run_directory(Path("good.run"), random.Random(1), damaged=0)
+    for words in (["inspect", "good.run"], ["events", "good.run"]):
+        result = hostile.tstorm(*words)
+        assert hostile.status(result) == 0, result.output
+
+
+def test_every_trial_is_started() -> None:
+    found = seeded.modules("trials")
+    assert {"tests.trials.kills", "tests.trials.stops", "tests.trials.hostile"} <= {*found}
+    assert "tests.trials.scene" not in found
+    assert "tests.fuzz.fuzz_tdl" in seeded.modules("fuzz")
