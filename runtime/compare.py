@@ -6,11 +6,14 @@ Programs that end by themselves are no part of the plan; they are told apart as 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runtime import rundir
 from runtime.errors import RunError
+from runtime.foreign import REMEDY
 from runtime.records import EVENTS, read_lines
 
 _COMPARED = ("kind", "target", "args", "planned_ns")
@@ -30,56 +33,54 @@ class Difference:
         return f"{place}: {self.first or 'nothing'} / {self.second or 'nothing'}"
 
 
-def _load(run: Path) -> list[dict[str, Any]]:
-    try:
-        return list(read_lines(run / EVENTS))
-    except OSError as error:
-        raise RunError(
-            f"cannot read the events of {run}: {error.strerror}", "give the directory of a run"
-        ) from error
-    except ValueError as error:
-        raise RunError(f"{run / EVENTS} is damaged: {error}", "run it again") from error
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a comparison needs of a run's events."""
+
+    events: Mapping[int, Mapping[str, Any]]  # by seq: the plan's order, not that of completion
+    exits: Counter[str]  # of programs that ended by themselves
 
 
-def _events(records: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """By seq: the plan's order. The log itself is in order of completion, which may vary."""
-    return {record["seq"]: record for record in records if record.get("seq") is not None}
+def load(run: str | Path) -> Log:
+    """The events of a recorded run, read to their end. RunError."""
+    directory = rundir.recorded(run)
+    events: dict[int, dict[str, Any]] = {}
+    exits: Counter[str] = Counter()
+    for record in read_lines(directory, EVENTS):
+        seq = record.get("seq")
+        if seq in events:
+            raise RunError(f"{directory / EVENTS} holds event {seq} twice", REMEDY)
+        if seq is not None:
+            events[seq] = {name: record[name] for name in _COMPARED}
+        elif record.get("kind") == "exit" and not record.get("asked"):
+            exits[f"{record['target']} ended with {_how(record)}"] += 1
+    return Log(events, exits)
 
 
-def _words(record: dict[str, Any] | None) -> str:
+def _how(record: Mapping[str, Any]) -> str:
+    if "error" in record:
+        return str(record["error"])
+    return f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
+
+
+def _words(record: Mapping[str, Any] | None) -> str:
     if record is None:
         return ""
     args = "".join(f" {key}={value}" for key, value in sorted(record["args"].items()))
     return f"{record['planned_ns']} ns {record['kind']} {record['target']}{args}".rstrip()
 
 
-def _exits(records: list[dict[str, Any]]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for record in records:
-        if record["kind"] == "exit" and not record.get("asked"):
-            how = record.get("error") or (
-                f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
-            )
-            found[f"{record['target']} ended with {how}"] += 1
-    return found
-
-
-def compare_events(first: str | Path, second: str | Path) -> list[Difference]:
+def compare_events(first: Log, second: Log) -> list[Difference]:
     """All differences, events by number, then exits. Empty: the runs did the same."""
-    a, b = _load(Path(first)), _load(Path(second))
-    mine, theirs = _events(a), _events(b)
+    mine, theirs = first.events, second.events
     differences = [
         Difference("event", seq, _words(mine.get(seq)), _words(theirs.get(seq)))
         for seq in sorted(mine.keys() | theirs.keys())
-        if _key(mine.get(seq)) != _key(theirs.get(seq))
+        if mine.get(seq) != theirs.get(seq)
     ]
-    ours, others = _exits(a), _exits(b)
-    for text in sorted(ours.keys() | others.keys()):
-        if ours[text] != others[text]:
-            counts = (f"{count} × {text}" if count else "" for count in (ours[text], others[text]))
+    for text in sorted(first.exits.keys() | second.exits.keys()):
+        numbers = first.exits[text], second.exits[text]
+        if numbers[0] != numbers[1]:
+            counts = (f"{count} × {text}" if count else "" for count in numbers)
             differences.append(Difference("exit", -1, *counts))
     return differences
-
-
-def _key(record: dict[str, Any] | None) -> list[Any] | None:
-    return None if record is None else [record[name] for name in _COMPARED]

@@ -10,10 +10,11 @@ from runtime import procs, registry, scratch
 from runtime.errors import RunError
 from runtime.procs import Process
 from runtime.registry import Record
-from runtime.rundir import MANIFEST, RunDirectory, read_json
+from runtime.rundir import MANIFEST, RunDirectory
 
 CLEAN_SECONDS = 12.0  # for tstorm to end its run: programs have 5 s of grace
 KILL_SECONDS = 10.0
+KILLED = "killed"  # the outcome of a run that something else than itself has closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Destroyed:
     processes: int  # how many had to be killed
     elsewhere: str = ""  # where the run is, if that is not here: then it was left alone,
     forgotten: bool = False  # or only its record was removed
+    unclosed: str = ""  # why its manifest could not be given an outcome, '' if it has one
 
 
 def destroy(run: str | None = None, *, everything: bool = False) -> list[Destroyed]:
@@ -97,8 +99,8 @@ def _destroy(record: Record) -> Destroyed:
             procs.wait_gone([record.tstorm], CLEAN_SECONDS)
         killed = _kill(record)
     registry.remove(record)
-    _close_directory(RunDirectory(Path(record.directory)), record.run_id)
-    return Destroyed(record.run_id, record.directory, was_live, killed)
+    unclosed = _close_directory(record)
+    return Destroyed(record.run_id, record.directory, was_live, killed, unclosed=unclosed)
 
 
 def _kill(record: Record) -> int:
@@ -118,16 +120,23 @@ def _kill(record: Record) -> int:
     return len(left)
 
 
-def _close_directory(directory: RunDirectory, run_id: str) -> None:
-    """A manifest without an outcome would look like a run that goes on. Another run's is left
-    alone: the directory may have been used again, or be another one in another container."""
+def _close_directory(record: Record) -> str:
+    """A manifest without an outcome would look like a run that goes on. Why it still does, or ''.
+
+    Nothing is done in a directory that has become another run's, or that a link leads to now.
+    """
     try:
-        manifest = read_json(directory / MANIFEST)
-        if manifest.get("run_id") != run_id:
-            return
-        if "outcome" not in manifest:
-            directory.update_manifest(outcome="killed")
-        for leftover in directory.path.glob(".*.new"):
-            leftover.unlink(missing_ok=True)
-    except (RunError, OSError):
-        return  # the directory was removed or is not writable any more: nothing to close
+        directory = RunDirectory.hold(Path(record.directory))
+        if not directory.has(MANIFEST):
+            return ""
+        manifest = directory.manifest()
+        if manifest["run_id"] == record.run_id and "outcome" not in manifest:
+            directory.close_manifest(KILLED)
+        directory.remove_drafts()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""  # it was removed: nothing to close
+    except OSError as error:
+        return f"cannot write {Path(record.directory) / MANIFEST}: {error.strerror}"
+    except RunError as error:
+        return error.message
+    return ""

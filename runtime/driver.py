@@ -25,6 +25,7 @@ from runtime.channel import DriverEnd
 from runtime.conductor import Conductor
 from runtime.config import DriverConfig, from_record
 from runtime.control import ControlServer, Reply
+from runtime.directory import Directory
 from runtime.errors import MachineError, RunError
 from runtime.hopnetwork import HopNetwork
 from runtime.hostprocess import Programs
@@ -35,11 +36,11 @@ from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.place import namespace
 from runtime.progress import RUNNING, STARTING, STOPPING, to_record
 from runtime.records import EVENTS, SAMPLES, LineFile
+from runtime.runfiles import DRIVER_LOG, INSTANCES
 from runtime.scheduling import prefer
 from runtime.secure import make_key
 from runtime.timeline import Timeline, first_incarnations
 
-DRIVER_LOG = "driver.log"  # what the driver and pktd say on stderr
 REPORT_SECONDS = 0.2
 
 
@@ -50,13 +51,15 @@ class Driver:
         self.config = config
         self.channel = channel
         self.directory = Path(config.directory)
+        held = Directory.hold(self.directory)
+        self._homes = held.enter(INSTANCES)
         self._log = log
         self.plan = read_plan(config.plan, lazy=True)
         self.timeline = Timeline(self.plan, config.options())
         self.instances: dict[str, Instance] = {}
         self.trouble = ""  # why the run's own files are not complete
-        self.events = LineFile(self.directory / EVENTS, self._cannot_write)
-        self.samples = LineFile(self.directory / SAMPLES, self._cannot_write)
+        self.events = LineFile(held, EVENTS, self._cannot_write)
+        self.samples = LineFile(held, SAMPLES, self._cannot_write)
         self.conductor = Conductor(
             self.plan, self.timeline, self.instances, self.events.append, self.notice
         )
@@ -131,8 +134,7 @@ class Driver:
                 self.plan.seed,
                 self.config.start_directory,
             )
-            home = environment.instance_directory(self.directory, node.name)
-            (home / "tmp").mkdir(parents=True)
+            self._homes.make(node.name).make("tmp")
             program = environment.program(self.directory, service, node, env)
             self.instances[node.name] = Instance(
                 index, node, env, program, maker, self._program_ended

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,3 +36,14 @@ class UnfitError(RunError):
     def __init__(self, misfit: Misfit, message: str, remedy: str) -> None:
         super().__init__(message, remedy)
         self.misfit = misfit
+
+
+def filesystem_remedy(error: OSError) -> str:
+    """What helps when the file system refuses to hold something."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free space, or inodes (df -h, df -i, quota)"
+    umask = os.umask(0o077)
+    os.umask(umask)
+    if error.errno in (errno.EACCES, errno.EPERM) and umask & 0o700:
+        return f"the umask {umask:03o} takes your own rights away: umask 022"
+    return ""

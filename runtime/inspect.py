@@ -9,6 +9,7 @@ from typing import Any
 from runtime import registry, rundir
 from runtime.control import ask
 from runtime.errors import RunError
+from runtime.rundir import RunDirectory
 
 
 def inspect(run: str | None = None) -> dict[str, Any]:
@@ -19,8 +20,8 @@ def inspect(run: str | None = None) -> dict[str, Any]:
     try:
         record = registry.find(run)
     except RunError:
-        if run is not None and (Path(run) / rundir.MANIFEST).is_file():
-            found = _finished(Path(run))
+        if run is not None and _is_recorded(run):
+            found = _finished(rundir.recorded(run))
             if "outcome" in found["manifest"] or not registry.is_elsewhere(run):
                 return found
         raise
@@ -28,15 +29,19 @@ def inspect(run: str | None = None) -> dict[str, Any]:
     return {"live": True, **state}
 
 
-def _finished(directory: Path) -> dict[str, Any]:
-    manifest = rundir.read_json(directory / rundir.MANIFEST)
-    summary = directory / rundir.SUMMARY
+def _is_recorded(run: str) -> bool:
+    """Whether a manifest is there; if that cannot be told, reading it says why."""
+    return os.path.lexists(Path(run) / rundir.MANIFEST)
+
+
+def _finished(directory: RunDirectory) -> dict[str, Any]:
+    manifest = directory.manifest()
     return {
         "live": False,
-        "run_id": manifest.get("run_id", ""),
-        "directory": os.path.realpath(directory),
+        "run_id": manifest["run_id"],
+        "directory": str(directory.path),
         "manifest": manifest,
-        "summary": rundir.read_json(summary) if summary.exists() else {},
+        "summary": directory.summary(),
     }
 
 

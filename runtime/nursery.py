@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from runtime import directory
 from runtime.errors import MachineError, RunError
 
 MESSAGE_BYTES = 192 * 1024  # longest request (tcal_c/ns/ns.h)
@@ -143,11 +144,16 @@ class Holder:
         reason; the order itself raises RunError if the instance is gone."""
         started = self._started = self._loop.create_future()
         request = program.request()
-        with program.log.open("ab") as log:
-            try:
-                socket.send_fds(self._control, [request], [log.fileno()])
-            except OSError as error:
-                raise RunError(f"instance {self.name} is gone: {error.strerror}") from error
+        try:
+            log = directory.append(program.log)
+        except OSError as error:
+            raise RunError(f"cannot write {program.log}: {error.strerror}") from error
+        try:
+            socket.send_fds(self._control, [request], [log])
+        except OSError as error:
+            raise RunError(f"instance {self.name} is gone: {error.strerror}") from error
+        finally:
+            os.close(log)
         return started
 
     def gate(self, descriptor: int) -> None:

@@ -1,6 +1,7 @@
 """Files that grow while a run goes on: one JSON object a line, each written at once.
 
-A line is one write(2), so that whatever kills the driver leaves whole lines behind.
+A line is one write(2), so that whatever kills the driver leaves whole lines behind. Lines that are
+read may be anybody's: each has a bound and a shape (runtime/runfiles.py).
 """
 
 from __future__ import annotations
@@ -8,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-EVENTS = "events.jsonl"
-SAMPLES = "samples.jsonl"
+from runtime.directory import Directory
+from runtime.errors import RunError
+from runtime.foreign import REMEDY, parse
+from runtime.runfiles import EVENTS, LINE_CHECKS, MAX_BYTES, MAX_LINE_BYTES, SAMPLES
+
+__all__ = ["EVENTS", "SAMPLES", "LineFile", "encode", "read_lines"]
 
 OnError = Callable[[str], None]
 
@@ -20,7 +24,7 @@ OnError = Callable[[str], None]
 def encode(record: Mapping[str, object]) -> bytes:
     """Canonical bytes of one record, with its newline."""
     text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode() + b"\n"
+    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 class LineFile:
@@ -30,12 +34,11 @@ class LineFile:
     after that, so that a line which was cut stays the last one.
     """
 
-    def __init__(self, path: Path, on_error: OnError) -> None:
-        self._path = path
+    def __init__(self, directory: Directory, name: str, on_error: OnError) -> None:
+        self._path = directory / name
         self._on_error = on_error
         self._failed = False
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self._descriptor = os.open(path, flags, 0o644)
+        self._descriptor = directory.create(name, os.O_APPEND)
 
     def append(self, record: Mapping[str, object]) -> None:
         self.append_bytes(encode(record))
@@ -53,9 +56,21 @@ class LineFile:
         os.close(self._descriptor)
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole record of a file; a last line cut by a crash is left out. OSError if missing."""
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+def read_lines(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
+    """Every whole record of EVENTS or SAMPLES; a last line cut by a crash is left out.
+
+    RunError names a line that is broken, too long or not what such a line is.
+    """
+    most = MAX_LINE_BYTES[name]
+    with directory.reading(name, MAX_BYTES[name]) as file:
+        number = 0
+        while line := file.readline(most + 1):
+            number += 1
+            place = f"{directory / name}:{number}"
+            if len(line) > most:
+                raise RunError(f"{place}: the line is longer than {most:,} bytes", REMEDY)
+            if not line.endswith(b"\n"):
+                return
+            record = parse(line, place)
+            LINE_CHECKS[name](record, place)
+            yield record

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
+from runtime.directory import Directory
 from runtime.records import EVENTS, read_lines
 
 MAX_ROWS = 1000  # of each table; the files have the rest
@@ -68,22 +68,22 @@ def _lag_rows(events: Mapping[str, Any]) -> Iterable[Sequence[object]]:
         yield (title, lag["count"], *(lag[name] // 1000 for name in ("p50_ns", "p99_ns", "max_ns")))
 
 
-def _event_rows(directory: Path) -> Iterable[Sequence[object]]:
-    if not (directory / EVENTS).exists():
+def _event_rows(directory: Directory) -> Iterable[Sequence[object]]:
+    if not directory.has(EVENTS):
         return
-    for record in read_lines(directory / EVENTS):
+    for record in read_lines(directory, EVENTS):
         planned = record.get("planned_ns")
         yield (
             "" if planned is None else seconds(planned),
             seconds(record["applied_ns"]) if "applied_ns" in record else "",
-            record["kind"],
+            record.get("kind", ""),
             record.get("target", ""),
             _details(record),
         )
 
 
 def _details(record: Mapping[str, Any]) -> str:
-    if record["kind"] == "exit":
+    if record.get("kind") == "exit":
         if "error" in record:
             return str(record["error"])
         how = f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
@@ -119,7 +119,7 @@ def _hosts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]
     return ["<h2>Hosts</h2>", _table(_HOST_HEAD, _host_rows(manifest, summary))]
 
 
-def render(directory: Path, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+def render(directory: Directory, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """The whole page."""
     title = escape(str(manifest.get("run_id", "run")))
     outcome = escape(str(summary["outcome"]))

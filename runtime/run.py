@@ -4,6 +4,7 @@ its progress on, and writes the summary and the report. Nothing it starts outliv
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import signal
@@ -13,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from runtime import (
     rundir,
 )
 from runtime.config import DriverConfig, asked
-from runtime.errors import MachineError, RunError
+from runtime.errors import MachineError, RunError, filesystem_remedy
 from runtime.namespaces import refusal_remedy
 from runtime.options import FAILED, RunOptions, RunResult
 from runtime.progress import DONE, Reporter, from_record, ignore
@@ -97,16 +98,22 @@ def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory
 def _fill(
     target: Path, plan_path: Path, plan: Plan, options: RunOptions, record: registry.Record
 ) -> RunDirectory:
+    """Whole, or as it was before. FileExistsError: it is in use; RunError: it cannot be made."""
+    directory: RunDirectory | None = None
     try:
         directory = rundir.create(target)
-        directory.fill(plan_path, plan)
+        directory.fill(plan)
         name = rundir.experiment_name(plan_path, options)
-        first = rundir.manifest(record.run_id, plan, options, name)
-        rundir.write_json(directory / rundir.MANIFEST, first)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise RunError(f"cannot make the run directory {target}: {error}") from error
+        directory.begin_manifest(rundir.manifest(record.run_id, plan, options, name))
+    except BaseException as error:
+        if directory is not None:
+            directory.abandon()
+        if isinstance(error, FileExistsError) or not isinstance(error, OSError):
+            raise
+        reason = error.strerror or str(error)
+        raise RunError(
+            f"cannot make the run directory {target}: {reason}", filesystem_remedy(error)
+        ) from error
     return directory
 
 
@@ -171,7 +178,7 @@ class _Attempt:
         argv += ["--userns"] if self.config.userns else []
         argv += ["--hosts", str(self.directory / rundir.HOSTS), "--"]
         argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
-        with (self.directory / rundir.DRIVER_LOG).open("ab") as log:
+        with os.fdopen(self.directory.append_to(rundir.DRIVER_LOG), "ab") as log:
             return subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -222,8 +229,8 @@ class _Attempt:
     def log_tail(self) -> str:
         """The last line the driver's processes have written to stderr."""
         try:
-            data = (self.directory / rundir.DRIVER_LOG).read_bytes()[-LOG_TAIL_BYTES:]
-        except OSError:
+            data = self.directory.tail(rundir.DRIVER_LOG, LOG_TAIL_BYTES)
+        except RunError:
             return ""
         lines = data.decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
@@ -262,9 +269,8 @@ def _conclude(
         "facts": {},
         "refused": False,
     }
-    summary = summarise(directory.path, plan, timeline.total, final)
     hosts = final["facts"].get("hosts")  # clocks as they were to the end
-    _write_results(directory, summary, {"hosts": hosts} if hosts else {})
+    summary = _write_results(directory, plan, timeline, final, {"hosts": hosts} if hosts else {})
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         raise MachineError(f"this machine refuses what a run needs: {refusal}", refusal_remedy())
@@ -280,21 +286,33 @@ def _conclude(
 
 
 def _write_results(
-    directory: RunDirectory, summary: Mapping[str, Any], more: Mapping[str, Any]
-) -> None:
-    """`more` belongs into the manifest, too.
+    directory: RunDirectory,
+    plan: Plan,
+    timeline: Timeline,
+    final: Mapping[str, Any],
+    more: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Summary and page, then the manifest with the outcome and `more`. Returns the summary.
 
-    RunError if the directory was removed meanwhile or the disk is full.
+    RunError if the directory was removed, the disk is full or what was recorded was damaged; the
+    manifest, for which there is space, then has the outcome `failed`.
     """
+    outcome, message = str(final["outcome"]), str(final["message"])
     try:
-        rundir.write_json(directory / rundir.SUMMARY, summary)
-        directory.update_manifest(outcome=summary["outcome"], message=summary["message"], **more)
-        manifest: Mapping[str, Any] = rundir.read_json(directory / rundir.MANIFEST)
-        page = report.render(directory.path, manifest, summary)
-        (directory / rundir.REPORT).write_bytes(rundir.encode(page))
-    except OSError as error:
-        reason = f"; the run: {summary['message']}" if summary["message"] else ""
-        raise RunError(f"cannot write the results of the run: {error}{reason}") from error
+        summary = summarise(directory, plan, timeline.total, final)
+        directory.write_json(rundir.SUMMARY, summary)
+        page = report.render(directory, directory.manifest_so_far(**more), summary)
+        directory.write(rundir.REPORT, rundir.encode(page))
+        if not directory.is_where_it_was():
+            raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))
+        directory.close_manifest(outcome, message, **more)
+    except (OSError, RunError) as error:
+        reason = f"; the run: {message}" if message else ""
+        text = f"cannot write the results of the run: {error}{reason}"
+        with suppress(OSError, RunError):
+            directory.close_manifest(FAILED, text, **more)
+        raise RunError(text) from error
+    return summary
 
 
 def _why(attempt: _Attempt) -> str:

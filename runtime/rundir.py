@@ -1,6 +1,7 @@
 """The run directory: what is made before a run starts, and the manifest that says what ran where.
 
-Layout in docs/run.md.
+Layout in docs/run.md; everything goes through runtime/directory.py, and what is read is checked by
+runtime/runfiles.py.
 """
 
 from __future__ import annotations
@@ -8,23 +9,39 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import format as form
 from compiler.plan.reader import Plan
-from runtime import hosts, machine
+from runtime import hosts, machine, reserve
 from runtime.config import asked
+from runtime.directory import Directory
 from runtime.errors import RunError
+from runtime.foreign import parse
 from runtime.options import RunOptions
+from runtime.runfiles import (
+    DRIVER_LOG,
+    FORMAT,
+    HOSTS,
+    INSTANCES,
+    LOGS,
+    MANIFEST,
+    MAX_BYTES,
+    PLAN,
+    REPORT,
+    SUMMARY,
+    VERSION,
+    check_manifest,
+    check_summary,
+)
 
-MANIFEST, SUMMARY, REPORT, DRIVER_LOG = "manifest.json", "summary.json", "report.html", "driver.log"
+__all__ = ["DRIVER_LOG", "HOSTS", "INSTANCES", "LOGS", "MANIFEST", "PLAN", "REPORT", "SUMMARY"]
+
 MAX_NAME = 80
-PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
+MAX_MESSAGE = 1000  # characters of a run's reason in the manifest (runtime.reserve has room for)
 
 
 def encode(text: str) -> bytes:
@@ -32,23 +49,9 @@ def encode(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def write_json(path: Path, value: Mapping[str, object]) -> None:
-    """Canonical, and whole or not at all."""
-    temporary = path.with_name(f".{path.name}.new")
-    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
-    temporary.write_bytes(encode(text))
-    temporary.replace(path)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """RunError if it is missing or not a JSON object."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(f"cannot read {path}: {error}", "give the directory of a run") from error
-    if not isinstance(value, dict):
-        raise RunError(f"{path} does not hold an object", "give the directory of a run")
-    return value
+def encode_json(value: Mapping[str, object]) -> bytes:
+    """Canonical."""
+    return encode(json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
 
 
 def experiment_name(plan_path: Path, options: RunOptions) -> str:
@@ -66,39 +69,113 @@ def default_path(name: str, stamp: str, attempt: int) -> Path:
     return Path("runs") / f"{name}-{stamp}{suffix}"
 
 
-@dataclass(frozen=True, slots=True)
-class RunDirectory:
-    path: Path
+class RunDirectory(Directory):
+    """A run directory, held. Reading raises RunError, writing OSError.
 
-    def __truediv__(self, name: str) -> Path:
-        return self.path / name
+    `made` are the directories that were made for it, the outermost first. Whoever has begun a
+    manifest goes on with the one it knows, whatever has become of the file.
+    """
 
-    def fill(self, plan_path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
+        super().__init__(path, descriptor)
+        self.made: tuple[Path, ...] = ()
+        self._known: dict[str, Any] | None = None
+
+    def fill(self, plan: Plan) -> None:
         """The plan's copy, the hosts file and the empty folders."""
-        (self / PLAN).mkdir()
-        for name in (form.HEADER, *form.FILES):
-            shutil.copyfile(plan_path / name, self / PLAN / name)
-        (self / LOGS).mkdir()
-        (self / INSTANCES).mkdir()
-        (self / HOSTS).write_text(hosts.text(plan.topology), encoding="ascii")
+        copy = self.make(PLAN)
+        for name in plan.names:
+            copy.write(name, plan.raw(name))
+        self.make(LOGS)
+        self.make(INSTANCES)
+        self.write(HOSTS, hosts.text(plan.topology).encode("ascii"))
+
+    def write_json(self, name: str, value: Mapping[str, object]) -> None:
+        self.write(name, encode_json(value))
+
+    def manifest(self) -> dict[str, Any]:
+        return self._json(MANIFEST, check_manifest)
+
+    def summary(self) -> dict[str, Any]:
+        """Empty if there is none."""
+        return self._json(SUMMARY, check_summary) if self.has(SUMMARY) else {}
+
+    def _json(self, name: str, check: Callable[[Any, str], dict[str, Any]]) -> dict[str, Any]:
+        place = str(self / name)
+        return check(parse(self.read(name, MAX_BYTES[name]), place), place)
+
+    def begin_manifest(self, values: Mapping[str, object]) -> None:
+        """The first one."""
+        self._known = {}
+        self.update_manifest(**values)
 
     def update_manifest(self, **values: object) -> None:
-        write_json(self / MANIFEST, {**read_json(self / MANIFEST), **values})
+        """While the run goes on. Puts space aside for the last one, too."""
+        known = {**self._before(), **values}
+        data = encode_json(known)
+        reserve.put_aside(self, len(data))
+        self.write(MANIFEST, data)
+        self._known = known
+
+    def close_manifest(self, outcome: str, message: str = "", **values: object) -> dict[str, Any]:
+        """The last one, which says how the run ended; works on a full disk. Returns it."""
+        end = {"outcome": outcome, "message": message[:MAX_MESSAGE]}
+        manifest = {**self._before(), **values, **end}
+        reserve.spend(self, MANIFEST, encode_json(manifest))
+        return manifest
+
+    def manifest_so_far(self, **values: object) -> dict[str, Any]:
+        """What the last one says, but for the end."""
+        return {**self._before(), **values}
+
+    def _before(self) -> dict[str, Any]:
+        return self.manifest() if self._known is None else self._known
+
+    def abandon(self) -> None:
+        """Removes what is in it, and the directories that were made for it."""
+        self.clear()
+        _remove(self.made)
 
 
 def create(path: Path) -> RunDirectory:
-    """Takes an absent or empty directory. FileExistsError if it is in use."""
-    path.mkdir(parents=True, exist_ok=True)
-    if any(path.iterdir()):
-        raise FileExistsError(path)
-    return RunDirectory(Path(os.path.realpath(path)))
+    """Takes an absent or empty directory. FileExistsError if it is in use; OSError."""
+    missing = [place for place in (path, *path.parents) if not place.exists()][::-1]
+    try:
+        for place in missing or [path]:
+            place.mkdir(exist_ok=True)
+        found = RunDirectory.hold(Path(os.path.realpath(path)))
+        if found.names():
+            raise FileExistsError(path)
+    except BaseException:
+        _remove(missing)
+        raise
+    found.made = tuple(missing)
+    return found
+
+
+def _remove(made: Sequence[Path]) -> None:
+    """Directories that were made, as far as they are empty."""
+    for place in reversed(made):
+        with suppress(OSError):
+            place.rmdir()
+
+
+def recorded(path: str | Path) -> RunDirectory:
+    """The directory of an earlier run. RunError if `path` is none."""
+    try:
+        found = RunDirectory.hold(Path(os.path.realpath(path)))
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}", "give a run's directory") from error
+    if not found.has(MANIFEST):
+        raise RunError(f"{path} is not the directory of a run: no {MANIFEST}", "give one")
+    return found
 
 
 def manifest(run_id: str, plan: Plan, options: RunOptions, kind: str) -> dict[str, object]:
     """What is known before the start; facts about the engine and the outcome are added later."""
     return {
-        "format": "thunderstorm-run",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         "run_id": run_id,
         "experiment": kind,
         "plan_digest": plan.digest,

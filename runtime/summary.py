@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler.plan.reader import Plan
+from runtime.directory import Directory
+from runtime.errors import RunError
+from runtime.foreign import REMEDY
 from runtime.records import EVENTS, SAMPLES, read_lines
 
 PROCESS_KINDS = frozenset({"join", "leave", "crash"})
@@ -30,32 +32,40 @@ def _lags(values: Iterable[int]) -> dict[str, int]:
     }
 
 
-def _records(path: Path) -> list[dict[str, Any]]:
-    try:
-        return list(read_lines(path))
-    except FileNotFoundError:
-        return []  # the run ended before it began
+def _records(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
+    """None if the run ended before it began."""
+    return read_lines(directory, name) if directory.has(name) else iter(())
 
 
-def _counters(directory: Path) -> tuple[dict[int, list[int]], dict[tuple[int, int], list[int]]]:
-    """The last counters of each link and pair: they are cumulative."""
-    links: dict[int, list[int]] = {}
-    pairs: dict[tuple[int, int], list[int]] = {}
-    if not (directory / SAMPLES).exists():
-        return links, pairs
-    for record in read_lines(directory / SAMPLES):
+Rows = dict[tuple[int, ...], list[int]]
+
+
+def _counters(directory: Directory) -> tuple[dict[str, list[str]], Rows, Rows]:
+    """Names of the columns, and the last counters of each link and pair: they are cumulative."""
+    columns: dict[str, list[str]] = {"links": [], "pairs": []}
+    links: Rows = {}
+    pairs: Rows = {}
+    for record in _records(directory, SAMPLES):
         if "columns" in record:
+            columns = record["columns"]
             continue
-        links.update((row[0], row) for row in record["links"])
-        pairs.update(((row[0], row[1]), row) for row in record["pairs"])
-    return links, pairs
+        links.update((tuple(row[:1]), row) for row in record["links"])
+        pairs.update((tuple(row[:2]), row) for row in record["pairs"])
+    return columns, links, pairs
 
 
-def _columns(directory: Path) -> dict[str, list[str]]:
-    if (directory / SAMPLES).exists():
-        for record in read_lines(directory / SAMPLES):
-            return dict(record["columns"])
-    return {"links": [], "pairs": []}
+def _named(
+    columns: Sequence[str], rows: Rows, keys: Sequence[str], names: Sequence[str]
+) -> list[dict[str, object]]:
+    """Rows with the names of their columns; the numbers in `keys` become names. RunError."""
+    found = []
+    for numbers, row in sorted(rows.items()):
+        known = len(numbers) == len(keys) and all(0 <= number < len(names) for number in numbers)
+        if not known or len(row) != len(columns):
+            raise RunError(f"{SAMPLES} has a row that is none of this plan: {row[:9]}", REMEDY)
+        words = dict(zip(keys, (names[number] for number in numbers), strict=True))
+        found.append({**dict(zip(columns, row, strict=True)), **words})
+    return found
 
 
 def _events(records: list[dict[str, Any]]) -> dict[str, object]:
@@ -77,18 +87,20 @@ def _events(records: list[dict[str, Any]]) -> dict[str, object]:
 
 def _exits(records: list[dict[str, Any]]) -> list[dict[str, object]]:
     """Programs that ended, or did not start, without the timeline asking for it."""
-    found = [r for r in records if r["kind"] == "exit" and not r.get("asked")]
+    found = [r for r in records if r.get("kind") == "exit" and not r.get("asked")]
     keys = ("target", "applied_ns", "status", "signal", "error")
     return [{key: record[key] for key in keys if key in record} for record in found]
 
 
 def summarise(
-    directory: Path, plan: Plan, planned: int, final: Mapping[str, object]
+    directory: Directory, plan: Plan, planned: int, final: Mapping[str, object]
 ) -> dict[str, object]:
-    """`planned` events were to be applied; `final` is what the driver said at the end."""
-    records = _records(directory / EVENTS)
-    links, pairs = _counters(directory)
-    columns = _columns(directory)
+    """`planned` events were to be applied; `final` is what the driver said at the end.
+
+    RunError if the files were tampered with.
+    """
+    records = list(_records(directory, EVENTS))
+    columns, links, pairs = _counters(directory)
     topology = plan.topology
     facts = final.get("facts")
     totals = facts.get("totals", {}) if isinstance(facts, dict) else {}
@@ -102,16 +114,8 @@ def summarise(
         "events": {"planned": planned, **_events(records)},
         "exits": _exits(records),
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
-        "links": [
-            {**dict(zip(columns["links"], row, strict=True)), "link": topology.links[number].name}
-            for number, row in sorted(links.items())
-        ],
-        "pairs": [
-            {
-                **dict(zip(columns["pairs"], row, strict=True)),
-                "src": topology.nodes[ends[0]].name,
-                "dst": topology.nodes[ends[1]].name,
-            }
-            for ends, row in sorted(pairs.items())
-        ],
+        "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
+        "pairs": _named(
+            columns["pairs"], pairs, ("src", "dst"), [node.name for node in topology.nodes]
+        ),
     }

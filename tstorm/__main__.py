@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from tstorm import output
 from tstorm.cli import cli
 from tstorm.exits import FAILED, INTERRUPTED, OK, CommandError
 
@@ -30,7 +31,7 @@ def _prepare_streams() -> None:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def _drop_output() -> None:
@@ -52,7 +53,7 @@ def main() -> int:
         return error.exit_code
     except CommandError as error:
         if error.message:
-            click.echo(error.message, err=True)
+            output.notes(error.message)
         return error.code
     except BrokenPipeError:
         _drop_output()  # the reader (`| head`) is gone

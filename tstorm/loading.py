@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -211,17 +211,33 @@ def plan_errors_shown(source: str = "") -> Iterator[None]:
     except PlanError as error:
         text = str(error)
         known = not source or text.startswith(f"{source.rstrip(os.sep)}{os.sep}")
-        raise CommandError(f"error: {text}" if known else f"error: {source}: {text}") from error
+        said = output.visible(text if known else f"{source}: {text}")
+        raise CommandError(f"error: {said}") from error
 
 
 def recorded_plan(source: str) -> Path | None:
     """The plan directory that `source` is or, as a run directory, contains; None for a text."""
     directory = Path(source)
-    try:
-        if (directory / RUN_MANIFEST).is_file():
-            return directory / RUN_PLAN
+    if is_run(source):
+        return directory / RUN_PLAN
+    with _reading(source):
         return directory if (directory / PLAN_HEADER).is_file() else None
-    except OSError as error:  # a missing file is none; this is a directory that may not be entered
+
+
+def is_run(source: str) -> bool:
+    """Whether `source` is the directory of a run."""
+    with _reading(source), suppress(FileNotFoundError, NotADirectoryError):
+        (Path(source) / RUN_MANIFEST).lstat()
+        return True
+    return False
+
+
+@contextmanager
+def _reading(source: str) -> Iterator[None]:
+    """A missing file is none; an error is a directory that may not be entered."""
+    try:
+        yield
+    except OSError as error:
         raise CommandError(f"error: reading {source}: {error.strerror}") from error
 
 

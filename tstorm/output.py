@@ -2,6 +2,10 @@
 
 JSON is one document in canonical form: sorted keys, no spaces, ASCII, newline at the end. Colour is
 used only on a terminal, and never when NO_COLOR is set (https://no-color.org).
+
+Text comes from plans, runs and programs that anybody may have written. What is no visible character
+(escape sequences, newlines, what turns the direction of writing round) is printed as its escape, so
+that nobody who is shown a text is shown something else by it.
 """
 
 from __future__ import annotations
@@ -9,8 +13,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
+from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -25,14 +31,38 @@ def colour(stream: IO[str]) -> bool:
     return stream.isatty()
 
 
+def visible(text: str) -> str:
+    """On one line, without what would do something to a terminal: `\\x1b[2J` as six characters."""
+    return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    if character.isprintable() or unicodedata.category(character) == "Zs":
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
 def note(message: str) -> None:
     """One line for the person at the terminal."""
-    click.echo(message, err=True)
+    click.echo(visible(message), err=True)
+
+
+def notes(message: str) -> None:
+    """The same, of as many lines as the message has."""
+    for text in message.split("\n"):
+        note(text)
 
 
 def line(text: str) -> None:
     """One line of a product."""
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{visible(text)}\n")
+
+
+def path(name: Path) -> None:
+    """A name of a file for whoever goes on with it: byte for byte, except on a terminal."""
+    sys.stdout.flush()
+    text = str(name) if not sys.stdout.isatty() else visible(str(name))
+    click.echo(os.fsencode(text))
 
 
 def to_json(value: Any) -> str:
@@ -67,7 +97,7 @@ def emit_table(
 
     Of very many rows, BLOCK at a time are held in memory, and a column that gets wider stays so.
     """
-    lines = chain((tuple(head),), rows)
+    lines = chain((tuple(head),), map(_visible_row, rows))
     widths = [0] * len(head)
     bold = colour(sys.stdout)
     while block := list(islice(lines, BLOCK)):
@@ -80,3 +110,7 @@ def emit_table(
             text = aligned.format(*line).rstrip()
             sys.stdout.write(f"\x1b[1m{text}\x1b[0m\n" if bold else f"{text}\n")
             bold = False
+
+
+def _visible_row(row: Sequence[str]) -> Sequence[str]:
+    return row if "".join(row).isprintable() else tuple(map(visible, row))

@@ -81,10 +81,10 @@ def panel(record: Progress) -> RenderableType:
     from rich.text import Text
 
     head = Text.assemble(
-        (record.run_id, "bold"),
+        (output.visible(record.run_id), "bold"),
         f"  {record.phase}  {_clock(record.at_ns)} of {units.duration(record.end_ns)}",
         f"  {record.applied}/{record.total} events  ",
-        (_next(record), "cyan"),
+        (output.visible(_next(record)), "cyan"),
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("SERVICE")
@@ -115,7 +115,8 @@ def reporter(quiet: bool) -> Iterator[Reporter]:
 
             def show(record: Progress) -> None:
                 if record.message:
-                    live.console.print(f"{_clock(record.at_ns)}: {record.message}", markup=False)
+                    text = output.visible(record.message)
+                    live.console.print(f"{_clock(record.at_ns)}: {text}", markup=False)
                 live.update(panel(record), refresh=True)
 
             yield show

@@ -29,8 +29,9 @@ def errors_shown() -> Iterator[None]:
         with plan_errors_shown():
             yield
     except RunError as error:
-        remedy = f"\nhint: {error.remedy}" if error.remedy else ""
-        raise CommandError(f"error: {error.message}{remedy}", error.exit_code) from error
+        remedy = f"\nhint: {output.visible(error.remedy)}" if error.remedy else ""
+        said = output.visible(error.message)
+        raise CommandError(f"error: {said}{remedy}", error.exit_code) from error
 
 
 def options_of(
@@ -99,4 +100,4 @@ def report(result: RunResult, form: str, **more: object) -> None:
             }
         )
     else:
-        click.echo(str(result.directory))
+        output.path(result.directory)

@@ -72,6 +72,21 @@ def dead() -> procs.Process:
     return replace(myself(), start=myself().start - 1)
 
 
+MANIFEST: dict[str, Any] = {
+    "format": "thunderstorm-run",
+    "version": 1,
+    "run_id": "a",
+    "experiment": "exp",
+    "plan_digest": "0" * 64,
+    "seed": 0,
+    "options": {"pace": 1},
+}
+
+
+def held(path: Path) -> rundir.RunDirectory:
+    return rundir.RunDirectory.hold(path)
+
+
 # -- registry and destroy ---------------------------------------------------------------------
 
 
@@ -122,12 +137,12 @@ def test_destroy_kills_the_keeper_of_a_dead_run(tmp_path: Path) -> None:
     found = procs.identify(keeper.pid)
     assert found is not None
     (tmp_path / "sock").touch()
-    rundir.write_json(tmp_path / rundir.MANIFEST, {"run_id": "a"})
+    held(tmp_path).write_json(rundir.MANIFEST, MANIFEST)
     register(replace(record("a", dead(), tmp_path), keeper=found))
     assert [(one.run_id, one.processes) for one in destroy.sweep()] == [("a", 1)]
     assert keeper.wait() == -signal.SIGKILL
     assert not (tmp_path / "sock").exists()
-    assert rundir.read_json(tmp_path / rundir.MANIFEST)["outcome"] == "killed"
+    assert held(tmp_path).manifest()["outcome"] == "killed"
 
 
 def test_sweep_leaves_live_runs_alone(tmp_path: Path) -> None:
@@ -247,29 +262,35 @@ def test_temporary_folders_and_drafts_of_the_dead_are_removed() -> None:
 
 def event(seq: int, **more: Any) -> dict[str, Any]:
     base = {"seq": seq, "kind": "crash", "target": "a.0", "args": {}, "planned_ns": seq * 1000}
-    return {**base, "applied_ns": seq * 1000 + 5, **more}
+    return {**base, "due_ns": seq * 1000, "applied_ns": seq * 1000 + 5, "lag_ns": 5, **more}
 
 
 def log(directory: Path, *entries: dict[str, Any]) -> Path:
     directory.mkdir()
-    file = LineFile(directory / "events.jsonl", pytest.fail)
+    run = held(directory)
+    run.write_json(rundir.MANIFEST, MANIFEST)
+    file = LineFile(run, "events.jsonl", pytest.fail)
     for entry in entries:
         file.append(entry)
     file.close()
     return directory
 
 
+def compared(first: Path, second: Path) -> list[compare.Difference]:
+    return compare.compare_events(compare.load(first), compare.load(second))
+
+
 def test_the_same_events_in_another_order_of_completion_are_the_same(tmp_path: Path) -> None:
     a = log(tmp_path / "a", event(0), event(1))
     b = log(tmp_path / "b", event(1, applied_ns=9), event(0))
-    assert compare.compare_events(a, b) == []
+    assert compared(a, b) == []
 
 
 def test_differences_are_told(tmp_path: Path) -> None:
     gone = {"kind": "exit", "target": "a.0", "status": 3, "signal": 0, "asked": False}
     a = log(tmp_path / "a", event(0), event(1, target="a.1"), event(2), gone)
     b = log(tmp_path / "b", event(0), event(1), {**gone, "asked": True})
-    assert [str(difference) for difference in compare.compare_events(a, b)] == [
+    assert [str(difference) for difference in compared(a, b)] == [
         "event 1: 1000 ns crash a.1 / 1000 ns crash a.0",
         "event 2: 2000 ns crash a.0 / nothing",
         "exit: 1 × a.0 ended with status 3 / nothing",
@@ -277,28 +298,33 @@ def test_differences_are_told(tmp_path: Path) -> None:
 
 
 def test_comparing_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="cannot read the events"):
-        compare.compare_events(tmp_path, tmp_path)
+    with pytest.raises(RunError, match=r"is not the directory of a run"):
+        compare.load(tmp_path)
+    with pytest.raises(RunError, match=r"cannot read .*events\.jsonl: No such file"):
+        held(tmp_path).write_json(rundir.MANIFEST, MANIFEST)
+        compare.load(tmp_path)
 
 
 def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    path.write_bytes(b'{"seq":0}\n{"seq":1,"ki')
-    assert list(read_lines(path)) == [{"seq": 0}]
+    path.write_bytes(b'{"kind":"cut"}\n{"seq":1,"ki')
+    assert list(read_lines(held(tmp_path), "events.jsonl")) == [{"kind": "cut"}]
 
 
-def test_a_damaged_line_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").write_bytes(b"{]\n")
-    with pytest.raises(RunError, match="is damaged"):
-        compare.compare_events(tmp_path, tmp_path)
+def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path) -> None:
+    path = log(tmp_path / "a", event(0)) / "events.jsonl"
+    with path.open("ab") as file:
+        file.write(b"{]\n{}\n")
+    with pytest.raises(RunError, match=r"events\.jsonl:2 is damaged"):
+        compare.load(tmp_path / "a")
 
 
 def test_what_cannot_be_written_is_told_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     told: list[str] = []
-    file = LineFile(tmp_path / "events.jsonl", told.append)
-    file.append({"seq": 0})
+    file = LineFile(held(tmp_path), "events.jsonl", told.append)
+    file.append({"kind": "cut"})
     write = os.write
     room = iter([3, 0])
 
@@ -313,12 +339,13 @@ def test_what_cannot_be_written_is_told_once(
     file.append({"seq": 2})
     file.close()
     assert told == [f"cannot write {tmp_path / 'events.jsonl'}: No space left on device"]
-    assert list(read_lines(tmp_path / "events.jsonl")) == [{"seq": 0}]
+    assert list(read_lines(held(tmp_path), "events.jsonl")) == [{"kind": "cut"}]
 
 
 def test_a_path_that_is_no_utf8_can_be_written(tmp_path: Path) -> None:
-    rundir.write_json(tmp_path / "x.json", {"message": "/r\udcff/driver.log é"})
-    assert rundir.read_json(tmp_path / "x.json") == {"message": "/r\udcff/driver.log é"}
+    said = {"outcome": "failed", "message": "/r\udcff/driver.log é"}
+    held(tmp_path).write_json(rundir.MANIFEST, {**MANIFEST, **said})
+    assert held(tmp_path).manifest() == {**MANIFEST, **said}
 
 
 # -- summary and report -----------------------------------------------------------------------
@@ -339,13 +366,14 @@ def test_summary_and_report(plan_of: Compile, tmp_path: Path) -> None:
         event(0, kind="join", due_ns=0, lag_ns=7, network_ns=2, started_ns=9),
         {"kind": "exit", "target": "<a>", "error": "<b>&", "applied_ns": 5},
     )
-    samples = LineFile(run / "samples.jsonl", pytest.fail)
+    directory = held(run)
+    samples = LineFile(directory, "samples.jsonl", pytest.fail)
     samples.append({"columns": {"links": ["link", "pkts"], "pairs": ["src", "dst", "pkts"]}})
     samples.append({"links": [[0, 1], [1, 1]], "pairs": [[0, 0, 3]]})
     samples.append({"links": [[0, 5]], "pairs": []})
     samples.close()
     facts = {"totals": {"rx": "12", "late": "x"}}
-    found = summary.summarise(run, plan, 2, {"outcome": "completed", "facts": facts})
+    found = summary.summarise(directory, plan, 2, {"outcome": "completed", "facts": facts})
     assert found["links"] == [{"link": "a.0->s1", "pkts": 5}, {"link": "s1->a.0", "pkts": 1}]
     assert found["pairs"] == [{"src": "a.0", "dst": "a.0", "pkts": 3}]
     assert found["engine"] == {"rx": 12}
@@ -353,7 +381,7 @@ def test_summary_and_report(plan_of: Compile, tmp_path: Path) -> None:
     assert isinstance(events, dict)
     assert events["network_lag"]["max_ns"] == 2
     assert events["start_lag"]["max_ns"] == 9
-    page = report.render(run, {"run_id": "<script>"}, found)
+    page = report.render(directory, {"run_id": "<script>"}, found)
     assert "<script>" not in page
     assert "&lt;b&gt;&amp;" in page
     assert not re.search(r"(src|href)=", page)  # nothing is fetched

@@ -75,6 +75,7 @@ def command(run: str | None, everything: bool, forget: bool, form: str) -> None:
                 "forgotten": one.forgotten,
                 "processes_killed": one.processes,
                 "run": one.run_id,
+                "unclosed": one.unclosed,
                 "was_running": one.was_live,
             }
             for one in found
@@ -86,3 +87,5 @@ def command(run: str | None, everything: bool, forget: bool, form: str) -> None:
     for one in found:
         if one.elsewhere and not one.forgotten:
             output.note(f"nothing was done about {one.run_id}: it is {one.elsewhere}")
+        if one.unclosed:
+            output.note(f"note: {one.run_id} has no outcome: {one.unclosed}")

@@ -12,7 +12,7 @@ import click
 
 from tstorm import options
 from tstorm.exits import FAILED, CommandError
-from tstorm.output import note
+from tstorm.output import note, notes
 
 
 def _replace(path: Path, text: str) -> None:
@@ -80,7 +80,7 @@ def command(files: tuple[str, ...], check: bool, diff: bool) -> None:
         try:
             changed |= _one(file, check, diff)
         except CommandError as error:
-            note(error.message)
+            notes(error.message)
             failed = True
     if failed or (check and changed):
         raise CommandError(code=FAILED)

@@ -17,7 +17,8 @@ def _counters(title: str, columns: Sequence[str], rows: Iterable[Mapping[str, An
     """A table of counters, after an empty line; nothing if nothing was counted."""
     shown = [tuple(str(row[column]) for column in columns) for row in rows]
     if shown:
-        click.echo(f"\n{title}")
+        output.line("")
+        output.line(title)
         keys = sum(column in ("link", "src", "dst") for column in columns)
         head = [column.replace("_", " ").upper() for column in columns]
         output.emit_table(head, shown, right=range(keys, len(columns)))
@@ -34,10 +35,11 @@ def _program(instance: Mapping[str, Any]) -> str:
 
 def _live(found: Mapping[str, Any]) -> None:
     at, end = units.duration(found["at_ns"]), units.duration(found["end_ns"])
-    click.echo(f"{found['run_id']}: at {at} of {end}, {found['applied']}/{found['total']} events")
-    click.echo(f"directory: {found['directory']}")
+    output.line(f"{found['run_id']}: at {at} of {end}, {found['applied']}/{found['total']} events")
+    output.line(f"directory: {found['directory']}")
     if found["next_events"]:
-        click.echo("\nnext events")
+        output.line("")
+        output.line("next events")
         output.emit_table(
             ("AT", "KIND", "TARGET"),
             (
@@ -46,7 +48,8 @@ def _live(found: Mapping[str, Any]) -> None:
             ),
             right=(0,),
         )
-    click.echo("\ninstances")
+    output.line("")
+    output.line("instances")
     output.emit_table(
         ("INSTANCE", "STATE", "PROGRAM", "IPV4", "IPV6"),
         (
@@ -61,15 +64,15 @@ def _live(found: Mapping[str, Any]) -> None:
 def _finished(found: Mapping[str, Any]) -> None:
     manifest, summary = found["manifest"], found["summary"]
     outcome = summary.get("outcome", manifest.get("outcome", "ended without a summary"))
-    click.echo(f"{found['run_id']}: {outcome}")
-    click.echo(f"directory: {found['directory']}")
-    click.echo(f"plan: {manifest['plan_digest']}, seed {manifest['seed']}")
+    output.line(f"{found['run_id']}: {outcome}")
+    output.line(f"directory: {found['directory']}")
+    output.line(f"plan: {manifest['plan_digest']}, seed {manifest['seed']}")
     if summary.get("message"):
-        click.echo(f"reason: {summary['message']}")
+        output.line(f"reason: {summary['message']}")
     if summary:
         events = summary["events"]
         lag = events["lag"]
-        click.echo(
+        output.line(
             f"events: {events['applied']}/{events['planned']}, "
             f"lag p99 {units.duration(lag['p99_ns'])}, max {units.duration(lag['max_ns'])}"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,10 +15,10 @@ if TYPE_CHECKING:
 
 def _manifest(source: str) -> dict[str, Any] | None:
     """What the run at `source` recorded about itself; None if it is no run."""
-    from runtime.rundir import MANIFEST, read_json
+    from runtime import rundir
+    from tstorm.loading import is_run
 
-    path = Path(source) / MANIFEST
-    return read_json(path) if path.is_file() else None
+    return rundir.recorded(source).manifest() if is_run(source) else None
 
 
 def _record(difference: Difference) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def _tell(differences: list[Difference], form: str) -> bool:
             before = difference.first or "nothing"
             after = difference.second or "nothing"
             place = f"event {difference.seq}" if difference.what == "event" else "program"
-            click.echo(f"{place}: recorded: {before}; replayed: {after}")
+            output.line(f"{place}: recorded: {before}; replayed: {after}")
     if not events:
         output.note("check: the same events, on the same targets, in the same order")
     else:
@@ -81,17 +80,18 @@ def command(
     from tstorm.running import carry_out, errors_shown, options_of, report
 
     with errors_shown():
+        from runtime import compare
+
         recorded = _manifest(source)
         if check and recorded is None:
             raise click.UsageError(f"--check needs a run to compare with, and {source} is none")
+        before = compare.load(source) if check else None  # so that a damaged one is told now
         with plan_on_disk(source, seed) as plan:
             chosen = options_of(asked, seed=seed, recorded=recorded)
             result = carry_out(plan, chosen, quiet=quiet)
         differences: list[Difference] = []
-        if check and result.exit_code == OK:
-            from runtime.compare import compare_events
-
-            differences = compare_events(source, result.directory)
+        if before is not None and result.exit_code == OK:
+            differences = compare.compare_events(before, compare.load(result.directory))
     more = {"differences": [_record(one) for one in differences]} if check else {}
     report(result, form, **more)
     if result.exit_code != OK:
