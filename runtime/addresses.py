@@ -56,7 +56,9 @@ def configure(
         index = _interface_index(netlink, INTERFACE)
         refusals = netlinks.exchange(netlink, [*_requests(index, addresses), *more])
     except OSError as error:
-        raise RunError(f"cannot configure {INTERFACE} of {instance}: {error}") from error
+        raise RunError(
+            f"cannot configure {INTERFACE} of {instance}: {error.strerror or error}"
+        ) from error
     if refusals:
         raise _refusal(refusals[0], instance)
 

@@ -113,7 +113,8 @@ def ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], int 
                     break
                 data += part
     except OSError as error:
-        raise RunError(f"the run does not answer on {path}: {error}") from error
+        reason = error.strerror or str(error)
+        raise RunError(f"the run does not answer on {path}: {reason}") from error
     if not data.endswith(b"\n"):
         raise RunError(f"the run hung up on {path}", "it runs as another user, or is ending")
     answer: dict[str, Any] = json.loads(data)

@@ -51,8 +51,9 @@ class Directory:
 
     def make(self, name: str) -> Directory:
         """A new directory in it, held. OSError."""
-        os.mkdir(name, dir_fd=self._descriptor)
-        return self.enter(name)
+        with self._named(name):
+            os.mkdir(name, dir_fd=self._descriptor)
+            return self.enter(name)
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -119,40 +120,52 @@ class Directory:
     def write(self, name: str, data: bytes) -> None:
         """Whole or not at all, in the place of whatever has the name. OSError."""
         draft = f".{name}.{secrets.token_hex(8)}.new"
-        descriptor = os.open(draft, _NEW, 0o644, dir_fd=self._descriptor)
+        with self._named(name):
+            descriptor = os.open(draft, _NEW, 0o644, dir_fd=self._descriptor)
         try:
-            write_all(descriptor, data)
-            self.rename(draft, name)
+            with self._named(name):
+                write_all(descriptor, data)
+                self.rename(draft, name)
         except BaseException:
             self.remove(draft)
             raise
         finally:
             os.close(descriptor)
 
+    @contextmanager
+    def _named(self, name: str) -> Iterator[None]:
+        """An OSError inside names the file: a draft is nobody's business."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self / name)) from error
+
     def create(self, name: str, flags: int = 0) -> int:
         """Descriptor of a new empty file, to write. OSError (FileExistsError)."""
-        return os.open(name, _NEW | flags, 0o644, dir_fd=self._descriptor)
+        with self._named(name):
+            return os.open(name, _NEW | flags, 0o644, dir_fd=self._descriptor)
 
     def append_to(self, name: str) -> int:
         """Descriptor of a regular file, made if it is not there, to write at its end. OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE
-        return self._regular(name, os.open(name, flags, 0o644, dir_fd=self._descriptor))
+        with self._named(name):
+            return self._regular(os.open(name, flags, 0o644, dir_fd=self._descriptor))
 
     def rewriting(self, name: str) -> int:
         """Descriptor of a file that is ours alone, to write over it. OSError."""
-        descriptor = os.open(name, os.O_WRONLY | _SAFE, dir_fd=self._descriptor)
-        self._regular(name, descriptor)
-        found = os.fstat(descriptor)
-        if found.st_nlink != 1 or found.st_uid != os.geteuid():
+        with self._named(name):
+            descriptor = os.open(name, os.O_WRONLY | _SAFE, dir_fd=self._descriptor)
+            found = os.fstat(self._regular(descriptor))
+            if found.st_nlink == 1 and found.st_uid == os.geteuid():
+                return descriptor
             os.close(descriptor)
-            raise PermissionError(errno.EPERM, "it has another owner or name", str(self / name))
-        return descriptor
+            raise OSError(errno.EPERM, "it has another owner or a second name")
 
-    def _regular(self, name: str, descriptor: int) -> int:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "it is not a regular file", str(self / name))
-        return descriptor
+    def _regular(self, descriptor: int) -> int:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file")
 
     def rename(self, old: str, new: str) -> None:
         """OSError."""

@@ -26,10 +26,11 @@ from runtime.conductor import Conductor
 from runtime.config import DriverConfig, from_record
 from runtime.control import ControlServer, Reply
 from runtime.directory import Directory
-from runtime.errors import MachineError, RunError
+from runtime.errors import MachineError, RunError, unexpected, unwritten
 from runtime.hopnetwork import HopNetwork
 from runtime.hostprocess import Programs
 from runtime.instances import Instance, Maker
+from runtime.memory import Watch, told
 from runtime.network import Counters, Network
 from runtime.nursery import Ended
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
@@ -57,9 +58,13 @@ class Driver:
         self.plan = read_plan(config.plan, lazy=True)
         self.timeline = Timeline(self.plan, config.options())
         self.instances: dict[str, Instance] = {}
+        self._memory = Watch()
         self.trouble = ""  # why the run's own files are not complete
-        self.events = LineFile(held, EVENTS, self._cannot_write)
-        self.samples = LineFile(held, SAMPLES, self._cannot_write)
+        try:
+            self.events = LineFile(held, EVENTS, self._cannot_write)
+            self.samples = LineFile(held, SAMPLES, self._cannot_write)
+        except OSError as error:
+            raise unwritten(error) from error
         self.conductor = Conductor(
             self.plan, self.timeline, self.instances, self.events.append, self.notice
         )
@@ -134,11 +139,17 @@ class Driver:
                 self.plan.seed,
                 self.config.start_directory,
             )
-            self._homes.make(node.name).make("tmp")
+            self._make_home(node.name)
             program = environment.program(self.directory, service, node, env)
             self.instances[node.name] = Instance(
                 index, node, env, program, maker, self._program_ended
             )
+
+    def _make_home(self, name: str) -> None:
+        try:
+            self._homes.make(name).make("tmp")
+        except OSError as error:
+            raise unwritten(error) from error
 
     async def _make_incarnations(self) -> None:
         tasks = [instance.prepare() for instance in self.instances.values()]
@@ -170,19 +181,23 @@ class Driver:
 
     def _program_ended(self, instance: Instance, ended: Ended, asked: bool) -> None:
         """Every end of a program is logged; only one that nobody asked for is news."""
-        self.events.append(
-            {
-                "kind": "exit",
-                "target": instance.name,
-                "applied_ns": self.conductor.elapsed(),
-                "status": ended.status,
-                "signal": ended.signal,
-                "asked": asked or self._stopping,
-            }
-        )
-        if not asked and not self._stopping:
+        record: dict[str, object] = {
+            "kind": "exit",
+            "target": instance.name,
+            "applied_ns": self.conductor.elapsed(),
+            "status": ended.status,
+            "signal": ended.signal,
+            "asked": asked or self._stopping,
+        }
+        unasked = not asked and not self._stopping
+        news = self._memory.news() if unasked and ended.signal == signal.SIGKILL else ""
+        if news:
+            record["reason"] = news
+        self.events.append(record)
+        if unasked:
             how = f"signal {ended.signal}" if ended.signal else f"status {ended.status}"
-            self.notice(f"{instance.name}: its program ended by itself with {how}")
+            why = f": {news}" if news else ""
+            self.notice(f"{instance.name}: its program ended by itself with {how}{why}")
 
     async def _answer(self, request: Mapping[str, Any]) -> Reply:
         if request["ask"] == "state":
@@ -223,7 +238,9 @@ class Driver:
         error = main.exception()
         if error is None:
             return COMPLETED, ""
-        if isinstance(error, (RunError, PlanError, OSError)):
+        if isinstance(error, OSError):
+            error = unexpected(error)
+        if isinstance(error, (RunError, PlanError)):
             self.refused = isinstance(error, MachineError)
             return FAILED, str(error)
         raise error
@@ -251,9 +268,11 @@ class Driver:
 
     async def _check_helpers(self, network: Network) -> None:
         if network.closed.done():
-            raise await network.why()
+            error = await network.why()
+            raise RunError(told(error.message, self._memory), error.remedy)
         if self.nursery and self.nursery.closed.done():
-            raise RunError("the process that holds the instances (tstorm-ns nursery) ended")
+            message = "the process that holds the instances (tstorm-ns nursery) ended"
+            raise RunError(told(message, self._memory))
 
     async def wind_down(self) -> None:
         """Ends all programs gracefully, takes the last sample, stops the helpers."""
@@ -283,7 +302,8 @@ async def main_async(connection: socket.socket) -> int:
     try:
         driver = Driver(from_record(record), channel, sys.stderr.buffer)
     except (RunError, PlanError, OSError) as error:
-        outcome, message, facts = FAILED, str(error), {}
+        said = unexpected(error) if isinstance(error, OSError) else error
+        outcome, message, facts = FAILED, str(said), {}
         refused = isinstance(error, MachineError)
     else:
         outcome, message = await driver.run()

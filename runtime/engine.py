@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from runtime import shortage
 from runtime.errors import RunError
 
 PROTOCOL = 1
@@ -191,17 +192,21 @@ class EngineProcess:
         self.engine.close()
         try:
             return await asyncio.to_thread(self.process.wait, END_SECONDS)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, RuntimeError):  # the latter: no thread can be started
             self.process.kill()
-            return await asyncio.to_thread(self.process.wait)
+            return self.process.wait()
 
 
 async def start(argv: Sequence[str], log: IO[bytes], on_applied: Applied) -> EngineProcess:
     """Starts pktd and greets it. Raises EngineError if it does not speak this protocol."""
     ours, theirs = socket.socketpair()
     with theirs:
-        process = subprocess.Popen(
-            list(argv), stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=log
+        process = shortage.start(
+            "the packet engine",
+            list(argv),
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=log,
         )
     ours.setblocking(False)
     loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from runtime import programs, registry
+from runtime import programs, registry, shortage
 from runtime.control import ask
 from runtime.place import namespace
 
@@ -29,7 +29,7 @@ def exec_argv(run: str | None, instance: str, argv: Sequence[str]) -> int:
     if "TERM" in os.environ:
         environment["TERM"] = os.environ["TERM"]
     try:
-        process = subprocess.Popen(command, env=environment, pass_fds=[descriptor])
+        process = shortage.start("tstorm-ns", command, env=environment, pass_fds=[descriptor])
     finally:
         os.close(descriptor)
     return _wait(process)

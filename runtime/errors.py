@@ -38,12 +38,27 @@ class UnfitError(RunError):
         self.misfit = misfit
 
 
+def unwritten(error: OSError) -> RunError:
+    """What cannot be written, why, and what helps."""
+    return RunError(f"cannot write {error.filename}: {error.strerror}", filesystem_remedy(error))
+
+
+def unexpected(error: OSError) -> RunError:
+    """A system call that failed where nobody knows better what it was for."""
+    place = f" ({error.filename})" if error.filename is not None else ""
+    return RunError(f"the system refused something: {error.strerror or error}{place}")
+
+
 def filesystem_remedy(error: OSError) -> str:
     """What helps when the file system refuses to hold something."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free space, or inodes (df -h, df -i, quota)"
+    return umask_fault() if error.errno in (errno.EACCES, errno.EPERM) else ""
+
+
+def umask_fault() -> str:
+    """What is wrong with a umask that keeps us from using what we make, '' for any other."""
     umask = os.umask(0o077)
     os.umask(umask)
-    if error.errno in (errno.EACCES, errno.EPERM) and umask & 0o700:
-        return f"the umask {umask:03o} takes your own rights away: umask 022"
-    return ""
+    taken = f"the umask {umask:03o} takes your own rights away: umask 022"
+    return taken if umask & 0o700 else ""

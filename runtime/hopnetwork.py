@@ -64,7 +64,11 @@ class HopNetwork:
 
     async def start(self, on_effect: OnEffect) -> None:
         self._on_effect = on_effect
-        self._process = await engines.start(self._argv, self._log, self._applied)
+        try:
+            self._process = await engines.start(self._argv, self._log, self._applied)
+        except EngineError as error:
+            remedy = f"its last words are in {self._log_name}"
+            raise RunError(error.message, remedy) from error
         self.ports = EnginePorts(self.engine, self._ports_kind)
         self.closed = self._process.engine.closed
         self.pids = [self._process.process.pid]

@@ -5,11 +5,11 @@ Netlink waits for the kernel's lock, so all of it happens in a thread of its own
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from compiler.plan.types import Topology
+from runtime import shortage
 from runtime.interface import INTERFACE
 from runtime.localhosts import LocalHost, LocalHosts
 
@@ -27,7 +27,7 @@ class HostPorts:
         return self._hosts.hosts[self._placement[node]]
 
     async def _do(self, action: Callable[[], None]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._pool, action)
+        await shortage.in_thread(self._pool, action)
 
     async def add(self, port: int, node: int, pid: int) -> None:
         """Makes eth0 in the namespace of process `pid`. RunError with the kernel's words."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from runtime import shortage
 from runtime.agent import options
 from runtime.agent.options import AgentOptions
 from runtime.errors import RunError
@@ -51,8 +52,13 @@ class Process:
         log: IO[bytes],
     ) -> None:
         inside = [entry, "in", "--net", str(host.net), "--parent", str(os.getpid()), "--", *argv]
-        self._process = subprocess.Popen(
-            inside, stdin=stdio, stdout=stdio, stderr=log, pass_fds=[host.net, *descriptors]
+        self._process = shortage.start(
+            f"a process of {host.name}",
+            inside,
+            stdin=stdio,
+            stdout=stdio,
+            stderr=log,
+            pass_fds=[host.net, *descriptors],
         )
         self.pid = self._process.pid
         self._loop = asyncio.get_running_loop()

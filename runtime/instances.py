@@ -13,15 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from compiler.plan.types import Node
-from runtime import addresses
-from runtime.errors import RunError
+from runtime import addresses, shortage
+from runtime.errors import MachineError, RunError, unexpected
 from runtime.hosts import hostname
 from runtime.network import Attaching
-from runtime.nursery import Ended, Holder, Nursery, Program
+from runtime.nursery import KILLED, Ended, Holder, Nursery, Program
 
 GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL
 AT_ONCE = 32  # incarnations in the making
 READY_SECONDS = 60.0
+GONE_SECONDS = 0.5  # for the news that an instance is dead to arrive
 
 
 @dataclass(slots=True)
@@ -46,10 +47,22 @@ class Maker:
             holder = self._nursery.spawn(node.name, hostname(node.name))
             try:
                 port = await self._furnish(holder, index, node)
+            except (RunError, OSError) as error:
+                await asyncio.wait({holder.gone}, timeout=GONE_SECONDS)
+                raise self._explained(error, holder) from error
             except BaseException:
                 holder.kill()
                 raise
         return Incarnation(holder, port)
+
+    def _explained(self, error: RunError | OSError, holder: Holder) -> RunError:
+        """Whatever fails with an instance that is dead fails because it is dead."""
+        reason = str(error.strerror or error) if isinstance(error, OSError) else error.message
+        if not holder.gone.done():
+            holder.kill()
+        if isinstance(error, MachineError) or not holder.gone.done():
+            return error if isinstance(error, RunError) else unexpected(error)
+        return RunError(f"instance {holder.name} died while it was being set up: {reason}", KILLED)
 
     async def _furnish(self, holder: Holder, index: int, node: Node) -> int:
         try:
@@ -62,13 +75,8 @@ class Maker:
             port = await self._network.attach(holder, index)
             try:
                 wanted = addresses.Addresses(node.ipv4, node.ipv6)
-                await asyncio.get_running_loop().run_in_executor(
-                    self._pool,
-                    addresses.configure,
-                    netlink,
-                    node.name,
-                    wanted,
-                    self._network.more,
+                await shortage.in_thread(
+                    self._pool, addresses.configure, netlink, node.name, wanted, self._network.more
                 )
                 await self._network.furnished(holder, index, port)
             except BaseException:

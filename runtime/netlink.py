@@ -182,6 +182,6 @@ def carry_out(netlink: socket.socket, where: str, requests: Sequence[Request]) -
     try:
         refusals = exchange(netlink, requests)
     except OSError as error:
-        raise RunError(f"cannot configure {where}: {error}") from error
+        raise RunError(f"cannot configure {where}: {error.strerror or error}") from error
     if refusals:
         raise RunError(f"cannot {refusals[0].what} in {where}: {refusals[0].reason}")

@@ -7,6 +7,7 @@ reaps, and takes everything with it when it dies.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -17,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from runtime import directory
+from runtime import directory, shortage
 from runtime.errors import MachineError, RunError
 
 MESSAGE_BYTES = 192 * 1024  # longest request (tcal_c/ns/ns.h)
 MAX_WORDS = 4096  # most arguments, and most variables, of a program (the same place)
 ANSWER_SECONDS = 30.0
+KILLED = "something has killed its first process (tstorm-ns)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class Holder:
             else:
                 self.ready.set_result(netlink)
         elif word == "err":
-            self._fail(f"cannot set up instance {self.name}: {text}")
+            message = f"cannot set up instance {self.name}: {text}"
+            self._fail(message, shortage.remedy_for(text))
         elif word in ("started", "failed") and self._started and not self._started.done():
             if word == "started":
                 self._started.set_result(int(text))
@@ -109,9 +112,9 @@ class Holder:
         elif word == "signaled":
             self.on_ended(Ended(-1, int(text)))
 
-    def _fail(self, message: str) -> None:
+    def _fail(self, message: str, remedy: str) -> None:
         if not self.ready.done():
-            self.ready.set_exception(MachineError(message))
+            self.ready.set_exception(MachineError(message, remedy))
             self.ready.exception()
 
     def _died(self) -> None:
@@ -120,7 +123,7 @@ class Holder:
         self._loop.remove_reader(self._control)
         os.close(self.pidfd)
         self._control.close()
-        self._fail(f"instance {self.name} died while it was being set up")
+        self._fail(f"instance {self.name} died while it was being set up", KILLED)
         if self._started and not self._started.done():
             self._started.set_exception(RunError("the instance was killed"))
             self._started.exception()
@@ -151,7 +154,7 @@ class Holder:
         try:
             socket.send_fds(self._control, [request], [log])
         except OSError as error:
-            raise RunError(f"instance {self.name} is gone: {error.strerror}") from error
+            raise self._gone("its program was ordered", error) from error
         finally:
             os.close(log)
         return started
@@ -161,7 +164,11 @@ class Holder:
         try:
             socket.send_fds(self._control, [b"gate"], [descriptor])
         except OSError as error:
-            raise RunError(f"instance {self.name} is gone: {error.strerror}") from error
+            raise self._gone("its program's start was prepared", error) from error
+
+    def _gone(self, when: str, error: OSError) -> RunError:
+        reason = "" if error.errno == errno.EBADF else f": {error.strerror}"  # closed by _died
+        return RunError(f"instance {self.name} had died before {when}{reason}", KILLED)
 
     def term(self) -> None:
         """SIGTERM to every process of the instance; its PID 1 ends after the last of them."""
@@ -208,11 +215,15 @@ class Nursery:
             answer, descriptors, _, _ = socket.recv_fds(self._control, 1024, 1)
         except OSError as error:
             ours.close()
-            raise RunError(f"cannot make instance {name}: the nursery is gone ({error})") from error
+            reason = error.strerror or str(error)
+            raise RunError(f"cannot make instance {name}: the nursery is gone: {reason}") from error
         word, _, text = answer.decode(errors="replace").partition(" ")
         if word != "ok" or not descriptors:
             ours.close()
-            raise MachineError(f"cannot make instance {name}: {text or 'the nursery is gone'}")
+            reason = text or "the nursery is gone"
+            raise MachineError(
+                f"cannot make instance {name}: {reason}", shortage.remedy_for(reason)
+            )
         return Holder(name, int(text), descriptors[0], ours)
 
     def close(self) -> None:
@@ -233,7 +244,8 @@ def start(program: Path, environment: Mapping[str, str], log: IO[bytes]) -> Nurs
             str(program),
             *("nursery", "--parent", str(os.getpid()), "--control", str(theirs.fileno())),
         )
-        process = subprocess.Popen(
+        process = shortage.start(
+            "the process that makes instances (tstorm-ns)",
             argv,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

@@ -87,7 +87,8 @@ def _details(record: Mapping[str, Any]) -> str:
         if "error" in record:
             return str(record["error"])
         how = f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
-        return how + (" (asked for)" if record.get("asked") else "")
+        why = f": {record['reason']}" if "reason" in record else ""
+        return how + (" (asked for)" if record.get("asked") else "") + why
     return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
 
 

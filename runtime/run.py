@@ -30,9 +30,11 @@ from runtime import (
     registry,
     report,
     rundir,
+    shortage,
 )
 from runtime.config import DriverConfig, asked
-from runtime.errors import MachineError, RunError, filesystem_remedy
+from runtime.errors import MachineError, RunError, filesystem_remedy, unwritten
+from runtime.memory import Watch, told
 from runtime.namespaces import refusal_remedy
 from runtime.options import FAILED, RunOptions, RunResult
 from runtime.progress import DONE, Reporter, from_record, ignore
@@ -43,6 +45,7 @@ from runtime.timeline import Timeline
 STOP_SECONDS = 30.0  # to wind down after the first request to stop
 REFUSED = 125  # exit status of tstorm-ns when it fails itself
 LOG_TAIL_BYTES = 4096
+UNWRITTEN = "cannot write the results of the run"
 
 
 def run(
@@ -64,7 +67,12 @@ def run(
     try:
         config = _configure(claim.record, directory, chosen, engine, keeper)
         attempt = _Attempt(claim, directory, config, reporter)
-        attempt.carry_out()
+        try:
+            attempt.carry_out()
+        except RunError as error:
+            with suppress(OSError):
+                directory.close_manifest(FAILED, error.message)
+            raise
         return _conclude(attempt, directory, plan, timeline)
     finally:
         claim.remove()
@@ -77,7 +85,7 @@ def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory
     for attempt in range(1, 1000):
         default = rundir.default_path(name, stamp, attempt)
         target = options.out or default
-        claim = registry.claim(default.name, os.path.realpath(target))
+        claim = _claim(default.name, target)
         if claim is None:
             continue
         try:
@@ -93,6 +101,16 @@ def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory
             raise
         return directory, claim
     raise RunError("there are too many runs of this name")
+
+
+def _claim(run_id: str, target: Path) -> registry.Claim | None:
+    try:
+        return registry.claim(run_id, os.path.realpath(target))
+    except OSError as error:
+        raise RunError(
+            f"cannot record the run in {registry.directory()}: {error.strerror}",
+            filesystem_remedy(error),
+        ) from error
 
 
 def _fill(
@@ -152,6 +170,7 @@ class _Attempt:
     trouble: str = ""  # why we could not go on listening
     started_ns: int = field(default_factory=time.monotonic_ns)
     setup_ns: int = 0
+    memory: Watch = field(default_factory=Watch)
 
     def carry_out(self) -> None:
         """Starts the driver and listens until it has ended."""
@@ -179,7 +198,8 @@ class _Attempt:
         argv += ["--hosts", str(self.directory / rundir.HOSTS), "--"]
         argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
         with os.fdopen(self.directory.append_to(rundir.DRIVER_LOG), "ab") as log:
-            return subprocess.Popen(
+            return shortage.start(
+                "the run's first process (tstorm-ns)",
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -273,7 +293,8 @@ def _conclude(
     summary = _write_results(directory, plan, timeline, final, {"hosts": hosts} if hosts else {})
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
-        raise MachineError(f"this machine refuses what a run needs: {refusal}", refusal_remedy())
+        remedy = shortage.remedy_for(refusal) or refusal_remedy()
+        raise MachineError(f"this machine refuses what a run needs: {refusal}", remedy)
     if final["refused"]:
         raise MachineError(str(final["message"]))
     return RunResult(
@@ -308,10 +329,12 @@ def _write_results(
         directory.close_manifest(outcome, message, **more)
     except (OSError, RunError) as error:
         reason = f"; the run: {message}" if message else ""
-        text = f"cannot write the results of the run: {error}{reason}"
+        what = unwritten(error).message if isinstance(error, OSError) else error.message
+        text = f"{UNWRITTEN}: {what}{reason}"
         with suppress(OSError, RunError):
             directory.close_manifest(FAILED, text, **more)
-        raise RunError(text) from error
+        remedy = filesystem_remedy(error) if isinstance(error, OSError) else error.remedy
+        raise RunError(text, remedy) from error
     return summary
 
 
@@ -319,10 +342,11 @@ def _why(attempt: _Attempt) -> str:
     if attempt.status < 0 and attempt.trouble:
         return f"tstorm could not go on: {attempt.trouble}"
     if attempt.status < 0:
-        return f"the run's first process was killed by signal {-attempt.status}"
+        killed = f"the run's first process was killed by signal {-attempt.status}"
+        return told(killed, attempt.memory)
     tail = attempt.log_tail()
     if attempt.status > 128 and not tail:
-        return f"the driver was killed by signal {attempt.status - 128}"
+        return told(f"the driver was killed by signal {attempt.status - 128}", attempt.memory)
     return f"the driver ended with status {attempt.status}" + (f": {tail}" if tail else "")
 
 

@@ -69,7 +69,7 @@ _PLANNED_EVENT = {
     "network_ns?": INTEGER,
     "started_ns?": INTEGER,
 }
-_EXIT = {"kind": TEXT, "target": TEXT, "applied_ns?": INTEGER, "asked?": FLAG}
+_EXIT = {"kind": TEXT, "target": TEXT, "applied_ns?": INTEGER, "asked?": FLAG, "reason?": TEXT}
 _FAILED_EXIT = {**_EXIT, "error": TEXT}
 _ENDED_EXIT = {**_EXIT, "status": INTEGER, "signal": INTEGER}
 _OTHER_EVENT = {

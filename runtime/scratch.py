@@ -7,19 +7,24 @@ locks of that file system are not seen by everybody.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from compiler.plan import scratch
 from runtime import userdirs
+from runtime.errors import unwritten
 
 _STEM = "plan"
 
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A folder that is removed at the end, or after a kill by the next sweep()."""
-    with scratch.directory(userdirs.scratch(), _STEM) as path:
+    """A folder that is removed at the end, or after a kill by the next sweep(). RunError."""
+    with ExitStack() as stack:
+        try:
+            path = stack.enter_context(scratch.directory(userdirs.scratch(), _STEM))
+        except OSError as error:
+            raise unwritten(error) from error
         yield path
 
 

@@ -88,7 +88,7 @@ def _events(records: list[dict[str, Any]]) -> dict[str, object]:
 def _exits(records: list[dict[str, Any]]) -> list[dict[str, object]]:
     """Programs that ended, or did not start, without the timeline asking for it."""
     found = [r for r in records if r.get("kind") == "exit" and not r.get("asked")]
-    keys = ("target", "applied_ns", "status", "signal", "error")
+    keys = ("target", "applied_ns", "status", "signal", "error", "reason")
     return [{key: record[key] for key in keys if key in record} for record in found]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runtime import locks
-from runtime.errors import RunError
+from runtime.errors import RunError, umask_fault
 from runtime.place import user_namespace_number
 
 TEMPORARY = Path("/tmp")
@@ -62,6 +62,8 @@ def sockets() -> Path:
 
 def private(path: Path) -> Path:
     """Makes the directory, or checks that nobody else can put things into it."""
+    if (fault := umask_fault()) and not path.exists():
+        raise RunError(f"cannot make {path}: it would not be of use to you", fault)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_ours(path):
         raise RunError(f"{path} belongs to someone else or is open to others", _REMEDY)

@@ -45,6 +45,10 @@ def _make(parent: Path, stem: str) -> tuple[Path, int]:
             lock = os.open(path, _OPEN)
         except FileNotFoundError:
             continue  # swept away between making and locking it
+        except PermissionError as error:
+            path.rmdir()
+            reason = f"{error.strerror} (the umask takes your own rights away: umask 022)"
+            raise PermissionError(error.errno, reason, str(path)) from error
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():
             return path, lock

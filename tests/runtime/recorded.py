@@ -26,12 +26,22 @@ MANIFEST: dict[str, Any] = {
 
 _LAG = {"count": 1, "p50_ns": 1, "p99_ns": 1, "max_ns": 1}
 _LINK = {
-    **{"link": "a.0->s1", "pkts": 1, "out_pkts": 1, "drop_queue": 0, "drop_loss": 0},
-    **{"drop_down": 0, "backlog_bytes": 0},
+    "link": "a.0->s1",
+    "pkts": 1,
+    "out_pkts": 1,
+    "drop_queue": 0,
+    "drop_loss": 0,
+    "drop_down": 0,
+    "backlog_bytes": 0,
 }
 _PAIR = {
-    **{"src": "a.0", "dst": "a.0", "offered_pkts": 1, "delivered_pkts": 1, "drop_queue": 0},
-    **{"drop_loss": 0, "drop_down": 0},
+    "src": "a.0",
+    "dst": "a.0",
+    "offered_pkts": 1,
+    "delivered_pkts": 1,
+    "drop_queue": 0,
+    "drop_loss": 0,
+    "drop_down": 0,
 }
 SUMMARY: dict[str, Any] = {
     "outcome": "completed",
@@ -47,14 +57,30 @@ SUMMARY: dict[str, Any] = {
 
 EVENTS: list[dict[str, Any]] = [
     {
-        **{"seq": 0, "kind": "join", "target": "a.0", "args": {}, "line": 1, "planned_ns": 0},
-        **{"due_ns": 0, "applied_ns": 9, "lag_ns": 9, "network_ns": 5, "started_ns": 7},
+        "seq": 0,
+        "kind": "join",
+        "target": "a.0",
+        "args": {},
+        "line": 1,
+        "planned_ns": 0,
+        "due_ns": 0,
+        "applied_ns": 9,
+        "lag_ns": 9,
+        "network_ns": 5,
+        "started_ns": 7,
     },
     {"kind": "exit", "target": "a.0", "applied_ns": 10, "status": 1, "signal": 0, "asked": False},
     {"kind": "exit", "target": "a.0", "applied_ns": 11, "error": "No such file"},
     {
-        **{"seq": 1, "kind": "quit", "target": "", "args": {"x_ns": 1}, "line": 4},
-        **{"planned_ns": 10**9, "due_ns": 10**9, "applied_ns": 10**9 + 1, "lag_ns": 1},
+        "seq": 1,
+        "kind": "quit",
+        "target": "",
+        "args": {"x_ns": 1},
+        "line": 4,
+        "planned_ns": 10**9,
+        "due_ns": 10**9,
+        "applied_ns": 10**9 + 1,
+        "lag_ns": 1,
     },
 ]
 
