@@ -40,13 +40,14 @@ class UnfitError(RunError):
 
 def unwritten(error: OSError) -> RunError:
     """What cannot be written, why, and what helps."""
-    return RunError(f"cannot write {error.filename}: {error.strerror}", filesystem_remedy(error))
+    what = f"cannot write {error.filename}" if error.filename is not None else "cannot write"
+    return RunError(f"{what}: {error.strerror or error}", filesystem_remedy(error))
 
 
 def unexpected(error: OSError) -> RunError:
     """A system call that failed where nobody knows better what it was for."""
-    place = f" ({error.filename})" if error.filename is not None else ""
-    return RunError(f"the system refused something: {error.strerror or error}{place}")
+    place = f"{error.filename}: " if error.filename is not None else ""
+    return RunError(f"{place}{error.strerror or error}", filesystem_remedy(error))
 
 
 def filesystem_remedy(error: OSError) -> str:

@@ -33,7 +33,7 @@ from runtime import (
     shortage,
 )
 from runtime.config import DriverConfig, asked
-from runtime.errors import MachineError, RunError, filesystem_remedy, unwritten
+from runtime.errors import MachineError, RunError, filesystem_remedy, unexpected, unwritten
 from runtime.memory import Watch, told
 from runtime.namespaces import refusal_remedy
 from runtime.options import FAILED, RunOptions, RunResult
@@ -186,7 +186,7 @@ class _Attempt:
                 self._listen(ours, signals, process)
             except OSError as error:
                 # Mostly it ended before it listened: then its status and its log say why.
-                self.trouble = str(error)
+                self.trouble = unexpected(error).message
             finally:
                 if process.poll() is None and self.final is None:
                     process.kill()
@@ -197,7 +197,11 @@ class _Attempt:
         argv += ["--userns"] if self.config.userns else []
         argv += ["--hosts", str(self.directory / rundir.HOSTS), "--"]
         argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
-        with os.fdopen(self.directory.append_to(rundir.DRIVER_LOG), "ab") as log:
+        try:
+            log = os.fdopen(self.directory.append_to(rundir.DRIVER_LOG), "ab")
+        except OSError as error:
+            raise unwritten(error) from error
+        with log:
             return shortage.start(
                 "the run's first process (tstorm-ns)",
                 argv,

@@ -138,7 +138,7 @@ def check_event(value: Any, place: str) -> None:
         check(value, _PLANNED_EVENT, place)
         if value["seq"] >= MAX_EVENTS:
             raise RunError(f"{place}: no plan has an event {value['seq']}", REMEDY)
-    elif value.get("kind") == "exit":
+    if value.get("kind") == "exit":
         check(value, _FAILED_EXIT if "error" in value else _ENDED_EXIT, place)
 
 

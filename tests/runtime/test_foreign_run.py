@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from runtime import procs, registry
+from tests.fuzz.fuzz_rundir import attempt
 from tests.runtime import recorded
 from tests.runtime.support import ROOT, state
 
@@ -337,3 +338,8 @@ def test_drafts_of_killed_writers_are_removed(unfinished: Path) -> None:
     assert tstorm(unfinished.parent, "destroy", "--all").returncode == 0
     assert not draft.exists()
     assert not (unfinished / ".manifest.reserve").exists()
+
+
+def test_mutated_run_directories_are_refused_or_usable() -> None:
+    usable = sum(attempt(seed) for seed in range(300))
+    assert 0 < usable < 200, "mutants should mostly be broken, and not all at the first look"
