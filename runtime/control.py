@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import RunError
+from runtime.foreign import parse
 
 REQUEST_BYTES = 65536
+ANSWER_BYTES = 1 << 28  # longest answer: the state of a run with all its counters
 TIMEOUT_SECONDS = 10.0
 
 Reply = tuple[Mapping[str, object], int | None]  # the answer and a descriptor to hand over
@@ -112,12 +114,16 @@ def ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], int 
                 if not part:
                     break
                 data += part
+                if len(data) > ANSWER_BYTES:
+                    raise RunError(f"the run's answer on {path} has no end")
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunError(f"the run does not answer on {path}: {reason}") from error
     if not data.endswith(b"\n"):
         raise RunError(f"the run hung up on {path}", "it runs as another user, or is ending")
-    answer: dict[str, Any] = json.loads(data)
+    answer = parse(data, f"the run's answer on {path}")
+    if type(answer) is not dict:
+        raise RunError(f"the run's answer on {path} is none")
     if "error" in answer:
         raise RunError(str(answer["error"]), str(answer.get("remedy", "")))
     return answer, descriptors[0] if descriptors else None

@@ -74,6 +74,8 @@ def kernel_lacks(tcald: Path, keeper: Path) -> dict[str, str]:
         )
     except subprocess.TimeoutExpired:
         return {"the probe": f"it took longer than {PROBE_SECONDS:.0f} s"}
+    except OSError as error:
+        return {"the probe": f"it cannot be started: {error.strerror}"}
     if done.returncode == 0:
         return {}
     try:

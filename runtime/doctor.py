@@ -14,7 +14,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from runtime import datapaths, environment, files, programs
+from runtime import datapaths, environment, files, programs, shortage
 from runtime.errors import RunError
 from runtime.namespaces import refusal_remedy
 
@@ -102,9 +102,13 @@ def _in_namespaces() -> list[Check]:
         )
     except subprocess.TimeoutExpired:
         return [Check("namespaces", FAIL, f"the probe took longer than {PROBE_SECONDS:.0f} s")]
+    except OSError as error:
+        remedy = shortage.remedy(error.errno or 0)
+        return [Check("namespaces", FAIL, f"cannot start the probe: {error.strerror}", remedy)]
     said = done.stderr.decode(errors="replace").strip().splitlines()
     if done.returncode != 0:
         detail = said[-1] if said else f"the probe ended with status {done.returncode}"
-        return [Check("namespaces", FAIL, f"refused to {who}: {detail}", refusal_remedy())]
+        remedy = shortage.remedy_for(detail) or refusal_remedy()
+        return [Check("namespaces", FAIL, f"refused to {who}: {detail}", remedy)]
     inside = [Check(**record) for record in json.loads(done.stdout)]
     return [Check("namespaces", OK, f"user, mount, network, PID, UTS and IPC, as {who}"), *inside]

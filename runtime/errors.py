@@ -54,6 +54,8 @@ def filesystem_remedy(error: OSError) -> str:
     """What helps when the file system refuses to hold something."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free space, or inodes (df -h, df -i, quota)"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "raise the limit of open files: ulimit -n"
     return umask_fault() if error.errno in (errno.EACCES, errno.EPERM) else ""
 
 

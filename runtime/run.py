@@ -69,13 +69,22 @@ def run(
         attempt = _Attempt(claim, directory, config, reporter)
         try:
             attempt.carry_out()
+        except OSError as error:
+            refusal = unexpected(error)
+            _give_up(directory, refusal)
+            raise refusal from error
         except RunError as error:
-            with suppress(OSError):
-                directory.close_manifest(FAILED, error.message)
+            _give_up(directory, error)
             raise
         return _conclude(attempt, directory, plan, timeline)
     finally:
         claim.remove()
+
+
+def _give_up(directory: RunDirectory, error: RunError) -> None:
+    """A run that did not get as far as a driver has an outcome, too."""
+    with suppress(OSError):
+        directory.close_manifest(FAILED, error.message)
 
 
 def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory, registry.Claim]:

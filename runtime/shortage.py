@@ -17,7 +17,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from runtime import cgroups
+from runtime import cgroups, files
 from runtime.errors import MachineError
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ async def in_thread(pool: Executor, action: Callable[..., T], *arguments: Any) -
 
 
 def remedy(code: int, root: Path = cgroups.ROOT) -> str:
-    """What helps against an errno of fork(2), clone(2) or unshare(2); '' for any other."""
+    """What helps against an errno of fork(2), clone(2), unshare(2) or pipe(2); '' for others."""
     if code == errno.EAGAIN:
         return _more_processes(root)
     if code in (errno.ENOSPC, errno.EUSERS):
@@ -53,15 +53,13 @@ def remedy(code: int, root: Path = cgroups.ROOT) -> str:
         return f"there are too many namespaces: as root raise {limits} (sysctl)"
     if code == errno.ENOMEM:
         return "the kernel has no memory for it: free some, or raise memory.max of the cgroup"
-    return ""
+    return files.REMEDY if code in (errno.EMFILE, errno.ENFILE) else ""
 
 
 def remedy_for(text: str) -> str:
     """The same for a message that ends with the kernel's words."""
-    for code in (errno.EAGAIN, errno.ENOSPC, errno.EUSERS, errno.ENOMEM):
-        if text.endswith(os.strerror(code)):
-            return remedy(code)
-    return ""
+    known = (errno.EAGAIN, errno.ENOSPC, errno.EUSERS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    return next((remedy(code) for code in known if text.endswith(os.strerror(code))), "")
 
 
 def _more_processes(root: Path) -> str:

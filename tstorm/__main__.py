@@ -39,6 +39,20 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _refused(error: OSError) -> str:
+    """What the system has refused, where nobody below knew better what it was for."""
+    reason = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    if error.errno in _FULL:
+        return f"writing the output: {reason}"
+    try:
+        Path.cwd()
+    except OSError:
+        return f"the working directory: {reason}"
+    return reason
+
+
 def main() -> int:
     """Entry point of the console script."""
     _prepare_streams()
@@ -59,10 +73,11 @@ def main() -> int:
         _drop_output()  # the reader (`| head`) is gone
         return OK
     except OSError as error:
-        if error.filename is not None or error.errno not in _FULL:
-            raise
         _drop_output()
-        click.echo(f"error: writing the output: {error.strerror}", err=True)
+        output.note(f"error: {_refused(error)}")
+        return FAILED
+    except MemoryError:
+        output.note("error: there is not enough memory")
         return FAILED
     return result if isinstance(result, int) else OK
 

@@ -82,3 +82,106 @@ def test_a_umask_that_takes_everything_is_named_and_leaves_nothing(
 
 def everything(home: Path) -> list[str]:
     return sorted(str(path) for path in home.rglob("*"))
+
+
+@pytest.mark.parametrize("most", [7, 9, 12, 20])
+def test_too_few_open_files_are_named(plan_of: Compile, user: User, most: int) -> None:
+    plan = plan_of(TDL.replace("img=x", "img=x replicas=20"))
+    words = f'ulimit -n {most}; exec "$@"'
+    shell = ["sh", "-c", words, "sh", *user.prefix, user.python, "-m", "tstorm"]
+    done = subprocess.run(
+        [*shell, "run", str(plan), "--quiet", "--out", "out"],
+        cwd=user.home,
+        env=user.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_SECONDS,
+    )
+    assert done.returncode in (1, 3), done
+    assert done.stderr.startswith("error: "), done.stderr
+    assert "open files" in done.stderr
+    assert "ulimit" in done.stderr
+    assert "[Errno" not in done.stderr
+    manifest = user.home / "out/manifest.json"
+    assert not manifest.exists() or json.loads(manifest.read_text())["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("command", [["run", "PLAN"], ["inspect", "x"], ["destroy", "x"]])
+def test_a_working_directory_that_is_gone_is_named(
+    plan_of: Compile, user: User, command: list[str]
+) -> None:
+    plan = str(plan_of(TDL))
+    gone = user.home / "gone"
+    gone.mkdir(mode=0o777)
+    argv = [plan if word == "PLAN" else word for word in command]
+    python = [*user.prefix, user.python, "-m", "tstorm", *argv]
+    done = subprocess.run(
+        ["sh", "-c", 'rmdir ../gone && exec "$@"', "sh", *python],
+        cwd=gone,
+        env=user.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_SECONDS,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: the working directory: No such file or directory\n",
+    )
+
+
+READERS = (
+    *(["check", "X"], ["fmt", "X"], ["compile", "X", "-o", "p"], ["render", "X"]),
+    *(["events", "X"], ["explain", "X", "--event", "0"], ["diff", "X", "X"], ["run", "X"]),
+    *(["replay", "X"], ["replay", "X", "--check"], ["inspect", "X"], ["paths", "X", "--at", "0s"]),
+)
+
+
+@pytest.mark.parametrize("what", ["missing", "a folder", "unreadable", "closed folder", "binary"])
+def test_what_cannot_be_read_is_named(user: User, what: str) -> None:
+    if what in ("unreadable", "closed folder") and user.name == "self" and os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    place = user.home / "input.tdl"
+    if what == "a folder":
+        place.mkdir()
+    elif what == "unreadable":
+        place.touch(mode=0)
+    elif what == "closed folder":
+        (place / "plan").mkdir(parents=True)
+        place.chmod(0)
+    elif what == "binary":
+        place.write_bytes(os.urandom(3000) + b"\xff")
+    before = everything(user.home)
+    try:
+        for command in READERS:
+            argv = [str(place) if word == "X" else word for word in command]
+            done = tstorm(user, *argv)
+            assert done.returncode in (1, 2), (command, done)
+            assert b"rror" in done.stderr, (command, done)
+            assert not done.stdout, (command, done)
+    finally:
+        if what == "closed folder":
+            place.chmod(0o755)
+    assert [path for path in everything(user.home) if "state" not in path] == before
+
+
+@pytest.mark.parametrize("stream", ["full", "closed"])
+def test_output_that_goes_nowhere_is_no_traceback(
+    plan_of: Compile, user: User, stream: str
+) -> None:
+    plan = str(plan_of(TDL))
+    words = {"full": '"$@" >/dev/full 2>err', "closed": '"$@" >&- 2>err <&-'}[stream]
+    for command in (["events", plan], ["inspect"], ["render", plan, "-o", "-"], ["check", "-"]):
+        python = [*user.prefix, user.python, "-m", "tstorm", *command]
+        done = subprocess.run(
+            ["sh", "-c", words, "sh", *python],
+            cwd=user.home,
+            env=user.environment,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            timeout=DEADLINE_SECONDS,
+        )
+        said = (user.home / "err").read_text()
+        assert "Traceback" not in said, said
+        assert done.returncode in (0, 1), (command, said)
