@@ -207,6 +207,8 @@ def too_long(path: Path, size: int, most_bytes: int) -> RunError:
 
 
 def _walk(path: Path) -> int:
+    if not path.is_absolute() or "\0" in str(path):
+        raise OSError(errno.EINVAL, "no absolute path", str(path))
     descriptor = os.open("/", _HOLD)
     for name in path.parts[1:]:
         try:

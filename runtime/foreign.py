@@ -60,7 +60,9 @@ SCALAR = Kind("a text or number", lambda value: type(value) in (str, int, float,
 
 
 def _integer(text: str) -> int:
-    value = int(text) if len(text) <= 20 else MAX_INTEGER + 1
+    if len(text) < 20:
+        return int(text)
+    value = int(text) if len(text) <= 21 else MAX_INTEGER + 1
     if abs(value) > MAX_INTEGER:
         raise ValueError(f"the number {text[:40]} is too large")
     return value
@@ -82,7 +84,8 @@ _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constan
 
 def parse(data: bytes, place: str) -> Any:
     """One document. `place` names it in the RunError."""
-    if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
+    brackets = data.count(b"[") + data.count(b"{")
+    if brackets + data.count(b",") > MAX_VALUES:
         raise RunError(f"{place} holds more than {MAX_VALUES:,} values", REMEDY)
     try:
         value = _DECODER.decode(data.decode("utf-8"))
@@ -90,7 +93,7 @@ def parse(data: bytes, place: str) -> Any:
         raise _too_deep(place) from None
     except ValueError as error:
         raise RunError(f"{place} is damaged: {error}", REMEDY) from error
-    if not _shallow(value):
+    if brackets > MAX_DEPTH and not _shallow(value):
         raise _too_deep(place)
     return value
 
@@ -114,16 +117,59 @@ def _shallow(value: Any) -> bool:
     return False
 
 
-class _MisfitError(Exception):
-    """What does not fit where: a path of keys, and the fault."""
+class Shape:
+    """A shape that is checked often: `fits` says whether, `_check` what does not, and where."""
+
+    __slots__ = ("fits", "spec")
+
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+        self.fits = _compiled(spec)
 
 
-def check(value: Any, shape: Any, place: str) -> None:
+def check(value: Any, shape: Shape, place: str) -> None:
     """RunError if `value` has not the shape; it names the first value that is wrong."""
+    if shape.fits(value):
+        return
     try:
-        _check(value, shape, "")
+        _check(value, shape.spec, "")
     except _MisfitError as misfit:
         raise RunError(f"{place}: {misfit}", REMEDY) from None
+    raise AssertionError("the two ways to check do not agree")
+
+
+def _compiled(spec: Any) -> Callable[[Any], bool]:
+    if isinstance(spec, Kind):
+        return spec.fits
+    if isinstance(spec, OneOf):
+        tests = [kind.fits for kind in spec]
+        return lambda value: any(test(value) for test in tests)
+    if isinstance(spec, list):
+        item = _compiled(spec[0])
+        return lambda value: type(value) is list and all(map(item, value))
+    if isinstance(spec, Each):
+        inner = _compiled(spec.inner)
+        return lambda value: type(value) is dict and all(map(inner, value.values()))
+    return _compiled_object(spec)
+
+
+def _compiled_object(spec: dict[str, Any]) -> Callable[[Any], bool]:
+    needed = [(key, _compiled(inner)) for key, inner in spec.items() if not key.endswith("?")]
+    others = [(key[:-1], _compiled(inner)) for key, inner in spec.items() if key.endswith("?")]
+
+    def fits(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for key, test in needed:
+            if key not in value or not test(value[key]):
+                return False
+        return all(test(value[key]) for key, test in others if key in value)
+
+    return fits
+
+
+class _MisfitError(Exception):
+    """What does not fit where: a path of keys, and the fault."""
 
 
 def _check(value: Any, shape: Any, where: str) -> None:

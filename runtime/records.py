@@ -61,12 +61,12 @@ def read_lines(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
 
     RunError names a line that is broken, too long or not what such a line is.
     """
-    most = MAX_LINE_BYTES[name]
+    most, path = MAX_LINE_BYTES[name], str(directory / name)
     with directory.reading(name, MAX_BYTES[name]) as file:
         number = 0
         while line := file.readline(most + 1):
             number += 1
-            place = f"{directory / name}:{number}"
+            place = f"{path}:{number}"
             if len(line) > most:
                 raise RunError(f"{place}: the line is longer than {most:,} bytes", REMEDY)
             if not line.endswith(b"\n"):

@@ -10,6 +10,7 @@ of a killed run finds the file by its name.
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 
@@ -25,9 +26,18 @@ def put_aside(directory: Directory, size: int) -> None:
         os.close(directory.create(NAME))
     descriptor = directory.rewriting(NAME)
     try:
-        os.posix_fallocate(descriptor, 0, 2 * size + BYTES)
+        _allocate(descriptor, 2 * size + BYTES)
     finally:
         os.close(descriptor)
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        write_all(descriptor, bytes(size))
 
 
 def spend(directory: Directory, name: str, data: bytes) -> None:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,26 +65,30 @@ def run(
     destroy.sweep()
     directory, claim = _register(path, plan, chosen)
     try:
-        config = _configure(claim.record, directory, chosen, engine, keeper)
-        attempt = _Attempt(claim, directory, config, reporter)
         try:
-            attempt.carry_out()
-        except OSError as error:
-            refusal = unexpected(error)
-            _give_up(directory, refusal)
-            raise refusal from error
-        except RunError as error:
-            _give_up(directory, error)
+            config = _configure(claim.record, directory, chosen, engine, keeper)
+        except OSError:  # there is no working directory
+            directory.abandon()
             raise
-        return _conclude(attempt, directory, plan, timeline)
+        attempt = _Attempt(claim, directory, config, reporter)
+        with closing(attempt.memory):
+            _carry_out(attempt)
+            return _conclude(attempt, directory, plan, timeline)
     finally:
         claim.remove()
 
 
-def _give_up(directory: RunDirectory, error: RunError) -> None:
-    """A run that did not get as far as a driver has an outcome, too."""
-    with suppress(OSError):
-        directory.close_manifest(FAILED, error.message)
+def _carry_out(attempt: _Attempt) -> None:
+    """A run that does not get as far as a driver has an outcome, too. RunError."""
+    try:
+        attempt.carry_out()
+    except (RunError, OSError) as error:
+        refusal = unexpected(error) if isinstance(error, OSError) else error
+        with suppress(OSError):
+            attempt.directory.close_manifest(FAILED, refusal.message)
+        if refusal is error:
+            raise
+        raise refusal from error
 
 
 def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory, registry.Claim]:

@@ -18,7 +18,19 @@ from typing import Any
 
 from runtime.config import ASKED
 from runtime.errors import RunError
-from runtime.foreign import COUNT, FLAG, INTEGER, NOTHING, REMEDY, SCALAR, TEXT, Each, OneOf, check
+from runtime.foreign import (
+    COUNT,
+    FLAG,
+    INTEGER,
+    NOTHING,
+    REMEDY,
+    SCALAR,
+    TEXT,
+    Each,
+    OneOf,
+    Shape,
+    check,
+)
 from runtime.options import RunOptions
 
 FORMAT, VERSION = "thunderstorm-run", 1
@@ -37,51 +49,63 @@ MAX_BYTES = {
 MAX_LINE_BYTES = {EVENTS: _MB, SAMPLES: 128 * _MB}
 MAX_EVENTS = 1_000_000  # of a plan (docs/limits.md)
 
-MANIFEST_SHAPE: dict[str, Any] = {
-    "run_id": TEXT,
-    "experiment": TEXT,
-    "plan_digest": TEXT,
-    "seed": COUNT,
-    "options": {},  # see _check_options
-    "outcome?": TEXT,
-    "message?": TEXT,
-}
+MANIFEST_SHAPE = Shape(
+    {
+        "run_id": TEXT,
+        "experiment": TEXT,
+        "plan_digest": TEXT,
+        "seed": COUNT,
+        "options": {},  # see _check_options
+        "outcome?": TEXT,
+        "message?": TEXT,
+    }
+)
 
 _LAG = {"p99_ns": INTEGER, "max_ns": INTEGER}
 _DROPS = {"drop_queue": COUNT, "drop_loss": COUNT, "drop_down": COUNT}
-SUMMARY_SHAPE: dict[str, Any] = {
-    "outcome": TEXT,
-    "message?": TEXT,
-    "events": {"applied": COUNT, "planned": COUNT, "lag": _LAG},
-    "links": [{"link": TEXT, "pkts": COUNT, "out_pkts": COUNT, "backlog_bytes": COUNT, **_DROPS}],
-    "pairs": [{"src": TEXT, "dst": TEXT, "offered_pkts": COUNT, "delivered_pkts": COUNT, **_DROPS}],
-}
+SUMMARY_SHAPE = Shape(
+    {
+        "outcome": TEXT,
+        "message?": TEXT,
+        "events": {"applied": COUNT, "planned": COUNT, "lag": _LAG},
+        "links": [
+            {"link": TEXT, "pkts": COUNT, "out_pkts": COUNT, "backlog_bytes": COUNT, **_DROPS}
+        ],
+        "pairs": [
+            {"src": TEXT, "dst": TEXT, "offered_pkts": COUNT, "delivered_pkts": COUNT, **_DROPS}
+        ],
+    }
+)
 
-_PLANNED_EVENT = {
-    "seq": COUNT,
-    "kind": TEXT,
-    "target": TEXT,
-    "args": Each(SCALAR),
-    "planned_ns": INTEGER,
-    "due_ns": INTEGER,
-    "applied_ns": INTEGER,
-    "lag_ns": INTEGER,
-    "network_ns?": INTEGER,
-    "started_ns?": INTEGER,
-}
+_PLANNED_EVENT = Shape(
+    {
+        "seq": COUNT,
+        "kind": TEXT,
+        "target": TEXT,
+        "args": Each(SCALAR),
+        "planned_ns": INTEGER,
+        "due_ns": INTEGER,
+        "applied_ns": INTEGER,
+        "lag_ns": INTEGER,
+        "network_ns?": INTEGER,
+        "started_ns?": INTEGER,
+    }
+)
 _EXIT = {"kind": TEXT, "target": TEXT, "applied_ns?": INTEGER, "asked?": FLAG, "reason?": TEXT}
-_FAILED_EXIT = {**_EXIT, "error": TEXT}
-_ENDED_EXIT = {**_EXIT, "status": INTEGER, "signal": INTEGER}
-_OTHER_EVENT = {
-    "kind?": TEXT,
-    "target?": TEXT,
-    "args?": Each(SCALAR),
-    "planned_ns?": OneOf(INTEGER, NOTHING),
-    "applied_ns?": INTEGER,
-}
+_FAILED_EXIT = Shape({**_EXIT, "error": TEXT})
+_ENDED_EXIT = Shape({**_EXIT, "status": INTEGER, "signal": INTEGER})
+_OTHER_EVENT = Shape(
+    {
+        "kind?": TEXT,
+        "target?": TEXT,
+        "args?": Each(SCALAR),
+        "planned_ns?": OneOf(INTEGER, NOTHING),
+        "applied_ns?": INTEGER,
+    }
+)
 
-_COLUMNS = {"columns": {"links": [TEXT], "pairs": [TEXT]}}
-_SAMPLE = {"links": [[INTEGER]], "pairs": [[INTEGER]]}
+_COLUMNS = Shape({"columns": {"links": [TEXT], "pairs": [TEXT]}})
+_SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]]})
 
 _OPTION_KINDS = {  # by the annotation of RunOptions
     "int": INTEGER,
@@ -90,11 +114,13 @@ _OPTION_KINDS = {  # by the annotation of RunOptions
     "bool": FLAG,
     "Mapping[str, Mapping[str, int]]": Each(Each(INTEGER)),
 }
-_OPTION_SHAPE = {
-    f"{field.name}?": _OPTION_KINDS[str(field.type)]
-    for field in fields(RunOptions)
-    if field.name in ASKED
-}
+_OPTION_SHAPE = Shape(
+    {
+        f"{field.name}?": _OPTION_KINDS[str(field.type)]
+        for field in fields(RunOptions)
+        if field.name in ASKED
+    }
+)
 
 
 def check_manifest(value: Any, place: str) -> dict[str, Any]:
@@ -133,11 +159,10 @@ def check_summary(value: Any, place: str) -> dict[str, Any]:
 
 def check_event(value: Any, place: str) -> None:
     """A line of events.jsonl. RunError."""
-    check(value, _OTHER_EVENT, place)
-    if value.get("seq") is not None:
-        check(value, _PLANNED_EVENT, place)
-        if value["seq"] >= MAX_EVENTS:
-            raise RunError(f"{place}: no plan has an event {value['seq']}", REMEDY)
+    planned = type(value) is dict and value.get("seq") is not None
+    check(value, _PLANNED_EVENT if planned else _OTHER_EVENT, place)
+    if planned and value["seq"] >= MAX_EVENTS:
+        raise RunError(f"{place}: no plan has an event {value['seq']}", REMEDY)
     if value.get("kind") == "exit":
         check(value, _FAILED_EXIT if "error" in value else _ENDED_EXIT, place)
 

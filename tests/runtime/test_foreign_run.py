@@ -232,7 +232,8 @@ def test_keys_that_a_later_release_adds_are_tolerated(run: Path) -> None:
 
 
 def test_what_a_run_says_does_nothing_to_a_terminal(run: Path) -> None:
-    set_in(run / "manifest.json", run_id=ESCAPES, plan_digest=ESCAPES)
+    set_in(run / "manifest.json", run_id=ESCAPES, plan_digest=ESCAPES, outcome=ESCAPES)
+    set_in(run / "manifest.json", message=ESCAPES)
     link = {**recorded.SUMMARY["links"][0], "link": ESCAPES}
     set_in(run / "summary.json", outcome=ESCAPES, message=ESCAPES, links=[link])
     done = tstorm(run.parent, "inspect", str(run))
@@ -250,6 +251,14 @@ def test_errors_about_a_run_do_nothing_to_a_terminal(run: Path) -> None:
     refused(done, r"\x1b[2J")
     assert set("\x1b\x07\r\u202e").isdisjoint(done.stderr.decode())
     assert len(done.stderr.splitlines()) == 2  # the error and its hint
+
+
+def test_the_manifest_has_the_last_word(run: Path) -> None:
+    """It is closed after the summary was written, and may say that something failed then."""
+    set_in(run / "manifest.json", outcome="failed", message="no page")
+    said = tstorm(run.parent, "inspect", str(run)).stdout.decode()
+    assert ": failed\n" in said
+    assert "reason: no page\n" in said
 
 
 # -- what is written --------------------------------------------------------------------------

@@ -63,12 +63,13 @@ def _live(found: Mapping[str, Any]) -> None:
 
 def _finished(found: Mapping[str, Any]) -> None:
     manifest, summary = found["manifest"], found["summary"]
-    outcome = summary.get("outcome", manifest.get("outcome", "ended without a summary"))
-    output.line(f"{found['run_id']}: {outcome}")
+    # The manifest is closed last: a summary may be there whose run failed after it was written.
+    end = {"outcome": "ended without a summary", **summary, **manifest}
+    output.line(f"{found['run_id']}: {end['outcome']}")
     output.line(f"directory: {found['directory']}")
     output.line(f"plan: {manifest['plan_digest']}, seed {manifest['seed']}")
-    if summary.get("message"):
-        output.line(f"reason: {summary['message']}")
+    if end.get("message"):
+        output.line(f"reason: {end['message']}")
     if summary:
         events = summary["events"]
         lag = events["lag"]
