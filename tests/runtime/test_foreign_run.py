@@ -21,7 +21,7 @@ from tests.runtime import recorded
 from tests.runtime.support import ROOT, state
 
 MEMORY_BYTES = 1 << 30  # of address space: a reader without bounds fails
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 ESCAPES = "\x1b[2J\x07\r\n\u202eevil"
 
 

@@ -20,12 +20,17 @@ from runtime.rundir import RunDirectory
 from tests.runtime import recorded
 from tests.runtime.support import ROOT, Compile, state
 
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 240.0
 TSTORM = f"{shlex.quote(sys.executable)} -m tstorm"
+UNTIL_FULL = """\
+for _ in $(seq 1200); do
+    [ "$(df --output=avail disk | tail -1)" -eq 0 ] && break
+    sleep 0.1
+done"""
 FULL = "No space left on device"
 # A run whose program takes all the space there is.
 GREEDY = """\
-service a img=x exec="sh -c 'cat /dev/zero > $TSTORM_RUN_DIR/fill; sleep 60'"
+service a img=x exec="sh -c 'cat /dev/zero > $TSTORM_RUN_DIR/fill; sleep 900'"
 bridge s1
 link a--s1 latency=1ms
 """
@@ -61,12 +66,19 @@ def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 @pytest.mark.e2e
 def test_a_run_that_fills_its_disk_has_an_outcome(plan_of: Compile, workspace: Path) -> None:
-    plan = plan_of(GREEDY + "at 2s quit\n")
+    plan = plan_of(GREEDY + "at 600s quit\n")
     done = on_disk(
         workspace,
         "size=2m",
-        f"{TSTORM} run {plan} --quiet --out disk/out; echo $?\n"
-        f"{TSTORM} inspect disk/out\nls -A disk/out\necho MANIFEST; cat disk/out/manifest.json",
+        f"""\
+{TSTORM} run {plan} --quiet --out disk/out & run=$!
+{UNTIL_FULL}
+kill -TERM $run
+wait $run
+echo $?
+{TSTORM} inspect disk/out
+ls -A disk/out
+echo MANIFEST; cat disk/out/manifest.json""",
     )
     assert "Traceback" not in done.stderr
     assert done.stdout.startswith("1\n"), done
@@ -82,16 +94,13 @@ def test_a_run_that_fills_its_disk_has_an_outcome(plan_of: Compile, workspace: P
 
 @pytest.mark.e2e
 def test_destroy_closes_a_killed_run_on_a_full_disk(plan_of: Compile, workspace: Path) -> None:
-    plan = plan_of(GREEDY + "at 60s quit\n")
+    plan = plan_of(GREEDY + "at 600s quit\n")
     done = on_disk(
         workspace,
         "size=2m",
         f"""\
 {TSTORM} run {plan} --quiet --out disk/out & run=$!
-for _ in $(seq 600); do
-    [ "$(df --output=avail disk | tail -1)" -eq 0 ] && break
-    sleep 0.1
-done
+{UNTIL_FULL}
 grep -q start_monotonic disk/out/manifest.json || echo not started
 kill -9 $run
 wait $run

@@ -11,7 +11,7 @@ import pytest
 
 from tests.runtime.support import Compile, User
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 TDL = "service a img=x\nbridge s1\nlink a--s1 latency=1ms\nat 100ms quit\n"
 NO_TEXT = b"out\xff\xe9"
 
