@@ -70,7 +70,12 @@ def _words(record: Mapping[str, Any] | None) -> str:
     return f"{record['planned_ns']} ns {record['kind']} {record['target']}{args}".rstrip()
 
 
-def compare_events(first: Log, second: Log) -> list[Difference]:
+def compare_events(first: str | Path, second: str | Path) -> list[Difference]:
+    """What differs between two recorded runs. RunError if one cannot be read."""
+    return differ(load(first), load(second))
+
+
+def differ(first: Log, second: Log) -> list[Difference]:
     """All differences, events by number, then exits. Empty: the runs did the same."""
     mine, theirs = first.events, second.events
     differences = [

@@ -180,7 +180,7 @@ def show(directory: Path) -> None:
 def replay(directory: Path) -> None:
     options_of(NOTHING_ASKED, recorded=rundir.recorded(directory).manifest())
     log = compare.load(directory)
-    assert not compare.compare_events(log, log)
+    assert not compare.differ(log, log)
 
 
 def sum_up(directory: Path) -> None:

@@ -91,7 +91,7 @@ def command(
             result = carry_out(plan, chosen, quiet=quiet)
         differences: list[Difference] = []
         if before is not None and result.exit_code == OK:
-            differences = compare.compare_events(before, compare.load(result.directory))
+            differences = compare.differ(before, compare.load(result.directory))
     more = {"differences": [_record(one) for one in differences]} if check else {}
     report(result, form, **more)
     if result.exit_code != OK:
