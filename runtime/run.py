@@ -31,6 +31,7 @@ from runtime import (
     report,
     rundir,
     shortage,
+    userdirs,
 )
 from runtime.config import DriverConfig, asked
 from runtime.errors import MachineError, RunError, filesystem_remedy, unexpected, unwritten
@@ -121,7 +122,7 @@ def _claim(run_id: str, target: Path) -> registry.Claim | None:
         return registry.claim(run_id, os.path.realpath(target))
     except OSError as error:
         raise RunError(
-            f"cannot record the run in {registry.directory()}: {error.strerror}",
+            f"cannot record the run in {userdirs.records()}: {error.strerror}",
             filesystem_remedy(error),
         ) from error
 

@@ -56,7 +56,7 @@ TEXTS = (
     b"1e999",
 )
 SLOW_SECONDS = 5.0  # of CPU time: a busy machine is no fault
-NOBODY = procs.Process(1, 0, "no such boot")
+NOBODY = procs.Process(1, 0)
 NOTHING_ASKED = Running(**dict.fromkeys(Running.__dataclass_fields__))  # type: ignore[arg-type]
 
 

@@ -268,9 +268,12 @@ def killed(run: Path, directory: Path | None = None) -> None:
     """Registers the run as one whose processes are dead."""
     me = procs.identify(os.getpid())
     assert me is not None
-    gone = procs.Process(me.pid, me.start - 1, me.boot)
+    gone = procs.Process(me.pid, me.start - 1)
     run_id = json.loads((run / "manifest.json").read_text())["run_id"]
-    registry.claim(registry.Record(run_id, str(directory or run), str(run / "sock"), gone, None))
+    record = registry.Record(run_id, str(directory or run), str(run / "sock"), gone, None)
+    claim = registry.register(record)
+    assert claim is not None
+    os.close(claim._lock)
 
 
 @pytest.fixture
