@@ -118,8 +118,9 @@ def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory
 
 
 def _claim(run_id: str, target: Path) -> registry.Claim | None:
+    directory = os.path.realpath(target)
     try:
-        return registry.claim(run_id, os.path.realpath(target))
+        return registry.claim(run_id, directory)
     except OSError as error:
         raise RunError(
             f"cannot record the run in {userdirs.records()}: {error.strerror}",

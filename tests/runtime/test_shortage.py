@@ -225,7 +225,7 @@ def test_an_instance_that_is_killed_at_set_up_is_told(tmp_path: Path) -> None:
 
     async def whole() -> None:
         with (tmp_path / "ns.log").open("wb") as log:
-            made = nursery.start(programs.find("tstorm-ns"), log)
+            made = nursery.start(programs.find("tstorm-ns"), {}, log)
             try:
                 maker = Maker(made, Refusing())  # type: ignore[arg-type]
                 with pytest.raises(RunError) as refusal:
