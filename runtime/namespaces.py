@@ -38,8 +38,9 @@ def refusal_remedy(sysctls: Path = Path("/proc/sys")) -> str:
         return "; ".join(found)
     if any(Path(mark).exists() for mark in _CONTAINER_MARKS):
         return (
-            "this is a container: start it with --security-opt seccomp=unconfined"
-            " --security-opt systempaths=unconfined, or with --cap-add SYS_ADMIN"
+            "this is a container: start it with --cap-add SYS_ADMIN --cap-add NET_ADMIN and run as"
+            " root, or with --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+            " and run as an ordinary user"
         )
     if os.geteuid() != 0:
         return "a seccomp filter or security module forbids it; run as root, or ask `tstorm doctor`"
