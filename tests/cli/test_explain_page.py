@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.pages.page import commands
 from tstorm.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SHOWN = re.findall(r"^```\n\$ tstorm ([^\n]*)\n(.*?)^```$", PAGE + README, re.MULTILINE | re.DOTALL)
+SHOWN = [(found.text.removeprefix("tstorm "), found.shown) for found in commands(PAGE + README)]
 
 
 @pytest.fixture
