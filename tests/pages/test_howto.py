@@ -1,0 +1,116 @@
+"""docs/howto: the commands of each page, typed in order, do what it says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from compiler.compile import Compilation, compile_source
+from compiler.plan.paths import path
+from runtime import namespaces
+from tests.pages.page import Example, Setup, steps
+from tests.pages.reader import ROOT, Reader
+from tests.pages.test_tutorial import STEPS as TUTORIAL
+from tstorm.cli import cli
+
+FOLDER = ROOT / "docs" / "howto"
+PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.md"))}
+NS = 1_000_000_000
+_NO_ETCD = shutil.which("etcd") is None or shutil.which("etcdctl") is None
+
+
+@pytest.mark.e2e
+@pytest.mark.once
+@pytest.mark.skipif(_NO_ETCD, reason="etcd-server and etcd-client are not installed")
+def test_a_database_under_partition(reader_with_examples: Reader) -> None:
+    reader_with_examples.follow(steps(PAGES["database-under-partition"]))
+
+
+@pytest.mark.e2e
+@pytest.mark.once
+def test_a_failure_is_replayed(reader_with_examples: Reader) -> None:
+    reader_with_examples.follow(steps(PAGES["replay-a-failure"]))
+
+
+@pytest.mark.e2e
+@pytest.mark.once
+def test_two_versions_are_compared(reader: Reader) -> None:
+    """Both are bounded from below by the network: no machine is too busy for that."""
+    reader.follow(steps(PAGES["compare-two-versions"]))
+    (printed,) = (said for said in reader.printed.values() if "fastest" in said)
+    first, second = (int(number) for number in re.findall(r"fastest (\d+) ms", printed))
+    assert first >= 80
+    assert second >= 40
+
+
+@pytest.mark.e2e
+@pytest.mark.once
+def test_the_script_for_ci(reader_with_examples: Reader) -> None:
+    reader_with_examples.follow(steps(PAGES["run-in-ci"]))
+
+
+def test_every_page_has_a_test() -> None:
+    tested = {"database-under-partition", "replay-a-failure", "compare-two-versions", "run-in-ci"}
+    assert tested == set(PAGES)
+
+
+def with_cut(cut: str) -> Compilation:
+    """The example of database-under-partition, with another line in place of the partition."""
+    (example,) = (
+        step for step in steps(PAGES["database-under-partition"]) if isinstance(step, Example)
+    )
+    assert compile_source(example.text).diagnostics == ()
+    text = re.sub(r"^at 15s partition.*\nat 35s heal$", cut, example.text, flags=re.MULTILINE)
+    assert cut in text
+    return compile_source(text)
+
+
+def reachable(compilation: Compilation, src: str, dst: str) -> bool:
+    names = [node.name for node in compilation.topology.nodes]
+    state = compilation.plan.state_at(20 * NS)
+    return path(state, names.index(f"{src}.0"), names.index(f"{dst}.0")).reachable
+
+
+def test_the_cuts_do_what_the_table_says() -> None:
+    cuts = re.findall(r"^\| `([^`]+)` \|", PAGES["database-under-partition"], re.MULTILINE)
+    found = {cut: with_cut(cut) for cut in cuts}
+    alone, apart, out, one, *_ = found.values()
+    assert not reachable(alone, "db1", "client1")
+    assert not reachable(apart, "db1", "db2")
+    assert not reachable(apart, "db1", "client1")
+    assert not reachable(out, "db1", "db2")
+    assert reachable(out, "db2", "db1")
+    assert reachable(one, "db1", "db2")
+    assert len(found) == 6
+
+
+def test_the_exit_codes_are_those_that_the_command_tells() -> None:
+    told = re.findall(r"^  (\d+) +\w", (cli.help or "").partition("Exit codes:")[2], re.MULTILINE)
+    assert told
+    assert re.findall(r"^\| (\d+) \|", PAGES["run-in-ci"], re.MULTILINE) == told
+
+
+def test_options_for_containers_are_those_that_doctor_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(namespaces, "_CONTAINER_MARKS", ("/",))
+    told = namespaces.refusal_remedy(tmp_path)
+    typed = [step.text for step in steps(PAGES["run-in-ci"]) if isinstance(step, Setup)]
+    options = re.findall(r"--(?:cap-add|security-opt) \S+", "".join(typed))
+    assert len(options) == 4
+    assert [option for option in options if option not in told] == []
+
+
+def test_what_is_done_once_is_what_the_machine_of_the_tests_has() -> None:
+    """Packages are those that the judgement of a commit installs."""
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    packages = re.findall(r'^PACKAGES="([^"]*)"', script, re.MULTILINE)[0].split()
+    every = [*TUTORIAL, *(step for page in PAGES.values() for step in steps(page))]
+    lines = [line for step in every if isinstance(step, Setup) for line in step.text.splitlines()]
+    installed = [name for line in lines if "apt-get install" in line for name in line.split()[3:]]
+    assert set(installed) <= set(packages)
+    known = ("sudo apt-get install ", "make", "export PATH=", "docker run ")
+    assert [line for line in lines if not line.startswith(known)] == []
