@@ -10,6 +10,16 @@ from compiler.compile import compile_source, write
 
 TDL = b'service a img=x exec="sleep 9"\nbridge s1\nlink a--s1 latency=1ms\nat 1s quit\n'
 
+# What there is from the start: the run has no outcome yet.
+BEGUN: dict[str, Any] = {
+    "format": "thunderstorm-run",
+    "version": 1,
+    "run_id": "a",
+    "experiment": "exp",
+    "plan_digest": "0" * 64,
+    "seed": 0,
+    "options": {"pace": 1},
+}
 MANIFEST: dict[str, Any] = {
     "format": "thunderstorm-run",
     "version": 1,

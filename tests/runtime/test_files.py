@@ -40,6 +40,7 @@ from runtime.errors import MachineError, RunError
 from runtime.nursery import Program
 from runtime.options import RunOptions
 from runtime.records import LineFile, read_lines
+from tests.runtime.recorded import BEGUN
 from tests.runtime.support import Compile
 
 
@@ -70,17 +71,6 @@ def myself() -> procs.Process:
 def dead() -> procs.Process:
     """A number that is in use by somebody else than the process that is meant."""
     return replace(myself(), start=myself().start - 1)
-
-
-MANIFEST: dict[str, Any] = {
-    "format": "thunderstorm-run",
-    "version": 1,
-    "run_id": "a",
-    "experiment": "exp",
-    "plan_digest": "0" * 64,
-    "seed": 0,
-    "options": {"pace": 1},
-}
 
 
 def held(path: Path) -> rundir.RunDirectory:
@@ -137,7 +127,7 @@ def test_destroy_kills_the_keeper_of_a_dead_run(tmp_path: Path) -> None:
     found = procs.identify(keeper.pid)
     assert found is not None
     (tmp_path / "sock").touch()
-    held(tmp_path).write_json(rundir.MANIFEST, MANIFEST)
+    held(tmp_path).write_json(rundir.MANIFEST, BEGUN)
     register(replace(record("a", dead(), tmp_path), keeper=found))
     assert [(one.run_id, one.processes) for one in destroy.sweep()] == [("a", 1)]
     assert keeper.wait() == -signal.SIGKILL
@@ -268,7 +258,7 @@ def event(seq: int, **more: Any) -> dict[str, Any]:
 def log(directory: Path, *entries: dict[str, Any]) -> Path:
     directory.mkdir()
     run = held(directory)
-    run.write_json(rundir.MANIFEST, MANIFEST)
+    run.write_json(rundir.MANIFEST, BEGUN)
     file = LineFile(run, "events.jsonl", pytest.fail)
     for entry in entries:
         file.append(entry)
@@ -297,7 +287,7 @@ def test_comparing_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"is not the directory of a run"):
         compare.load(tmp_path)
     with pytest.raises(RunError, match=r"cannot read .*events\.jsonl: No such file"):
-        held(tmp_path).write_json(rundir.MANIFEST, MANIFEST)
+        held(tmp_path).write_json(rundir.MANIFEST, BEGUN)
         compare.load(tmp_path)
 
 
@@ -340,8 +330,8 @@ def test_what_cannot_be_written_is_told_once(
 
 def test_a_path_that_is_no_utf8_can_be_written(tmp_path: Path) -> None:
     said = {"outcome": "failed", "message": "/r\udcff/driver.log é"}
-    held(tmp_path).write_json(rundir.MANIFEST, {**MANIFEST, **said})
-    assert held(tmp_path).manifest() == {**MANIFEST, **said}
+    held(tmp_path).write_json(rundir.MANIFEST, {**BEGUN, **said})
+    assert held(tmp_path).manifest() == {**BEGUN, **said}
 
 
 # -- summary and report -----------------------------------------------------------------------

@@ -21,6 +21,7 @@ from runtime import destroy, inspect, locks, place, procs, registry, rundir, scr
 from runtime.errors import RunError
 from runtime.place import Place
 from runtime.procs import Process
+from tests.runtime.recorded import BEGUN
 from tests.runtime.support import NOBODY, ROOT
 
 NOWHERE = Process(1 << 22, 1)  # above the highest number that Linux gives
@@ -53,6 +54,13 @@ def lost(where: Path, at: Place, *, lock: bool = False) -> Iterator[registry.Rec
         os.close(claim._lock)
 
 
+def begun(path: Path) -> rundir.RunDirectory:
+    """The directory of the run that `lost` records."""
+    directory = rundir.RunDirectory.hold(path)
+    directory.write_json(rundir.MANIFEST, {**BEGUN, "run_id": "far"})
+    return directory
+
+
 def names() -> list[str]:
     return [record.run_id for record in registry.records()]
 
@@ -80,7 +88,7 @@ def earlier_boot() -> Place:
 def test_a_run_of_elsewhere_is_told_and_left_alone(
     tmp_path: Path, at: type[Place], words: str, lock: bool
 ) -> None:
-    rundir.write_json(tmp_path / rundir.MANIFEST, {"run_id": "far"})
+    directory = begun(tmp_path)
     (tmp_path / "sock").touch()
     where = f"{words}, host name box"
     with lost(tmp_path, at(), lock=lock) as record:
@@ -99,7 +107,7 @@ def test_a_run_of_elsewhere_is_told_and_left_alone(
         assert inspect.live_runs() == []
         assert list(registry.records()) == [record]
     assert (tmp_path / "sock").exists()
-    assert "outcome" not in rundir.read_json(tmp_path / rundir.MANIFEST)
+    assert "outcome" not in directory.manifest()
 
 
 def test_a_run_here_is_found_beside_one_of_elsewhere(tmp_path: Path) -> None:
@@ -133,10 +141,10 @@ def test_a_live_run_is_not_forgotten(tmp_path: Path) -> None:
 
 
 def test_a_record_of_an_earlier_boot_is_removed(machine: None, tmp_path: Path) -> None:
-    rundir.write_json(tmp_path / rundir.MANIFEST, {"run_id": "far"})
+    directory = begun(tmp_path)
     with lost(tmp_path, earlier_boot()):
         assert [one.run_id for one in destroy.sweep()] == ["far"]
-    assert rundir.read_json(tmp_path / rundir.MANIFEST)["outcome"] == "killed"
+    assert directory.manifest()["outcome"] == "killed"
 
 
 def test_numbers_of_an_earlier_boot_name_nobody(machine: None, tmp_path: Path) -> None:
