@@ -78,8 +78,8 @@ def _started(process: subprocess.Popen[bytes], run: Path) -> float:
         if time.monotonic() > end or process.poll() is not None:
             raise BenchError(f"the soak did not start within {READY_S} s")
         time.sleep(0.1)
-    manifest = json.loads((run / "manifest.json").read_text())
-    return int(manifest["start_monotonic_ns"]) / NS_PER_S
+    header = json.loads(events.read_text().splitlines()[0])
+    return int(header["start_monotonic_ns"]) / NS_PER_S
 
 
 def _reason(run: Path) -> str:

@@ -28,6 +28,7 @@ from runtime.network import Change, Counters, Effect, Held, Notice, OnEffect
 from runtime.nursery import Holder
 from runtime.options import RunOptions
 from runtime.ports import Numbers, UnusedPorts
+from runtime.pulse import Pulse
 from runtime.records import LineFile
 from runtime.scheduling import prefer
 from runtime.supervisor import Supervisor
@@ -89,6 +90,7 @@ class AgentNetwork:
         self.more: Sequence[Request] = localhosts.neighbours(plan.topology)
         self.facts: dict[str, Any] = {}
         self.pids: list[int] = []
+        self.fault: RunError | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # -- the start ------------------------------------------------------------------------------
@@ -169,7 +171,8 @@ class AgentNetwork:
             facts["clock"] = clock["last"]
         return self._t0_ns
 
-    def sampler(self, file: LineFile) -> Counters:
+    def sampler(self, file: LineFile, _pulse: Pulse) -> Counters:
+        """Agents say by themselves how late they were."""
         self._samples = HostSamples(file, self._timeline.clock, self._names)
         return self._samples
 
@@ -369,7 +372,8 @@ class AgentNetwork:
             self._supervisor.stop()
         counters, told = await self._stop_agents()
         ends = (host.end(told=n in told) for n, host in enumerate(self._processes))
-        await asyncio.gather(*ends)
+        faults = [error for error in await asyncio.gather(*ends) if error is not None]
+        self.fault = faults[0] if faults else None
         if self._host_ports is not None:
             self._host_ports.close()
         return counters

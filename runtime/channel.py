@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 MESSAGE_BYTES = 1 << 20
-FINAL_SECONDS = 5.0
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -65,6 +64,7 @@ class DriverEnd:
             return
 
     def send_final(self, record: Mapping[str, object]) -> None:
-        """The same, but waits for room."""
-        self._socket.settimeout(FINAL_SECONDS)
+        """The same, but waits for room, however long: the reader may have been stopped (^Z) or wait
+        for who reads from it, and an outcome that is lost would be a failure."""
+        self._socket.setblocking(True)
         self.send(record)

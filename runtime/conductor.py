@@ -58,7 +58,7 @@ class Conductor:
         timeline: Timeline,
         instances: Mapping[str, Instance],
         log: Log,
-        notice: Notice,
+        warn: Notice,
     ) -> None:
         self.plan = plan
         self.timeline = timeline
@@ -67,7 +67,7 @@ class Conductor:
         self.applied = 0
         self.next_step = 0
         self._log = log
-        self._notice = notice
+        self._warn = warn
         self._network: Network | None = None
         state = plan.state_at(timeline.clock.start_at_ns)
         self._states = list(state.nodes)
@@ -279,16 +279,28 @@ class Conductor:
             if order is not None:
                 await order
                 started = self.elapsed()
+                instance.started = True
         except RunError as refusal:
             error = refusal.message
         if event is None:
-            self._log({"kind": "start", "target": name, "applied_ns": applied})
+            record = {"kind": "start", "target": name, "applied_ns": applied}
+            self._log(record if started is None else {**record, "started_ns": started})
         else:
             self._done(event, staged.step, network, applied, started)
         if error:
+            self._not_started(instance, incarnation, applied, error)
+
+    def _not_started(
+        self, instance: Instance, incarnation: Incarnation, applied: int, error: str
+    ) -> None:
+        """Whoever is let go before its program runs is no news."""
+        asked = instance.current is not incarnation
+        record = {"kind": "exit", "target": instance.name, "applied_ns": applied, "error": error}
+        self._log({**record, "asked": True} if asked else record)
+        if not asked:
+            instance.start_error = error
             argv = instance.program.argv if instance.program else ("?",)
-            self._log({"kind": "exit", "target": name, "applied_ns": applied, "error": error})
-            self._notice(f"{name}: cannot start {argv[0]}: {error}")
+            self._warn(f"{instance.name}: cannot start {argv[0]}: {error}")
 
     async def _end(self, event: Event, staged: _Staged, network: Effect | None) -> None:
         instance = self.instances[event.target]

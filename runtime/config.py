@@ -12,6 +12,7 @@ from runtime.options import RunOptions
 ASKED = (
     *("until_ns", "start_at_ns", "pace", "datapath", "ports"),
     *("hosts", "period_ns", "clock_budget_ns", "on_agent_loss", "faults"),
+    *("max_lateness_ns", "fail_on_exit"),
 )
 
 
@@ -30,6 +31,7 @@ class DriverConfig:
     engine: tuple[str, ...]  # argv of what carries packets: pktd or tcald
     nursery: str  # path of tstorm-ns
     start_directory: str  # where `tstorm run` was called
+    source_directory: str  # where programs named with a relative path are
     environment: dict[str, str]  # what programs inherit from the caller
     userns: bool  # the run is in a user namespace of its own
     asked: Mapping[str, Any]  # of RunOptions, what a driver needs (ASKED)

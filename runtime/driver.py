@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
-from runtime import environment, files, nursery, status
+from runtime import environment, files, nursery, status, wallclock
 from runtime.agentnetwork import AgentNetwork
 from runtime.channel import DriverEnd
 from runtime.conductor import Conductor
@@ -27,15 +27,18 @@ from runtime.config import DriverConfig, from_record
 from runtime.control import ControlServer, Reply
 from runtime.directory import Directory
 from runtime.errors import MachineError, RunError, unexpected, unwritten
+from runtime.eventlog import EventLog
 from runtime.hopnetwork import HopNetwork
 from runtime.hostprocess import Programs
 from runtime.instances import Instance, Maker
+from runtime.lateness import DRIVER
 from runtime.memory import Watch, told
 from runtime.network import Counters, Network
 from runtime.nursery import Ended
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.place import namespace
 from runtime.progress import RUNNING, STARTING, STOPPING, to_record
+from runtime.pulse import Pulse
 from runtime.records import EVENTS, SAMPLES, LineFile
 from runtime.runfiles import DRIVER_LOG, INSTANCES
 from runtime.scheduling import prefer
@@ -61,13 +64,15 @@ class Driver:
         self._memory = Watch()
         self.trouble = ""  # why the run's own files are not complete
         try:
-            self.events = LineFile(held, EVENTS, self._cannot_write)
+            self.events = EventLog(LineFile(held, EVENTS, self._cannot_write))
             self.samples = LineFile(held, SAMPLES, self._cannot_write)
         except OSError as error:
             raise unwritten(error) from error
         self.conductor = Conductor(
-            self.plan, self.timeline, self.instances, self.events.append, self.notice
+            self.plan, self.timeline, self.instances, self.events.append, self.warn
         )
+        self.pulse = Pulse(DRIVER, self._stalled)
+        self.watching: asyncio.Task[None] | None = None
         self.nursery: nursery.Nursery | None = None
         self.network: Network | None = None
         self.maker: Maker | None = None
@@ -94,11 +99,15 @@ class Driver:
         self._add_instances(self.maker, frozenset(wanted))
         await self._make_incarnations()
         await self.conductor.stage_start(network)
-        self.sampler = network.sampler(self.samples)
+        t0_ns = self.conductor.t0_ns  # what programs' own times count from
+        start_unix_ns = wallclock.unix_ns(t0_ns)
+        self.events.begin(start_unix_ns, t0_ns)
+        self.sampler = network.sampler(self.samples, self.pulse)
         self.facts.update(
             network.facts,
             scheduling=prefer(0, *network.pids),
-            start_monotonic_ns=self.conductor.t0_ns,  # what programs' own times count from
+            start_monotonic_ns=t0_ns,
+            start_unix_ns=start_unix_ns,
         )
         gc.collect()
         gc.freeze()  # what is here stays: later collections look at new objects only
@@ -140,9 +149,11 @@ class Driver:
                 self.config.start_directory,
             )
             self._make_home(node.name)
-            program = environment.program(self.directory, service, node, env)
+            program = environment.program(
+                self.directory, service, node, env, self.config.source_directory
+            )
             self.instances[node.name] = Instance(
-                index, node, env, program, maker, self._program_ended
+                index, node, env, program, maker, self._program_ended, self._killed
             )
 
     def _make_home(self, name: str) -> None:
@@ -170,9 +181,25 @@ class Driver:
     def notice(self, message: str) -> None:
         self.report(message)
 
-    def report(self, message: str = "") -> None:
-        record = status.progress(self.config, self.conductor, self.phase, message)
+    def warn(self, message: str) -> None:
+        """For something that is to be seen even by who wants no progress."""
+        self.report(message, warning=True)
+
+    def report(self, message: str = "", *, warning: bool = False) -> None:
+        record = status.progress(self.config, self.conductor, self.phase, message, warning=warning)
         self.channel.send({"progress": to_record(record)})
+
+    def _stalled(self, who: str, stalled_ns: int) -> None:
+        self.events.append(
+            {
+                "kind": "stall",
+                "target": who,
+                "applied_ns": self.conductor.elapsed(),
+                "stalled_ns": stalled_ns,
+            }
+        )
+        what = "stood still" if who == DRIVER else "did not answer"
+        self.notice(f"{who} {what} for {stalled_ns / 1e9:.1f} s")
 
     async def report_regularly(self) -> None:
         while True:
@@ -199,6 +226,14 @@ class Driver:
             why = f": {news}" if news else ""
             self.notice(f"{instance.name}: its program ended by itself with {how}{why}")
 
+    def _killed(self, instance: Instance) -> None:
+        """Its first process is dead, and with it all others: nobody in the run wanted that."""
+        if self._stopping or (self.nursery and self.nursery.closed.done()):
+            return  # or it died with who holds all instances, which is told once
+        elapsed = self.conductor.elapsed()
+        self.events.append({"kind": "killed", "target": instance.name, "applied_ns": elapsed})
+        self.warn(f"{instance.name} was killed from outside: its first process (PID 1) is dead")
+
     async def _answer(self, request: Mapping[str, Any]) -> Reply:
         if request["ask"] == "state":
             return status.state(self.config, self.conductor, self.sampler), None
@@ -213,6 +248,8 @@ class Driver:
             raise RunError(f"the run has no instance {name!r}", f"there are: {known}")
         if instance.current is None:
             raise RunError(f"instance {name} is down now")
+        if instance.killed:
+            raise RunError(f"instance {name} was killed from outside the run")
         directory = environment.instance_directory(self.directory, name)
         answer = {
             "environment": dict(instance.environment),
@@ -253,6 +290,7 @@ class Driver:
         self.channel.send({"started": self.facts})
         work = asyncio.create_task(self.conductor.carry_out())
         self.sampling = asyncio.create_task(self.sampler.run())
+        self.watching = asyncio.create_task(self.pulse.run())
         beside = {
             asyncio.create_task(self.report_regularly()),
             asyncio.create_task(self.network.tidy(self.conductor.next_due_ns)),
@@ -274,21 +312,43 @@ class Driver:
             message = "the process that holds the instances (tstorm-ns nursery) ended"
             raise RunError(told(message, self._memory))
 
-    async def wind_down(self) -> None:
-        """Ends all programs gracefully, takes the last sample, stops the helpers."""
+    async def wind_down(self) -> str:
+        """Ends all programs gracefully, takes the last sample, stops the helpers.
+
+        Returns what of them had ended before it should, '' if nothing: then the end of the
+        programs was not as planned, and counters are missing.
+        """
         self._stopping = True
         self.phase = STOPPING
         self.report()
         if self.instances:
             await asyncio.gather(*(instance.finish() for instance in self.instances.values()))
+        fault = ""
         if self.network is not None:
+            fault = await self._fault(self.network)
             if self.sampler is not None and self.sampling is not None:
                 self.sampler.stop()
                 await self.sampling
+            self._look_away()
             self.facts.update(await self.network.end())
+            fault = fault or str(self.network.fault or "")
         for owned in (self.control, self.maker, self.nursery, self.events, self.samples):
             if owned is not None:
                 owned.close()
+        return fault
+
+    def _look_away(self) -> None:
+        """What is slow from now on is in nobody's way."""
+        if self.watching is not None:
+            self.pulse.look()
+            self.watching.cancel()
+
+    async def _fault(self, network: Network) -> str:
+        try:
+            await self._check_helpers(network)
+        except RunError as error:
+            return str(error)
+        return ""
 
 
 async def main_async(connection: socket.socket) -> int:
@@ -307,10 +367,11 @@ async def main_async(connection: socket.socket) -> int:
         refused = isinstance(error, MachineError)
     else:
         outcome, message = await driver.run()
-        await driver.wind_down()
-        if driver.trouble and outcome == COMPLETED:
+        trouble = await driver.wind_down()
+        trouble = trouble or driver.trouble
+        if trouble and outcome == COMPLETED:
             outcome = FAILED
-        message = message or driver.trouble
+        message = message or trouble
         facts, refused = driver.facts, driver.refused
     final = {"outcome": outcome, "message": message, "facts": facts, "refused": refused}
     channel.send_final({"final": final})

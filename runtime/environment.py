@@ -68,13 +68,15 @@ def instance_directory(run: Path, name: str) -> Path:
     return run / "instances" / name
 
 
-def program(run: Path, service: Service, node: Node, env: Mapping[str, str]) -> Program | None:
-    """None for an idle instance. A relative path to the program starts where tstorm was called."""
+def program(
+    run: Path, service: Service, node: Node, env: Mapping[str, str], source: str
+) -> Program | None:
+    """None for an idle instance. A relative path to the program starts at `source`."""
     if not service.exec:
         return None
     first = service.exec[0]
     if "/" in first:
-        first = str(Path(env["TSTORM_START_DIR"]) / first)
+        first = str(Path(source) / first)
     return Program(
         argv=(first, *service.exec[1:]),
         env=env,

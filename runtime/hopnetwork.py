@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import IO, Any
 
 from compiler.plan.reader import Plan
@@ -18,6 +17,7 @@ from runtime.netlink import Request
 from runtime.network import Change, Counters, Effect, Held, OnEffect
 from runtime.nursery import Holder
 from runtime.ports import EnginePorts
+from runtime.pulse import Pulse
 from runtime.records import LineFile
 from runtime.sampler import Sampler
 from runtime.timeline import Step, Timeline
@@ -55,6 +55,7 @@ class HopNetwork:
         self.more: Sequence[Request] = ()
         self.facts: dict[str, Any] = {}
         self.pids: list[int] = []
+        self.fault: RunError | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -102,8 +103,8 @@ class HopNetwork:
         await self._commit(0, self._timeline.steps[0])
         return self._t0_ns
 
-    def sampler(self, file: LineFile) -> Counters:
-        return Sampler(self.engine, file, self._timeline.clock, self._t0_ns)
+    def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
+        return Sampler(self.engine, file, self._timeline.clock, self._t0_ns, pulse)
 
     async def stage(self, change: Change) -> Held:
         step, gone = change.step, set(change.gone)
@@ -161,9 +162,11 @@ class HopNetwork:
 
     async def why(self) -> RunError:
         assert self._process is not None
-        code = await self._process.end()
+        return self._ended(await self._process.end())
+
+    def _ended(self, status: int) -> RunError:
         return RunError(
-            f"the packet engine (pktd) ended during the run (status {code})",
+            f"the packet engine (pktd) ended during the run (status {status})",
             f"its last words are in {self._log_name}",
         )
 
@@ -172,7 +175,12 @@ class HopNetwork:
         if self._process is None:
             return {}
         totals: dict[str, Any] = {}
-        with suppress(EngineError):
+        try:
             totals["totals"] = (await self.engine.call("stats engine")).values()
-        await self._process.end()
+        except EngineError as error:
+            self.fault = error
+        gone = self.closed.done()
+        status = await self._process.end()
+        if status and (gone or self.fault is None):  # else it was we who killed it
+            self.fault = self._ended(status)
         return totals

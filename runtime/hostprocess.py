@@ -146,15 +146,15 @@ class HostProcesses:
                 )
         return None
 
-    async def end(self, *, told: bool) -> None:
+    async def end(self, *, told: bool) -> RunError | None:
         """An agent that was not told to stop is killed. The datapath reads its end of file when
-        nobody has the other end any more."""
+        nobody has the other end any more. Returns what is wrong with how the datapath ended."""
         if self.agent is not None:
             if not told:
                 self.agent.kill()
             await self.agent.end()
         self._agents_end.close()
-        await self.datapath.end()
+        return self.ended(agent=False) if await self.datapath.end() else None
 
 
 def status_text(status: int) -> str:

@@ -93,6 +93,7 @@ class Maker:
 
 
 OnEnded = Callable[["Instance", Ended, bool], None]  # True: the run asked for it
+OnKilled = Callable[["Instance"], None]
 
 
 class Instance:
@@ -109,6 +110,7 @@ class Instance:
         program: Program | None,
         maker: Maker,
         on_ended: OnEnded,
+        on_killed: OnKilled,
     ) -> None:
         self.index = index  # of the node in the topology
         self.node = node
@@ -117,9 +119,13 @@ class Instance:
         self.program = program
         self.state = "down"
         self.ended: Ended | None = None  # the present incarnation's program, ended by itself
+        self.started = False  # the present incarnation's program was
+        self.start_error = ""  # why it was not
+        self.killed = False  # the present incarnation's first process is dead, unasked
         self.current: Incarnation | None = None
         self._maker = maker
         self._on_ended = on_ended
+        self._on_killed = on_killed
         self._prepared: deque[asyncio.Task[Incarnation]] = deque()
         self._farewells: set[asyncio.Task[None]] = set()
         self._dying: list[Incarnation] = []
@@ -155,8 +161,9 @@ class Instance:
             old.holder.kill()
             await old.holder.gone
         self.current = incarnation
-        self.ended = None
+        self.ended, self.started, self.start_error, self.killed = None, False, "", False
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
+        incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
         if self.program is None or incarnation.order is not None:
             return incarnation.order
         return incarnation.holder.order_start(self.program)
@@ -166,6 +173,11 @@ class Instance:
         if not expected:
             self.ended = ended
         self._on_ended(self, ended, expected)
+
+    def _gone(self, incarnation: Incarnation) -> None:
+        if self.current is incarnation:
+            self.killed = True
+            self._on_killed(self)
 
     def leave(self) -> Incarnation | None:
         """SIGTERM now, SIGKILL after the grace. Returns who is leaving."""

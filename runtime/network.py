@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from runtime.errors import RunError
 from runtime.netlink import Request
 from runtime.nursery import Holder
+from runtime.pulse import Pulse
 from runtime.records import LineFile
 from runtime.timeline import Step
 
@@ -89,6 +90,7 @@ class Network(Attaching, Protocol):
     facts: dict[str, Any]  # for the manifest; complete after `begin`
     closed: asyncio.Future[None]  # done when it cannot go on; `why` says why
     pids: list[int]  # processes that carry packets, for the scheduler
+    fault: RunError | None  # see `end`
 
     async def start(self, on_effect: OnEffect) -> None:
         """Starts the processes that it needs."""
@@ -99,8 +101,8 @@ class Network(Attaching, Protocol):
     async def begin(self, bound: Mapping[int, int]) -> int:
         """Everything that is there at the start, with these ports. Returns T0."""
 
-    def sampler(self, file: LineFile) -> Counters:
-        """After `begin`."""
+    def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
+        """After `begin`. `pulse` hears how long answers take."""
 
     async def stage(self, change: Change) -> Held:
         """Asks for a later step at its time; `on_effect` tells. Returns who is held."""
@@ -115,4 +117,7 @@ class Network(Attaching, Protocol):
         """After `closed`: the reason, for the user."""
 
     async def end(self) -> dict[str, Any]:
-        """Stops everything; returns the last totals (of all, and of hosts if there are any)."""
+        """Stops everything; returns the last totals (of all, and of hosts if there are any).
+
+        After that `fault` says what of it had ended by itself, or badly.
+        """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from runtime.errors import RunError
 
@@ -13,6 +14,7 @@ INTERRUPTED = "interrupted"
 FAILED = "failed"
 
 EXIT_CODES: Mapping[str, int] = {COMPLETED: 0, FAILED: 1, INTERRUPTED: 130}
+TOO_LATE, PROGRAMS_FAILED = 4, 5  # exit codes of a run that is completed nevertheless
 
 DATAPATHS = ("auto", "user", "kernel")
 ON_AGENT_LOSS = ("keep", "close")
@@ -37,6 +39,10 @@ class RunOptions:
     clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
     on_agent_loss: str = "keep"  # traffic of a host without agent: as it was last, or closed
     faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # host -> FAULTS, to test
+    max_lateness_ns: int | None = None  # what the user allows anything that is judged
+    fail_on_exit: bool = False  # programs that fail make the run end with PROGRAMS_FAILED
+    start_directory: str = ""  # where the run was called; '' = here
+    source_directory: str = ""  # where relative programs are; '' = what holds the plan directory
 
     def __post_init__(self) -> None:
         self._check_hosts()
@@ -47,6 +53,8 @@ class RunOptions:
             raise RunError(f"there is no datapath {self.datapath!r}", f"use {known}")
         if self.start_at_ns < 0:
             raise RunError("the start is before the beginning of the timeline")
+        if self.max_lateness_ns is not None and self.max_lateness_ns < 1:
+            raise RunError("nothing is ever exactly on time", "give --max-lateness 1ms or more")
         if self.until_ns is not None and self.until_ns < self.start_at_ns:
             raise RunError("the end (--until) is before the start (--start-at)")
 
@@ -82,8 +90,14 @@ class RunResult:
     run_id: str
     directory: Path
     message: str = ""  # why it failed
-    summary: Mapping[str, object] = field(default_factory=dict)
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    programs_failed: bool = False  # and that was asked for (fail_on_exit)
 
     @property
     def exit_code(self) -> int:
-        return EXIT_CODES[self.outcome]
+        """A result that is not to be trusted says nothing of programs either."""
+        if self.outcome != COMPLETED:
+            return EXIT_CODES[self.outcome]
+        if self.summary.get("verdict", {}).get("too_late"):
+            return TOO_LATE
+        return PROGRAMS_FAILED if self.programs_failed else EXIT_CODES[COMPLETED]

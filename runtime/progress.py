@@ -24,6 +24,7 @@ class ServiceState:
     cut: int  # present, network cut by a disconnect
     down: int  # not there: not joined yet, left or crashed
     exited: int  # present, but the program ended by itself (counted in joined or cut as well)
+    failed: int = 0  # present, but the program could not start (counted nowhere else)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Progress:
     next_event: NextEvent | None = None
     services: tuple[ServiceState, ...] = ()
     message: str = ""  # something happened that the user should see, '' otherwise
+    warning: bool = False  # the message is for those, too, who want no progress
 
 
 Reporter = Callable[[Progress], None]

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from runtime import verdict
 from runtime.directory import Directory
-from runtime.records import EVENTS, read_lines
+from runtime.eventlog import read_events
+from runtime.records import EVENTS
 
 MAX_ROWS = 1000  # of each table; the files have the rest
 
 _STYLE = """body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:72em;padding:0 1em}
 table{border-collapse:collapse;margin:.5em 0 1.5em}td,th{padding:.15em .7em;text-align:left;
 border-bottom:1px solid #ddd}td.n{text-align:right;font-variant-numeric:tabular-nums}
-.failed{color:#b00020}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}
+.failed,.degraded,.invalid{color:#b00020}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}
 td,th{border-color:#333}}"""
 
 
@@ -71,7 +73,7 @@ def _lag_rows(events: Mapping[str, Any]) -> Iterable[Sequence[object]]:
 def _event_rows(directory: Directory) -> Iterable[Sequence[object]]:
     if not directory.has(EVENTS):
         return
-    for record in read_lines(directory, EVENTS):
+    for record in read_events(directory):
         planned = record.get("planned_ns")
         yield (
             "" if planned is None else seconds(planned),
@@ -83,6 +85,8 @@ def _event_rows(directory: Directory) -> Iterable[Sequence[object]]:
 
 
 def _details(record: Mapping[str, Any]) -> str:
+    if record.get("kind") == "stall":
+        return f"{seconds(record['stalled_ns'])} s"
     if record.get("kind") == "exit":
         if "error" in record:
             return str(record["error"])
@@ -120,6 +124,10 @@ def _hosts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]
     return ["<h2>Hosts</h2>", _table(_HOST_HEAD, _host_rows(manifest, summary))]
 
 
+def _paragraph(kind: str, text: str) -> str:
+    return f'<p class="{escape(str(kind))}">{escape(text)}</p>'
+
+
 def render(directory: Directory, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """The whole page."""
     title = escape(str(manifest.get("run_id", "run")))
@@ -128,9 +136,11 @@ def render(directory: Directory, manifest: Mapping[str, Any], summary: Mapping[s
     events = summary["events"]
     link_head = list(summary["links"][0]) if summary["links"] else ["link"]
     pair_head = list(summary["pairs"][0]) if summary["pairs"] else ["src", "dst"]
+    judged = summary.get("verdict", {})
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
         f"<style>{_STYLE}</style><h1>{title}</h1>",
+        *(_paragraph(judged.get("state", ""), line) for line in verdict.told(judged)),
         f'<p class="{outcome}"><b>{outcome}</b> {message}</p>',
         _table(("", ""), _facts(manifest)),
         f"<h2>Events</h2><p>{events['applied']} of {events['planned']} applied.</p>",

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,17 @@ from runtime import (
     userdirs,
 )
 from runtime.config import DriverConfig, asked
-from runtime.errors import MachineError, RunError, filesystem_remedy, unexpected, unwritten
+from runtime.errors import MachineError, RunError, filesystem_remedy, unwritten
+from runtime.errors import unexpected as refusal_of
+from runtime.lateness import smallest_delay
 from runtime.memory import Watch, told
 from runtime.namespaces import refusal_remedy
 from runtime.options import FAILED, RunOptions, RunResult
 from runtime.progress import DONE, Reporter, from_record, ignore
 from runtime.rundir import RunDirectory
-from runtime.summary import summarise
+from runtime.summary import summarise, unexpected
 from runtime.timeline import Timeline
+from runtime.verdict import Judge
 
 STOP_SECONDS = 30.0  # to wind down after the first request to stop
 REFUSED = 125  # exit status of tstorm-ns when it fails itself
@@ -56,35 +59,39 @@ def run(
 
     Raises PlanError for the plan, RunError for what is asked, MachineError if the machine refuses.
     """
-    chosen = options or RunOptions()
     path = Path(plan_path)
+    chosen = _placed(options or RunOptions(), path)
     plan = read_plan(path)
     timeline = Timeline(plan, chosen)
     datapaths.check(plan, chosen)
     keeper = programs.find("tstorm-ns")
     engine = datapaths.choose(chosen, keeper)
     destroy.sweep()
-    directory, claim = _register(path, plan, chosen)
-    try:
+    with _signals() as signals:  # from here to the end: a run has an outcome however it ends
+        directory, claim = _register(path, plan, chosen)
         try:
             config = _configure(claim.record, directory, chosen, engine, keeper)
-        except OSError:  # there is no working directory
-            directory.abandon()
-            raise
-        attempt = _Attempt(claim, directory, config, reporter)
-        with closing(attempt.memory):
-            _carry_out(attempt)
-            return _conclude(attempt, directory, plan, timeline)
-    finally:
-        claim.remove()
+            attempt = _Attempt(claim, directory, config, reporter)
+            with closing(attempt.memory):
+                _carry_out(attempt, signals)
+                return _conclude(attempt, directory, plan, timeline, chosen)
+        finally:
+            claim.remove()
 
 
-def _carry_out(attempt: _Attempt) -> None:
+def _placed(options: RunOptions, plan: Path) -> RunOptions:
+    """With the directories that nobody named."""
+    start = options.start_directory or str(Path.cwd())
+    source = options.source_directory or str(plan.parent.absolute())
+    return replace(options, start_directory=start, source_directory=source)
+
+
+def _carry_out(attempt: _Attempt, signals: socket.socket) -> None:
     """A run that does not get as far as a driver has an outcome, too. RunError."""
     try:
-        attempt.carry_out()
+        attempt.carry_out(signals)
     except (RunError, OSError) as error:
-        refusal = unexpected(error) if isinstance(error, OSError) else error
+        refusal = refusal_of(error) if isinstance(error, OSError) else error
         with suppress(OSError):
             attempt.directory.close_manifest(FAILED, refusal.message)
         if refusal is error:
@@ -163,7 +170,8 @@ def _configure(
         socket=record.socket,
         engine=engine,
         nursery=str(keeper),
-        start_directory=str(Path.cwd()),
+        start_directory=options.start_directory,
+        source_directory=options.source_directory,
         environment=environment.inherited(os.environ),
         userns=os.geteuid() != 0,
         asked=asked(options),
@@ -182,15 +190,16 @@ class _Attempt:
     final: dict[str, Any] | None = None
     status: int = 0
     interrupted: bool = False
+    killed: str = ""  # why we did not wait for its end
     trouble: str = ""  # why we could not go on listening
     started_ns: int = field(default_factory=time.monotonic_ns)
     setup_ns: int = 0
     memory: Watch = field(default_factory=Watch)
 
-    def carry_out(self) -> None:
+    def carry_out(self, signals: socket.socket) -> None:
         """Starts the driver and listens until it has ended."""
         ours, theirs = channel.pair()
-        with ours, _signals() as signals:
+        with ours:
             process = self._start(theirs)
             theirs.close()
             try:
@@ -201,7 +210,7 @@ class _Attempt:
                 self._listen(ours, signals, process)
             except OSError as error:
                 # Mostly it ended before it listened: then its status and its log say why.
-                self.trouble = unexpected(error).message
+                self.trouble = refusal_of(error).message
             finally:
                 if process.poll() is None and self.final is None:
                     process.kill()
@@ -242,14 +251,20 @@ class _Attempt:
                 if any(key.fileobj is signals for key, _ in ready):
                     signals.recv(64)
                     if self.interrupted:
-                        process.kill()
+                        self._kill(process, "interrupted twice: killed before it had wound down")
+                    else:
+                        ours.send(channel.encode({"stop": True}))
                     self.interrupted = True
                     deadline = time.monotonic() + STOP_SECONDS
-                    ours.send(channel.encode({"stop": True}))
                 elif not ready:
-                    process.kill()
+                    waited = f"{STOP_SECONDS:.0f} s"
+                    self._kill(process, f"killed: it had not wound down after {waited}")
                 if any(key.fileobj is ours for key, _ in ready) and not self._take(ours):
                     return
+
+    def _kill(self, process: subprocess.Popen[bytes], reason: str) -> None:
+        process.kill()
+        self.killed = self.killed or reason
 
     def _take(self, ours: socket.socket) -> bool:
         message = channel.receive(ours)
@@ -299,7 +314,11 @@ def _signals() -> Iterator[socket.socket]:
 
 
 def _conclude(
-    attempt: _Attempt, directory: RunDirectory, plan: Plan, timeline: Timeline
+    attempt: _Attempt,
+    directory: RunDirectory,
+    plan: Plan,
+    timeline: Timeline,
+    options: RunOptions,
 ) -> RunResult:
     """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
     final = attempt.final or {
@@ -309,7 +328,9 @@ def _conclude(
         "refused": False,
     }
     hosts = final["facts"].get("hosts")  # clocks as they were to the end
-    summary = _write_results(directory, plan, timeline, final, {"hosts": hosts} if hosts else {})
+    judge = Judge(smallest_delay(plan, timeline), options.max_lateness_ns)
+    more = {"hosts": hosts} if hosts else {}
+    summary = _write_results(directory, plan, timeline, final, judge, more)
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         remedy = shortage.remedy_for(refusal) or refusal_remedy()
@@ -322,6 +343,7 @@ def _conclude(
         directory=directory.path,
         message=str(final["message"]),
         summary=summary,
+        programs_failed=options.fail_on_exit and bool(unexpected(summary["exits"])),
     )
 
 
@@ -330,6 +352,7 @@ def _write_results(
     plan: Plan,
     timeline: Timeline,
     final: Mapping[str, Any],
+    judge: Judge,
     more: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     """Summary and page, then the manifest with the outcome and `more`. Returns the summary.
@@ -339,7 +362,7 @@ def _write_results(
     """
     outcome, message = str(final["outcome"]), str(final["message"])
     try:
-        summary = summarise(directory, plan, timeline.total, final)
+        summary = summarise(directory, plan, timeline.total, final, judge)
         directory.write_json(rundir.SUMMARY, summary)
         page = report.render(directory, directory.manifest_so_far(**more), summary)
         directory.write(rundir.REPORT, rundir.encode(page))
@@ -358,6 +381,8 @@ def _write_results(
 
 
 def _why(attempt: _Attempt) -> str:
+    if attempt.killed:
+        return attempt.killed
     if attempt.status < 0 and attempt.trouble:
         return f"tstorm could not go on: {attempt.trouble}"
     if attempt.status < 0:

@@ -183,6 +183,8 @@ def manifest(run_id: str, plan: Plan, options: RunOptions, kind: str) -> dict[st
         "seed": plan.seed,
         "started": utc_stamp(),
         "options": asked(options),
+        "start_directory": options.start_directory,
+        "source_directory": options.source_directory,
         "datapath": "user" if options.datapath == "auto" else options.datapath,
         "machine": machine.facts(),
     }

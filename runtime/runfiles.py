@@ -58,6 +58,8 @@ MANIFEST_SHAPE = Shape(
         "options": {},  # see _check_options
         "outcome?": TEXT,
         "message?": TEXT,
+        "start_directory?": TEXT,
+        "source_directory?": TEXT,
     }
 )
 
@@ -94,6 +96,14 @@ _PLANNED_EVENT = Shape(
 _EXIT = {"kind": TEXT, "target": TEXT, "applied_ns?": INTEGER, "asked?": FLAG, "reason?": TEXT}
 _FAILED_EXIT = Shape({**_EXIT, "error": TEXT})
 _ENDED_EXIT = Shape({**_EXIT, "status": INTEGER, "signal": INTEGER})
+_TARGETED = {"kind": TEXT, "target": TEXT, "applied_ns": INTEGER}
+_KINDS = {  # of those that are not the plan's
+    "killed": Shape(_TARGETED),
+    "stall": Shape({**_TARGETED, "stalled_ns": INTEGER}),
+    "start": Shape({**_TARGETED, "started_ns?": INTEGER}),
+    "agent_lost": Shape(_TARGETED),
+    "agent_back": Shape(_TARGETED),
+}
 _OTHER_EVENT = Shape(
     {
         "kind?": TEXT,
@@ -163,6 +173,8 @@ def check_event(value: Any, place: str) -> None:
     check(value, _PLANNED_EVENT if planned else _OTHER_EVENT, place)
     if planned and value["seq"] >= MAX_EVENTS:
         raise RunError(f"{place}: no plan has an event {value['seq']}", REMEDY)
+    if not planned and value.get("kind") in _KINDS:
+        check(value, _KINDS[value["kind"]], place)
     if value.get("kind") == "exit":
         check(value, _FAILED_EXIT if "error" in value else _ENDED_EXIT, place)
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from runtime.engine import Engine, EngineError
+from runtime.lateness import ENGINE
+from runtime.pulse import Pulse
 from runtime.records import LineFile
 from runtime.timeline import Clock
 
@@ -35,8 +37,11 @@ def arrays(lines: list[bytes]) -> bytes:
 class Sampler:
     """`links` and `pairs` hold the latest counters of each, as the engine said them."""
 
-    def __init__(self, engine: Engine, file: LineFile, clock: Clock, t0_ns: int) -> None:
+    def __init__(
+        self, engine: Engine, file: LineFile, clock: Clock, t0_ns: int, pulse: Pulse
+    ) -> None:
         self._engine = engine
+        self._pulse = pulse
         self._file = file
         self._clock = clock
         self._t0_ns = t0_ns
@@ -48,7 +53,11 @@ class Sampler:
 
     async def sample(self) -> None:
         """One sample; nothing is written if nothing moved."""
-        links, pairs = await self._engine.batch(["stats links", "stats pairs"])
+        asked = self._pulse.asked()
+        try:
+            links, pairs = await self._engine.batch(["stats links", "stats pairs"])
+        finally:
+            self._pulse.answered(asked, ENGINE)
         if not links.body and not pairs.body:
             return
         elapsed = time.monotonic_ns() - self._t0_ns

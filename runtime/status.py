@@ -13,24 +13,47 @@ from runtime.network import Counters
 from runtime.progress import RUNNING, NextEvent, Progress, ServiceState
 
 NEXT_EVENTS = 10
+FAILED_TO_START = "failed to start"
+KILLED = "killed"
 
 
 def services(conductor: Conductor) -> tuple[ServiceState, ...]:
     """Counted over all declared instances; those that never join are down."""
     topology = conductor.plan.topology
-    counts = [{"up": 0, "cut": 0, "down": 0, "exited": 0} for _ in topology.services]
+    counts = [
+        dict.fromkeys(("up", "cut", "down", "exited", "failed"), 0) for _ in topology.services
+    ]
     for node in topology.nodes:
         if node.service < 0:
             continue
         instance = conductor.instances.get(node.name)
-        state = instance.state if instance else "down"
-        counts[node.service][state] += 1
-        if instance and instance.ended and state != "down":
+        if instance is None:
+            counts[node.service]["down"] += 1
+            continue
+        failed = shown_state(instance) == FAILED_TO_START
+        counts[node.service]["failed" if failed else instance.state] += 1
+        if (instance.ended or instance.killed) and instance.state != "down":
             counts[node.service]["exited"] += 1
     return tuple(
-        ServiceState(service.name, count["up"], count["cut"], count["down"], count["exited"])
+        ServiceState(
+            service.name,
+            count["up"],
+            count["cut"],
+            count["down"],
+            count["exited"],
+            count["failed"],
+        )
         for service, count in zip(topology.services, counts, strict=True)
     )
+
+
+def shown_state(instance: Instance) -> str:
+    """The timeline's word for it, unless that would say that something runs which never did."""
+    if instance.state == "down":
+        return instance.state
+    if instance.killed:
+        return KILLED
+    return FAILED_TO_START if instance.start_error else instance.state
 
 
 def upcoming(conductor: Conductor, count: int) -> list[NextEvent]:
@@ -42,7 +65,14 @@ def upcoming(conductor: Conductor, count: int) -> list[NextEvent]:
     return list(islice(events, count))
 
 
-def progress(config: DriverConfig, conductor: Conductor, phase: str, message: str = "") -> Progress:
+def progress(
+    config: DriverConfig,
+    conductor: Conductor,
+    phase: str,
+    message: str = "",
+    *,
+    warning: bool = False,
+) -> Progress:
     elapsed = max(conductor.elapsed(), 0) if conductor.t0_ns else 0
     timeline = conductor.timeline
     at = min(timeline.clock.plan_time(elapsed), timeline.end_ns)
@@ -59,17 +89,21 @@ def progress(config: DriverConfig, conductor: Conductor, phase: str, message: st
         next_event=following[0] if following else None,
         services=services(conductor),
         message=message,
+        warning=warning,
     )
 
 
 def _instance(instance: Instance) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": instance.name,
-        "state": instance.state,
+        "state": shown_state(instance),
         "ipv4": instance.node.ipv4,
         "ipv6": instance.node.ipv6,
         "program": list(instance.program.argv) if instance.program else [],
+        "started": instance.started,
     }
+    if instance.start_error:
+        found["start_error"] = instance.start_error
     if instance.ended:
         found["exit_status"] = instance.ended.status
         found["exit_signal"] = instance.ended.signal

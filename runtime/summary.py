@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler.plan.reader import Plan
+from runtime import lateness
 from runtime.directory import Directory
 from runtime.errors import RunError
+from runtime.eventlog import read_events
 from runtime.foreign import REMEDY
+from runtime.lateness import PROCESS_KINDS
+from runtime.logtail import last_line
 from runtime.records import EVENTS, SAMPLES, read_lines
-
-PROCESS_KINDS = frozenset({"join", "leave", "crash"})
+from runtime.verdict import Judge
 
 
 def percentile(values: Sequence[int], percent: int) -> int:
@@ -34,7 +37,9 @@ def _lags(values: Iterable[int]) -> dict[str, int]:
 
 def _records(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
     """None if the run ended before it began."""
-    return read_lines(directory, name) if directory.has(name) else iter(())
+    if not directory.has(name):
+        return iter(())
+    return read_events(directory) if name == EVENTS else read_lines(directory, name)
 
 
 Rows = dict[tuple[int, ...], list[int]]
@@ -68,7 +73,7 @@ def _named(
     return found
 
 
-def _events(records: list[dict[str, Any]]) -> dict[str, object]:
+def _events(records: list[dict[str, Any]]) -> dict[str, Any]:
     done = [record for record in records if record.get("seq") is not None]
     kinds: dict[str, int] = {}
     for record in done:
@@ -85,17 +90,39 @@ def _events(records: list[dict[str, Any]]) -> dict[str, object]:
     }
 
 
-def _exits(records: list[dict[str, Any]]) -> list[dict[str, object]]:
-    """Programs that ended, or did not start, without the timeline asking for it."""
-    found = [r for r in records if r.get("kind") == "exit" and not r.get("asked")]
+def _exits(directory: Directory, records: list[dict[str, Any]]) -> list[dict[str, object]]:
+    """Programs that ended, did not start or were killed without the timeline asking for it."""
+    found = [r for r in records if r.get("kind") in ("exit", "killed") and not r.get("asked")]
     keys = ("target", "applied_ns", "status", "signal", "error", "reason")
-    return [{key: record[key] for key in keys if key in record} for record in found]
+    exits: list[dict[str, object]] = []
+    for record in found:
+        one = {key: record[key] for key in keys if key in record}
+        if record["kind"] == "killed":
+            one["killed"] = True
+        one["last_log_line"] = last_line(directory, f"{record['target']}.log")
+        exits.append(one)
+    return exits
+
+
+def unexpected(exits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of `exits` in a summary, those that no program means by ending well: it could not start, or
+    ended with another status than 0, by a signal, or with its whole instance."""
+    return [
+        one
+        for one in exits
+        if "error" in one or one.get("killed") or one.get("status") or one.get("signal")
+    ]
 
 
 def summarise(
-    directory: Directory, plan: Plan, planned: int, final: Mapping[str, object]
-) -> dict[str, object]:
-    """`planned` events were to be applied; `final` is what the driver said at the end.
+    directory: Directory,
+    plan: Plan,
+    planned: int,
+    final: Mapping[str, Any],
+    judge: Judge | None = None,
+) -> dict[str, Any]:
+    """`planned` events were to be applied; `final` is what the driver said at the end; `judge`
+    knows the bounds of this run.
 
     RunError if the files were tampered with.
     """
@@ -105,14 +132,19 @@ def summarise(
     facts = final.get("facts")
     totals = facts.get("totals", {}) if isinstance(facts, dict) else {}
     hosts = {"hosts": facts["counters"]} if isinstance(facts, dict) and "counters" in facts else {}
+    events = _events(records)
+    judge = judge or Judge()
+    lateness.look_at_events(judge, records)
+    lateness.look_at_end(judge, final, planned, int(events["applied"]))
     return {
         **hosts,
+        "verdict": judge.verdict(),
         "outcome": final["outcome"],
         "message": final.get("message", ""),
         "plan_digest": plan.digest,
         "seed": plan.seed,
-        "events": {"planned": planned, **_events(records)},
-        "exits": _exits(records),
+        "events": {"planned": planned, **events},
+        "exits": _exits(directory, records),
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
         "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
         "pairs": _named(

@@ -1,7 +1,7 @@
 """`tstorm` and `python -m tstorm`: runs the command and turns its outcome into an exit code.
 
 Exit codes: 0 ok; 1 error in the input or a failed check; 2 usage; 3 this machine cannot do it;
-130 interrupted.
+4 the result is not to be trusted; 5 the experiment failed; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,6 @@ def _prepare_streams() -> None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
-
-
-def _drop_output() -> None:
-    """Points stdout at nothing, so that the last flush is quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refused(error: OSError) -> str:
@@ -70,10 +65,10 @@ def main() -> int:
             output.notes(error.message)
         return error.code
     except BrokenPipeError:
-        _drop_output()  # the reader (`| head`) is gone
+        output.drop(sys.stdout)  # the reader (`| head`) is gone
         return OK
     except OSError as error:
-        _drop_output()
+        output.drop(sys.stdout)
         output.note(f"error: {_refused(error)}")
         return FAILED
     except MemoryError:

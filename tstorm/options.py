@@ -185,6 +185,8 @@ class Running:
     hosts: int | None
     clock_budget_ns: int | None
     on_agent_loss: str | None
+    max_lateness_ns: int | None
+    fail_on_exit: bool | None
 
 
 _RUNNING = (
@@ -225,9 +227,9 @@ _RUNNING = (
     click.option(
         "--hosts",
         metavar="N",
-        type=WholeNumber(min=1),
+        type=WholeNumber(min=0),
         help="Spread the instances over N local hosts, with an agent and a datapath each.  "
-        "[default: none; one engine models every link]",
+        "[default: 0; one engine models every link]",
     ),
     click.option(
         "--clock-budget",
@@ -241,6 +243,19 @@ _RUNNING = (
         type=click.Choice(["keep", "close"]),
         help="With --hosts: what a host without its agent does with traffic until the agent is "
         "back: as it was last, or drop it.  [default: keep]",
+    ),
+    click.option(
+        "--max-lateness",
+        metavar="T",
+        type=DURATION,
+        help="End with 4 if anything that is judged was later than this: events, programs' starts, "
+        "packets, stalls.",
+    ),
+    click.option(
+        "--fail-on-exit/--no-fail-on-exit",
+        default=None,
+        help="End with 5 if a program could not start, or ended by itself with another status than "
+        "0 or by a signal.",
     ),
 )
 
@@ -259,10 +274,13 @@ def running(function: F) -> F:
         hosts: int | None,
         clock_budget: int | None,
         on_agent_loss: str | None,
+        max_lateness: int | None,
+        fail_on_exit: bool | None,
         **kwargs: Any,
     ) -> Any:
         of_hosts = (hosts, clock_budget, on_agent_loss)
-        asked = Running(out, until, start_at, pace, datapath, *of_hosts)
+        judged = (max_lateness, fail_on_exit)
+        asked = Running(out, until, start_at, pace, datapath, *of_hosts, *judged)
         return function(*args, asked=asked, **kwargs)
 
     wrapped: Any = inner

@@ -14,7 +14,8 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -42,6 +43,14 @@ def _shown(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def drop(stream: IO[str]) -> None:
+    """Points a stream that cannot be written any more at nothing: later output and the last flush
+    are quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 def note(message: str) -> None:
     """One line for the person at the terminal."""
     click.echo(visible(message), err=True)
@@ -51,6 +60,23 @@ def notes(message: str) -> None:
     """The same, of as many lines as the message has."""
     for text in message.split("\n"):
         note(text)
+
+
+@contextmanager
+def kept_going(stream: IO[str], spared: type[OSError] = OSError) -> Iterator[None]:
+    """What a run says does not decide what comes of it: where nobody reads (`| head`) or nothing
+    can be written (a full disk), only the words are lost. `spared`: which of these is meant."""
+    try:
+        yield
+        stream.flush()
+    except spared:
+        drop(stream)
+
+
+def product_kept_going() -> AbstractContextManager[None]:
+    """For stdout: a reader that is gone wants no more, but a product that cannot be written is an
+    error."""
+    return kept_going(sys.stdout, BrokenPipeError)
 
 
 def line(text: str) -> None:

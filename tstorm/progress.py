@@ -15,6 +15,7 @@ from tstorm import output, units
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.live import Live
 
     from runtime.progress import Progress, Reporter
 
@@ -40,8 +41,20 @@ def _services(record: Progress) -> str:
         counts += [f"{service.cut} cut"] if service.cut else []
         counts += [f"{service.down} down"] if service.down else []
         counts += [f"{service.exited} exited"] if service.exited else []
+        counts += [f"{service.failed} failed to start"] if service.failed else []
         parts.append(f"{service.name} {' '.join(counts)}")
     return ", ".join(parts)
+
+
+def _said(record: Progress) -> str:
+    warning = "warning: " if record.warning else ""
+    return f"{_clock(record.at_ns)}: {warning}{record.message}"
+
+
+def _warn(record: Progress) -> None:
+    """For who wants no progress."""
+    if record.warning:
+        output.note(_said(record))
 
 
 class PlainLines:
@@ -54,7 +67,7 @@ class PlainLines:
 
     def __call__(self, record: Progress) -> None:
         if record.message:
-            output.note(f"{_clock(record.at_ns)}: {record.message}")
+            output.note(_said(record))
         due = record.elapsed_ns - self._elapsed_ns >= _SECOND and record.applied != self._applied
         if record.phase == self._phase and not due:
             return
@@ -88,10 +101,10 @@ def panel(record: Progress) -> RenderableType:
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("SERVICE")
-    for name in ("UP", "CUT", "DOWN", "EXITED"):
+    for name in ("UP", "CUT", "DOWN", "EXITED", "FAILED TO START"):
         table.add_column(name, justify="right")
     for service in record.services:
-        counts = (service.joined, service.cut, service.down, service.exited)
+        counts = (service.joined, service.cut, service.down, service.exited, service.failed)
         table.add_row(service.name, *(str(count) if count else "-" for count in counts))
     bar = Table.grid(expand=True)  # a bar alone does not end its line
     done = min(record.at_ns, record.end_ns)
@@ -100,10 +113,22 @@ def panel(record: Progress) -> RenderableType:
 
 
 @contextmanager
+def _on_terminal(live: Live) -> Iterator[None]:
+    """A terminal that is gone takes nothing with it."""
+    with output.kept_going(sys.stderr):
+        live.start()
+    try:
+        yield
+    finally:
+        with output.kept_going(sys.stderr):
+            live.stop()
+
+
+@contextmanager
 def reporter(quiet: bool) -> Iterator[Reporter]:
     """The reporter that suits stderr, for the duration of a run."""
     if quiet:
-        yield lambda _record: None
+        yield _warn
     elif not sys.stderr.isatty():
         yield PlainLines()
     else:
@@ -111,12 +136,12 @@ def reporter(quiet: bool) -> Iterator[Reporter]:
         from rich.live import Live
 
         console = Console(stderr=True, no_color=not output.colour(sys.stderr))
-        with Live(console=console, auto_refresh=False, transient=False) as live:
+        live = Live(console=console, auto_refresh=False, transient=False)
+        with _on_terminal(live):
 
             def show(record: Progress) -> None:
                 if record.message:
-                    text = output.visible(record.message)
-                    live.console.print(f"{_clock(record.at_ns)}: {text}", markup=False)
+                    live.console.print(output.visible(_said(record)), markup=False)
                 live.update(panel(record), refresh=True)
 
             yield show

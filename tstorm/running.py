@@ -1,7 +1,8 @@
-"""What the commands that touch runs share: errors, carrying a plan out, and telling the result."""
+"""What the commands that touch runs share: errors, options, and carrying a plan out."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 
 from tstorm import output
 from tstorm.exits import CommandError
-from tstorm.loading import plan_errors_shown
+from tstorm.loading import STDIN, plan_errors_shown
 
 if TYPE_CHECKING:
     from runtime.options import RunOptions, RunResult
@@ -35,7 +36,11 @@ def errors_shown() -> Iterator[None]:
 
 
 def options_of(
-    asked: Running, *, seed: int | None = None, recorded: Mapping[str, Any] | None = None
+    asked: Running,
+    source: str,
+    *,
+    seed: int | None = None,
+    recorded: Mapping[str, Any] | None = None,
 ) -> RunOptions:
     """What the command line says, else what the manifest of an earlier run says, else defaults."""
     from runtime.options import RunOptions
@@ -49,16 +54,49 @@ def options_of(
         "hosts": asked.hosts,
         "clock_budget_ns": asked.clock_budget_ns,
         "on_agent_loss": asked.on_agent_loss,
+        "max_lateness_ns": asked.max_lateness_ns,
+        "fail_on_exit": asked.fail_on_exit,
     }
     before.update((key, value) for key, value in said.items() if value is not None)
+    if asked.hosts == 0:  # hop-exact, whatever the recorded run was
+        before["faults"] = {}
+        before["datapath"] = asked.datapath or "auto"
     if not before.get("hosts") and (asked.clock_budget_ns or asked.on_agent_loss):
         raise click.UsageError("--clock-budget and --on-agent-loss are for runs with --hosts.")
+    if asked.max_lateness_ns == 0:
+        raise click.UsageError("nothing is ever exactly on time: give --max-lateness 1ms or more.")
+    if not before.get("hosts") and before.get("datapath") == "kernel":
+        raise click.UsageError(
+            "--datapath kernel shapes whole paths, which takes agents: add --hosts 1 or more."
+        )
+    start, beside = directories(source)
     return RunOptions(
         out=Path(asked.out) if asked.out else None,
         name=recorded["experiment"] if recorded else "",
         seed=seed,
+        start_directory=start,
+        source_directory=beside,
         **before,
     )
+
+
+def recorded_run(source: str) -> dict[str, Any] | None:
+    """What the run at `source` recorded about itself; None if it is no run."""
+    from runtime import rundir
+    from tstorm.loading import is_run
+
+    return rundir.recorded(source).manifest() if is_run(source) else None
+
+
+def directories(source: str) -> tuple[str, str]:
+    """Where a run is called, and where its relative programs are: for a recorded run as it was
+    then; else here, and where the TDL file or the plan directory is."""
+    here = str(Path.cwd())
+    beside = here if source == STDIN else str(Path(source).parent.absolute())
+    known = recorded_run(source) or {}
+    found = (known.get("start_directory"), known.get("source_directory"))
+    first, second = (one if isinstance(one, str) and one.startswith("/") else "" for one in found)
+    return first or here, second or beside
 
 
 def carry_out(plan: PlanOnDisk, options: RunOptions, *, quiet: bool) -> RunResult:
@@ -76,28 +114,11 @@ def carry_out(plan: PlanOnDisk, options: RunOptions, *, quiet: bool) -> RunResul
             if not released:  # the run has its own copy of the plan by now
                 plan.release()
                 released = True
-            show(record)
+            with output.kept_going(sys.stderr):
+                show(record)
 
         try:
             return run(plan.path, options, relay)
         except UnfitError as error:
             source = read_plan(plan.path, lazy=True).source
             raise misfits.shown(error, plan.source_name, source) from error
-
-
-def report(result: RunResult, form: str, **more: object) -> None:
-    """The run directory (text) or summary (JSON) on stdout, a failure's reason on stderr."""
-    if result.message:
-        output.note(f"{'error' if result.exit_code else 'note'}: {result.message}")
-    if form == "json":
-        output.emit_json(
-            {
-                "directory": str(result.directory),
-                "outcome": result.outcome,
-                "run": result.run_id,
-                "summary": dict(result.summary),
-                **more,
-            }
-        )
-    else:
-        output.path(result.directory)

@@ -22,7 +22,7 @@ RECORD = Progress(
     applied=3,
     total=9,
     next_event=NextEvent(90 * SECOND, "crash", "server.2"),
-    services=(ServiceState("server", 2, 1, 0, 0), ServiceState("client", 1, 0, 3, 1)),
+    services=(ServiceState("server", 2, 1, 0, 0), ServiceState("client", 1, 0, 3, 1, 2)),
 )
 
 
@@ -38,7 +38,7 @@ def lines(capsys: pytest.CaptureFixture[str], *records: Progress) -> list[str]:
 def test_a_line_tells_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(capsys, RECORD) == [
         "1m1s/10m; running; 3/9 events; next: crash server.2 at 1m30s; "
-        "server 2 up 1 cut, client 1 up 3 down 1 exited"
+        "server 2 up 1 cut, client 1 up 3 down 1 exited 2 failed to start"
     ]
 
 
@@ -72,9 +72,18 @@ def test_the_table_has_a_line_for_everything() -> None:
     rows = [line.split() for line in capture.get().splitlines()]
     assert rows[0][:2] == ["day-1", "running"]
     assert len(rows[1]) <= 1  # the bar
-    assert rows[2] == ["SERVICE", "UP", "CUT", "DOWN", "EXITED"]
-    assert rows[3] == ["server", "2", "1", "-", "-"]
-    assert rows[4] == ["client", "1", "-", "3", "1"]
+    assert rows[2] == ["SERVICE", "UP", "CUT", "DOWN", "EXITED", "FAILED", "TO", "START"]
+    assert rows[3] == ["server", "2", "1", "-", "-", "-"]
+    assert rows[4] == ["client", "1", "-", "3", "1", "2"]
+
+
+def test_warnings_are_told_even_to_who_wants_no_progress(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with reporter(quiet=True) as show:
+        show(replace(RECORD, message="server.0: cannot start x: gone", warning=True))
+        show(replace(RECORD, message="host1 is back"))
+    assert capsys.readouterr().err == "1m1s: warning: server.0: cannot start x: gone\n"
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:

@@ -224,8 +224,10 @@ def test_a_run_over_hosts_is_recorded_and_replayed_as_one(place: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["--hosts", "65"], 1, "give --hosts 1 to 64"),
-        (["--hosts", "0"], 2, "0 is not in the range"),
-        (["--datapath", "kernel"], 1, "add --hosts 1"),
+        (["--hosts", "-1"], 2, "-1 is not in the range"),
+        (["--datapath", "kernel"], 2, "add --hosts 1"),
+        (["--max-lateness", "0s"], 2, "exactly on time"),
+        (["--datapath", "kernel", "--hosts", "0"], 2, "add --hosts 1"),
         (["--clock-budget", "1ms"], 2, "are for runs with --hosts"),
         (["--on-agent-loss", "close"], 2, "are for runs with --hosts"),
     ],

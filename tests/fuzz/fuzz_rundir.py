@@ -178,7 +178,7 @@ def show(directory: Path) -> None:
 
 
 def replay(directory: Path) -> None:
-    options_of(NOTHING_ASKED, recorded=rundir.recorded(directory).manifest())
+    options_of(NOTHING_ASKED, str(directory), recorded=rundir.recorded(directory).manifest())
     log = compare.load(directory)
     assert not compare.differ(log, log)
 

@@ -87,12 +87,12 @@ class User:
         return result
 
     def begin(self, plan: Path, out: str = "out", **options: object) -> subprocess.Popen[str]:
-        """Starts a run and returns once all events so far were applied and it goes on."""
+        """Starts a run and returns once its first event was applied and it goes on."""
         process = self.start("run", str(plan), str(self.home / out), dump(options))
         events = self.home / out / "events.jsonl"
         wait_until(
-            lambda: process.poll() is not None or (events.exists() and events.stat().st_size),
-            "the run's first event",
+            lambda: process.poll() is not None or (events.exists() and records(events)[1:]),
+            "the run's first event after the header",
         )
         assert process.poll() is None, process.communicate()
         return process

@@ -9,7 +9,9 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import pytest
 from compiler.plan.reader import read_plan
 from runtime import (
     addresses,
+    channel,
     compare,
     destroy,
     environment,
@@ -380,6 +383,25 @@ def test_progress_survives_its_channel() -> None:
     assert progress.from_record(json.loads(json.dumps(progress.to_record(one)))) == one
 
 
+def test_an_outcome_waits_for_its_reader_without_limit() -> None:
+    """Who reads may have been stopped for any time (^Z), with all news on the way."""
+    ours, theirs = channel.pair()
+    with ours, theirs:
+        driver = channel.DriverEnd(theirs)
+        theirs.setblocking(False)
+        sent = 0
+        with suppress(BlockingIOError):
+            while True:
+                theirs.send(channel.encode({"progress": "x" * 1000}))
+                sent += 1
+        final = threading.Thread(target=driver.send_final, args=({"final": 1},), daemon=True)
+        final.start()
+        assert all("progress" in (channel.receive(ours) or {}) for _ in range(sent))
+        assert channel.receive(ours) == {"final": 1}
+        final.join(60)
+        assert theirs.gettimeout() is None
+
+
 # -- what an instance sees --------------------------------------------------------------------
 
 
@@ -429,18 +451,19 @@ def test_programs_get_little_from_the_caller() -> None:
     assert environment.inherited({})["PATH"].startswith("/usr/local/sbin")
 
 
-def test_a_relative_program_starts_where_tstorm_was_called(plan_of: Compile) -> None:
+def test_a_relative_program_is_where_the_source_is(plan_of: Compile) -> None:
     text = 'service a img=x exec="./serve -p 1"\nbridge s1\nlink a--s1 latency=1\nat 1s quit\n'
     topology = read_plan(plan_of(text)).topology
     service, node = topology.services[0], topology.nodes[0]
     run = Path("/runs/r")
     env = environment.variables({}, service, node, run, 9, "/where")
-    program = environment.program(run, service, node, env)
+    program = environment.program(run, service, node, env, "/sources")
     assert program is not None
-    assert program.argv == ("/where/serve", "-p", "1")
+    assert env["TSTORM_START_DIR"] == "/where"
+    assert program.argv == ("/sources/serve", "-p", "1")
     assert program.log == run / "logs/a.0.log"
     assert program.request().startswith(
-        b"start\0/runs/r/instances/a.0\x003\0/where/serve\0-p\x001\0"
+        b"start\0/runs/r/instances/a.0\x003\0/sources/serve\0-p\x001\0"
     )
 
 

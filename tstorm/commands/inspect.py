@@ -27,10 +27,16 @@ def _counters(title: str, columns: Sequence[str], rows: Iterable[Mapping[str, An
 def _program(instance: Mapping[str, Any]) -> str:
     if not instance["program"]:
         return "-"
+    if instance.get("start_error"):
+        return f"cannot start: {instance['start_error']}"
     status, signal = instance.get("exit_status"), instance.get("exit_signal")
     if signal:
         return f"ended by signal {signal}"
-    return "running" if status is None else f"ended with {status}"
+    if status is not None:
+        return f"ended with {status}"
+    if instance["state"] in ("down", "killed"):
+        return "-"
+    return "running" if instance["started"] else "starting"
 
 
 def _live(found: Mapping[str, Any]) -> None:
@@ -62,7 +68,11 @@ def _live(found: Mapping[str, Any]) -> None:
 
 
 def _finished(found: Mapping[str, Any]) -> None:
+    from runtime import verdict
+
     manifest, summary = found["manifest"], found["summary"]
+    for line in verdict.told(summary.get("verdict")):
+        output.line(f"verdict: {line}")
     # The manifest is closed last: a summary may be there whose run failed after it was written.
     end = {"outcome": "ended without a summary", **summary, **manifest}
     output.line(f"{found['run_id']}: {end['outcome']}")

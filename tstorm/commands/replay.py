@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tstorm import options, output
-from tstorm.exits import FAILED, OK, CommandError
+from tstorm.exits import FAILED, OK, TOO_LATE, CommandError
 
 if TYPE_CHECKING:
     from runtime.compare import Difference
 
 
-def _manifest(source: str) -> dict[str, Any] | None:
-    """What the run at `source` recorded about itself; None if it is no run."""
-    from runtime import rundir
-    from tstorm.loading import is_run
-
-    return rundir.recorded(source).manifest() if is_run(source) else None
+SHOWN_NAMES = 20
 
 
 def _record(difference: Difference) -> dict[str, Any]:
@@ -31,23 +27,42 @@ def _record(difference: Difference) -> dict[str, Any]:
 
 
 def _tell(differences: list[Difference], form: str) -> bool:
-    """Prints differences; returns whether the events (which the plan decides) are the same.
+    """Prints differences; returns whether the check holds: the events (which the plan decides) are
+    the same, and every program that was to start did so in both runs.
 
     Programs that ended by themselves in only one of the runs are told, but decide nothing: the
     plan fixes what is done to programs, not what they make of it.
     """
     events = [difference for difference in differences if difference.what == "event"]
+    starts = [difference for difference in differences if difference.what == "start"]
     if form == "text":
-        for difference in differences:
-            before = difference.first or "nothing"
-            after = difference.second or "nothing"
-            place = f"event {difference.seq}" if difference.what == "event" else "program"
-            output.line(f"{place}: recorded: {before}; replayed: {after}")
-    if not events:
+        with output.product_kept_going():
+            _list(differences)
+    with output.kept_going(sys.stderr):
+        _sum_up(events, starts)
+    return not events and not starts
+
+
+def _list(differences: list[Difference]) -> None:
+    for difference in differences:
+        before = difference.first or "nothing"
+        after = difference.second or "nothing"
+        place = f"event {difference.seq}" if difference.what == "event" else "program"
+        output.line(f"{place}: recorded: {before}; replayed: {after}")
+
+
+def _sum_up(events: list[Difference], starts: list[Difference]) -> None:
+    if not events and not starts:
         output.note("check: the same events, on the same targets, in the same order")
-    else:
+    if events:
         output.note(f"check: {len(events)} events differ")
-    return not events
+    if starts:
+        names = [difference.target for difference in starts]
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        output.note(
+            f"check: programs that could not start in one of the runs or in both prove nothing:"
+            f" {', '.join(names[:SHOWN_NAMES])}{more}"
+        )
 
 
 @click.command()
@@ -67,8 +82,12 @@ def command(
     --start-at, --pace, --hosts, --datapath, …), where the command line does not say otherwise.
 
     --check compares the new run's events with the recorded ones: same kinds, targets, arguments and
-    planned times, in the same order. What differs is printed, and the command ends with 1. Programs
-    that ended by themselves in one of the runs only are printed too, but do not fail the check.
+    planned times, in the same order. What differs is printed, and the command ends with 1. So it
+    does when a program could not start in one of the runs, or in both. Programs that ended by
+    themselves in one of the runs only are printed too, but do not fail the check.
+
+    Relative programs are looked for where the recorded run found them. --hosts 0 replays a run over
+    hosts on one engine that models every link.
 
     \b
     Examples:
@@ -76,25 +95,28 @@ def command(
       tstorm replay runs/quickstart-20260301T120000Z --seed 8
       tstorm replay quickstart.plan --quiet
     """
+    from runtime.options import COMPLETED
     from tstorm.loading import plan_on_disk
-    from tstorm.running import carry_out, errors_shown, options_of, report
+    from tstorm.outcome import report
+    from tstorm.running import carry_out, errors_shown, options_of, recorded_run
 
     with errors_shown():
         from runtime import compare
 
-        recorded = _manifest(source)
+        recorded = recorded_run(source)
         if check and recorded is None:
             raise click.UsageError(f"--check needs a run to compare with, and {source} is none")
         before = compare.load(source) if check else None  # so that a damaged one is told now
         with plan_on_disk(source, seed) as plan:
-            chosen = options_of(asked, seed=seed, recorded=recorded)
+            chosen = options_of(asked, source, seed=seed, recorded=recorded)
             result = carry_out(plan, chosen, quiet=quiet)
         differences: list[Difference] = []
-        if before is not None and result.exit_code == OK:
+        if before is not None and result.outcome == COMPLETED:
             differences = compare.differ(before, compare.load(result.directory))
     more = {"differences": [_record(one) for one in differences]} if check else {}
     report(result, form, **more)
+    holds = not check or result.outcome != COMPLETED or _tell(differences, form)
+    if not holds and result.exit_code != TOO_LATE:  # then the comparison is not to be trusted
+        raise CommandError(code=FAILED)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)
-    if check and not _tell(differences, form):
-        raise CommandError(code=FAILED)

@@ -25,7 +25,11 @@ def command(
 
     Progress goes to standard error, the run directory to standard output. Ctrl-C ends the run
     cleanly and keeps what was recorded. --out must be new or empty. --format json prints
-    {"run", "directory", "outcome", "summary"}.
+    {"run", "directory", "outcome", "summary", "verdict"}.
+
+    Programs named with a relative path (exec="./serve") are looked for in the folder of the TDL
+    file or of the plan. What came later than its bound, and programs that could not start, are told
+    in any case; --max-lateness and --fail-on-exit make it the command's exit code.
 
     \b
     Examples:
@@ -35,11 +39,12 @@ def command(
       tstorm run quickstart.tdl --format json | jq .outcome
     """
     from tstorm.loading import plan_on_disk
-    from tstorm.running import carry_out, errors_shown, options_of, report
+    from tstorm.outcome import report
+    from tstorm.running import carry_out, errors_shown, options_of
 
     compiled = plan_on_disk(source, seed, budget_bps=budget_bps, pace=asked.pace)
     with errors_shown(), compiled as plan:
-        result = carry_out(plan, options_of(asked, seed=seed), quiet=quiet)
+        result = carry_out(plan, options_of(asked, source, seed=seed), quiet=quiet)
     report(result, form)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)

@@ -1,0 +1,239 @@
+"""What `run` and `replay` say of a result that is not what it seems, and what they end with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_running import DEADLINE_SECONDS, command, environment, tstorm
+from tests.runtime.support import wait_until
+
+pytestmark = pytest.mark.e2e
+
+NETWORK = "bridge s\nlink a--s latency=1ms\n"
+MISSPELT = 'service a img=x replicas=2 exec="/nowhere/postgress"\n' + NETWORK + "at 1s quit\n"
+SERVE = 'service a img=x exec="./serve"\n' + NETWORK + "at 1s quit\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """An experiment in a folder of its own, with its program beside it."""
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    (folder / "serve.tdl").write_text(SERVE, encoding="utf-8")
+    script = folder / "serve"
+    script.write_text('#!/bin/sh\necho "here from $TSTORM_START_DIR"\nexec sleep 60\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "misspelt.tdl").write_text(MISSPELT, encoding="utf-8")
+    return tmp_path
+
+
+def log(place: Path, run: str) -> str:
+    return (place / run / "logs/a.0.log").read_text()
+
+
+# -- what is told first -----------------------------------------------------------------------
+
+
+def test_what_came_late_is_said_first_everywhere(place: Path) -> None:
+    """Nothing is ever exactly on time: what is allowed here was not kept."""
+    source = "lab/serve.tdl"
+    late = tstorm(place, "run", source, "--quiet", "--max-lateness", "1ns", "--out", "r", code=4)
+    first, *others = late.stderr.splitlines()
+    assert first.startswith("warning: DEGRADED: ")
+    assert others[-1].startswith("error: something was ")
+    assert late.stdout == f"{place / 'r'}\n", "the run itself is complete"
+    shown = tstorm(place, "inspect", "r").stdout.splitlines()
+    assert shown[0].startswith("verdict: DEGRADED: ")
+    assert any(line.endswith(": completed") for line in shown)
+    found = json.loads(tstorm(place, "replay", "r", "--format", "json", code=4).stdout)
+    assert found["verdict"] == found["summary"]["verdict"]
+    assert (found["outcome"], found["verdict"]["state"]) == ("completed", "degraded")
+    tstorm(place, "replay", "r", "--max-lateness", "1h", "--out", "s")
+
+
+def test_a_program_that_could_not_start_is_told_at_once_and_in_the_end(place: Path) -> None:
+    done = tstorm(place, "run", "misspelt.tdl", "--quiet", "--out", "r")
+    lines = done.stderr.splitlines()
+    news = [line for line in lines if "warning: a.0: cannot start /nowhere/postgress" in line]
+    assert len(news) == 1
+    assert "warning: programs of 2 instances could not start" in lines
+    assert lines[-2:] == [
+        f"  a.{number}: could not start: No such file or directory" for number in (0, 1)
+    ]
+    shown = tstorm(place, "run", "misspelt.tdl", "--out", "s").stderr
+    assert "a 0 up 2 failed to start" in shown
+    failed = tstorm(place, "run", "misspelt.tdl", "--fail-on-exit", "--out", "t", code=5)
+    assert "error: programs of 2 instances failed" in failed.stderr
+    again = tstorm(place, "replay", "t", "--quiet", code=5)
+    assert "error: programs of 2 instances failed" in again.stderr
+    tstorm(place, "replay", "t", "--quiet", "--no-fail-on-exit")
+
+
+# -- where programs are -----------------------------------------------------------------------
+
+
+def test_relative_programs_are_beside_the_tdl_file_from_wherever_it_is_run(place: Path) -> None:
+    tstorm(place, "run", "lab/serve.tdl", "--fail-on-exit", "--quiet", "--out", "r")
+    assert log(place, "r") == f"here from {place}\n"
+    manifest = json.loads((place / "r/manifest.json").read_text())
+    assert manifest["start_directory"] == str(place)
+    assert manifest["source_directory"] == str(place / "lab")
+
+
+def test_relative_programs_are_beside_a_plan(place: Path) -> None:
+    tstorm(place, "compile", "lab/serve.tdl", "-o", "lab/serve.plan")
+    tstorm(place, "run", "lab/serve.plan", "--fail-on-exit", "--quiet", "--out", "r")
+    assert log(place, "r") == f"here from {place}\n"
+
+
+def test_a_replay_finds_programs_where_the_run_did(place: Path) -> None:
+    tstorm(place, "run", "lab/serve.tdl", "--quiet", "--out", "r")
+    elsewhere = place / "elsewhere"
+    elsewhere.mkdir()
+    for options in (["--check"], ["--seed", "9"]):
+        done = subprocess.run(
+            command("replay", "../r", "--fail-on-exit", "--quiet", "--out", "again", *options),
+            cwd=elsewhere,
+            env=environment(place),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE_SECONDS,
+        )
+        assert done.returncode == 0, done.stderr
+        assert log(place, "elsewhere/again") == f"here from {place}\n"
+        (elsewhere / "again").rename(elsewhere / f"again{options[0]}")
+
+
+def test_a_check_fails_where_a_program_could_not_start(place: Path) -> None:
+    tstorm(place, "run", "lab/serve.tdl", "--quiet", "--out", "r")
+    (place / "lab/serve").rename(place / "lab/gone")
+    one = tstorm(place, "replay", "r", "--check", "--quiet", "--out", "s", code=1)
+    assert "program: recorded: a.0 started; replayed: a.0 could not start" in one.stdout
+    assert "could not start in one of the runs or in both prove nothing: a.0" in one.stderr
+    both = tstorm(place, "replay", "s", "--check", "--format", "json", "--out", "t", code=1)
+    (difference,) = json.loads(both.stdout)["differences"]
+    assert difference["what"] == "start"
+    assert difference["recorded"] == difference["replayed"]
+    (place / "lab/gone").rename(place / "lab/serve")
+    back = tstorm(place, "replay", "s", "--check", "--quiet", code=1)
+    assert "replayed: a.0 started" in back.stdout
+
+
+# -- options ----------------------------------------------------------------------------------
+
+
+def test_a_run_over_hosts_is_replayed_hop_exact_with_hosts_0(place: Path) -> None:
+    tstorm(place, "run", "lab/serve.tdl", "--hosts", "2", "--quiet", "--out", "r")
+    tstorm(place, "replay", "r", "--hosts", "0", "--check", "--quiet", "--out", "s")
+    manifest = json.loads((place / "s/manifest.json").read_text())
+    assert manifest["options"]["hosts"] == 0
+    assert "hosts" not in manifest
+
+
+def test_hosts_0_takes_the_kernels_datapath_back(place: Path) -> None:
+    """It was recorded with one that only hosts have."""
+    tstorm(place, "run", "lab/serve.tdl", "--quiet", "--out", "r")
+    path = place / "r/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["options"].update(hosts=2, datapath="kernel", faults={"host1": {}})
+    path.write_text(json.dumps(manifest))
+    tstorm(place, "replay", "r", "--hosts", "0", "--check", "--quiet")
+
+
+# -- nobody listens ---------------------------------------------------------------------------
+
+
+def test_a_run_goes_on_when_nobody_reads_what_it_says(place: Path) -> None:
+    """As `tstorm run … 2>&1 | head -1` does it."""
+    readable, writable = os.pipe()
+    process = subprocess.Popen(
+        command("run", "lab/serve.tdl", "--fail-on-exit", "--out", "r"),
+        cwd=place,
+        env=environment(place),
+        stdout=writable,
+        stderr=writable,
+    )
+    os.close(writable)
+    with os.fdopen(readable) as said:
+        assert said.readline()
+    assert process.wait(DEADLINE_SECONDS) == 0
+    summary = json.loads((place / "r/summary.json").read_text())
+    assert (summary["outcome"], summary["events"]["applied"]) == ("completed", 2)
+    assert (place / "r/report.html").exists()
+
+
+def test_an_exit_code_outlives_a_reader_that_is_gone(place: Path) -> None:
+    readable, writable = os.pipe()
+    os.close(readable)
+    done = subprocess.run(
+        command("run", "misspelt.tdl", "--fail-on-exit", "--out", "r"),
+        cwd=place,
+        env=environment(place),
+        stdout=writable,
+        stderr=writable,
+        check=False,
+        timeout=DEADLINE_SECONDS,
+    )
+    assert done.returncode == 5
+    tstorm(place, "run", "lab/serve.tdl", "--quiet", "--out", "s")
+    (place / "lab/serve").unlink()
+    check = subprocess.run(
+        command("replay", "s", "--check", "--out", "t"),
+        cwd=place,
+        env=environment(place),
+        stdout=writable,
+        stderr=writable,
+        check=False,
+        timeout=DEADLINE_SECONDS,
+    )
+    os.close(writable)
+    assert check.returncode == 1
+
+
+def test_a_result_that_cannot_be_written_is_an_error(place: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("run", "lab/serve.tdl", "--format", "json", "--out", "r"),
+            cwd=place,
+            env=environment(place),
+            stdout=full,
+            stderr=full,
+            check=False,
+            timeout=DEADLINE_SECONDS,
+        )
+    assert done.returncode == 1
+    assert json.loads((place / "r/summary.json").read_text())["outcome"] == "completed"
+
+
+def test_a_second_interrupt_says_so(place: Path) -> None:
+    program = "sh -c 'trap : TERM; while :; do sleep 1; done'"
+    text = f'service a img=x exec="{program}"\n' + NETWORK + "at 60s quit\n"
+    (place / "stubborn.tdl").write_text(text, encoding="utf-8")
+    process = subprocess.Popen(
+        command("run", "stubborn.tdl", "--out", "r"),
+        cwd=place,
+        env=environment(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        wait_until(lambda: "1/2 events" in process.stderr.readline(), "the program's start")
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: "stopping" in process.stderr.readline(), "the grace")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_SECONDS) == 130
+        assert process.stderr.read().splitlines()[-1].startswith("interrupted: interrupted twice")
+    finally:
+        process.kill()
+        process.communicate()
+    assert json.loads((place / "r/manifest.json").read_text())["outcome"] == "interrupted"
