@@ -65,7 +65,7 @@ def options_of(
         raise click.UsageError("--clock-budget and --on-agent-loss are for runs with --hosts.")
     if asked.max_lateness_ns == 0:
         raise click.UsageError("nothing is ever exactly on time: give --max-lateness 1ms or more.")
-    if not before.get("hosts") and before.get("datapath") == "kernel":
+    if not before.get("hosts") and asked.datapath == "kernel":
         raise click.UsageError(
             "--datapath kernel shapes whole paths, which takes agents: add --hosts 1 or more."
         )

@@ -180,7 +180,7 @@ def show(directory: Path) -> None:
 def replay(directory: Path) -> None:
     options_of(NOTHING_ASKED, str(directory), recorded=rundir.recorded(directory).manifest())
     log = compare.load(directory)
-    assert not compare.differ(log, log)
+    assert {one.what for one in compare.differ(log, log)} <= {"start"}  # told in any case
 
 
 def sum_up(directory: Path) -> None:
