@@ -185,6 +185,7 @@ class Running:
     hosts: int | None
     clock_budget_ns: int | None
     on_agent_loss: str | None
+    allow_spoofing: bool | None
 
 
 _RUNNING = (
@@ -242,6 +243,12 @@ _RUNNING = (
         help="With --hosts: what a host without its agent does with traffic until the agent is "
         "back: as it was last, or drop it.  [default: keep]",
     ),
+    click.option(
+        "--allow-spoofing/--no-allow-spoofing",
+        default=None,
+        help="Let packets through whose source address is not that of the instance that sends "
+        "them.  [default: they are dropped and told]",
+    ),
 )
 
 
@@ -259,10 +266,11 @@ def running(function: F) -> F:
         hosts: int | None,
         clock_budget: int | None,
         on_agent_loss: str | None,
+        allow_spoofing: bool | None,
         **kwargs: Any,
     ) -> Any:
         of_hosts = (hosts, clock_budget, on_agent_loss)
-        asked = Running(out, until, start_at, pace, datapath, *of_hosts)
+        asked = Running(out, until, start_at, pace, datapath, *of_hosts, allow_spoofing)
         return function(*args, asked=asked, **kwargs)
 
     wrapped: Any = inner

@@ -49,6 +49,7 @@ def options_of(
         "hosts": asked.hosts,
         "clock_budget_ns": asked.clock_budget_ns,
         "on_agent_loss": asked.on_agent_loss,
+        "allow_spoofing": asked.allow_spoofing,
     }
     before.update((key, value) for key, value in said.items() if value is not None)
     if not before.get("hosts") and (asked.clock_budget_ns or asked.on_agent_loss):
