@@ -6,7 +6,7 @@
 #   make check    linters, types, import rules, formatting, C warnings as errors
 #   make bench    measurements into bench/results and docs/performance.md
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
-#   make trial    runs that are killed and stopped at random moments, hostile inputs: TRIAL_SECONDS each
+#   make trial    runs killed and stopped at random moments, hostile inputs and frames: TRIAL_SECONDS each
 #   make golden   regenerate the golden files, docs/errors.md and tdl/_tables.py after a change
 #   make clean    remove what was built (not runs/)
 # Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS,

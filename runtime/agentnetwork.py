@@ -23,13 +23,16 @@ from runtime.hostprocess import HostProcesses, Programs
 from runtime.hostsamples import HostSamples
 from runtime.hoststeps import HostSteps, Said
 from runtime.interface import INTERFACE
+from runtime.missing import Missing
 from runtime.netlink import Request
 from runtime.network import Change, Counters, Effect, Held, Notice, OnEffect
 from runtime.nursery import Holder
 from runtime.options import RunOptions
 from runtime.ports import Numbers, UnusedPorts
+from runtime.portwatch import PortWatch
 from runtime.pulse import Pulse
 from runtime.records import LineFile
+from runtime.refusals import Refusals
 from runtime.scheduling import prefer
 from runtime.supervisor import Supervisor
 from runtime.timeline import Timeline
@@ -79,6 +82,11 @@ class AgentNetwork:
         self._unused = UnusedPorts()
         self._told = Told()
         self._host_ports: HostPorts | None = None
+        self._watch: PortWatch | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._refusals = Refusals(notice)
+        self._missing = Missing(record, notice)
+        self._holders: dict[int, Holder] = {}  # of ports that are in use
         self._processes: list[HostProcesses] = []
         self._coordinator: Coordinator | None = None
         self._supervisor: Supervisor | None = None
@@ -99,7 +107,18 @@ class AgentNetwork:
         self._on_effect = on_effect
         self._steps = HostSteps(self._names, self._effect)
         hosts = localhosts.make(self._options.hosts)
-        self._host_ports = HostPorts(hosts, self._plan.topology, self._placement)
+        self._host_ports = HostPorts(
+            hosts,
+            self._plan.topology,
+            self._placement,
+            any_source=self._options.allow_spoofing,
+            whole_segments=self._options.datapath == "kernel",
+        )
+        self._watch = PortWatch(hosts.hosts, self._host_ports, self._refusals, self._gone)
+        self._watch.listen()
+        self._watching = asyncio.get_running_loop().create_task(self._watch.run())
+        self._watching.add_done_callback(self._done_beside)
+        self._netns = tuple(host.netns for host in hosts.hosts)
         for host in hosts.hosts:
             self._processes.append(HostProcesses(host, self._programs, self._log))
             self._processes[-1].start_agent()
@@ -186,7 +205,9 @@ class AgentNetwork:
         except BaseException:
             self._numbers.free(port)
             raise
-        self._told.ports[port] = Port(node, f"/proc/{holder.pid}/ns/net")
+        self._holders[port] = holder
+        netns = self._netns[self._placement[node]]
+        self._told.ports[port] = Port(node, netns, localhosts.shaper_name(port))
         return port
 
     async def furnished(self, _holder: Holder, node: int, port: int) -> None:
@@ -196,13 +217,24 @@ class AgentNetwork:
             "node": node,
             "port": port,
             "netns": known.netns,
-            "if": INTERFACE,
+            "if": known.interface,
         }
         await self._insist(self._placement[node], request)
         known.attached = True
 
     def give_back(self, port: int) -> None:
+        self._holders.pop(port, None)
         self._unused.put(port)
+
+    def _gone(self, port: int, device: str) -> None:
+        """A device of a port has gone. With its instance that is as it should be."""
+        holder = self._holders.get(port)
+        if holder is None or not holder.alive():
+            return
+        node = self._plan.topology.nodes[self._told.ports[port].node]
+        elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
+        what = INTERFACE if device.startswith("p") else device
+        self._missing.tell(node.name, what, elapsed)
 
     async def tidy(self, next_due: Callable[[], int]) -> None:
         assert self._host_ports is not None
@@ -217,7 +249,8 @@ class AgentNetwork:
                 self._fail(error)
                 return
             del self._told.ports[port]
-            await self._host_ports.remove(port, known.node)
+            for instance, more in await self._host_ports.remove(port, known.node):
+                self._refusals.add(instance, more)
             self._numbers.free(port)
 
     async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
@@ -374,9 +407,12 @@ class AgentNetwork:
         ends = (host.end(told=n in told) for n, host in enumerate(self._processes))
         faults = [error for error in await asyncio.gather(*ends) if error is not None]
         self.fault = faults[0] if faults else None
+        if self._watch is not None and self._watching is not None:
+            self._watch.stop()
+            await asyncio.wait({self._watching})
         if self._host_ports is not None:
             self._host_ports.close()
-        return counters
+        return {**counters, "refused": self._refusals.record()}
 
     async def _stop_agents(self) -> tuple[dict[str, Any], Collection[int]]:
         """Their last words: counters by host, and the clocks as they were to the end. And who

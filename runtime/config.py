@@ -11,7 +11,7 @@ from runtime.options import RunOptions
 
 ASKED = (
     *("until_ns", "start_at_ns", "pace", "datapath", "ports"),
-    *("hosts", "period_ns", "clock_budget_ns", "on_agent_loss", "faults"),
+    *("hosts", "period_ns", "clock_budget_ns", "on_agent_loss", "allow_spoofing", "faults"),
     *("max_lateness_ns", "fail_on_exit"),
 )
 

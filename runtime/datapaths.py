@@ -30,7 +30,8 @@ def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
             )
         return (str(tcald),)
     share = ("--cpu-share", str(options.hosts)) if options.hosts > 1 else ()
-    return (str(programs.find("pktd")), *share)
+    spoofing = ("--allow-spoofing",) if options.allow_spoofing and not options.hosts else ()
+    return (str(programs.find("pktd")), *share, *spoofing)
 
 
 def check(plan: Plan, options: RunOptions) -> None:

@@ -117,7 +117,14 @@ class Driver:
         log_name = str(self.directory / DRIVER_LOG)
         if options.hosts == 0:
             return HopNetwork(
-                self.plan, self.timeline, config.engine, options.ports, self._log, log_name
+                self.plan,
+                self.timeline,
+                config.engine,
+                options.ports,
+                self._log,
+                log_name,
+                self.events.append,
+                self.notice,
             )
         host = Programs(
             config.nursery, config.engine, config.plan, make_key(), log_name, options.faults

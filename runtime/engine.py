@@ -67,7 +67,7 @@ class _Batch:
 
 def counts_lines(command: str) -> bool:
     """Whether the answer to this command is `ok N` and N more lines."""
-    return command in ("stats links", "stats pairs", "usage", "usage all", "ports")
+    return command in ("stats links", "stats pairs", "stats ports", "usage", "usage all", "ports")
 
 
 class Engine(asyncio.Protocol):

@@ -13,17 +13,21 @@ from runtime import staging
 from runtime.engine import Engine, EngineError, EngineProcess
 from runtime.errors import RunError
 from runtime.holds import Holds
+from runtime.interface import INTERFACE
+from runtime.missing import Missing
 from runtime.netlink import Request
-from runtime.network import Change, Counters, Effect, Held, OnEffect
+from runtime.network import Change, Counters, Effect, Held, Notice, OnEffect
 from runtime.nursery import Holder
 from runtime.ports import EnginePorts
 from runtime.pulse import Pulse
 from runtime.records import LineFile
+from runtime.refusals import Refusals
 from runtime.sampler import Sampler
 from runtime.timeline import Step, Timeline
 
 START_MARGIN_NS = 100_000_000  # from the last staged line to T0
 BATCH_LINES = 2000
+Log = Callable[[Mapping[str, object]], None]
 
 
 class HopNetwork:
@@ -37,12 +41,17 @@ class HopNetwork:
         kind: str,
         log: IO[bytes],
         log_name: str,
+        record: Log,
+        notice: Notice,
     ) -> None:
         self._plan = plan
         self._timeline = timeline
         self._argv = argv
         self._log = log
         self._log_name = log_name  # where the user finds it
+        self._refusals = Refusals(notice)
+        self._missing = Missing(record, notice)
+        self._watching: asyncio.Task[None] | None = None
         state = plan.state_at(timeline.clock.start_at_ns)
         self._holds = Holds(plan.topology, state.links)
         self._staging = asyncio.Lock()  # what is staged and its commit belong together
@@ -70,10 +79,16 @@ class HopNetwork:
         except EngineError as error:
             remedy = f"its last words are in {self._log_name}"
             raise RunError(error.message, remedy) from error
-        self.ports = EnginePorts(self.engine, self._ports_kind)
+        names = [node.name for node in self._plan.topology.nodes]
+        self.ports = EnginePorts(self.engine, self._ports_kind, names, self._refusals, self._gone)
+        self._watching = asyncio.create_task(self.ports.watch())
         self.closed = self._process.engine.closed
         self.pids = [self._process.process.pid]
         self.facts["engine"] = self._process.facts
+
+    def _gone(self, instance: str) -> None:
+        elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
+        self._missing.tell(instance, INTERFACE, elapsed)
 
     async def attach(self, holder: Holder, node: int) -> int:
         return await self.ports.attach(holder, node)
@@ -174,8 +189,12 @@ class HopNetwork:
         """A run that failed because of the engine ends without its totals."""
         if self._process is None:
             return {}
+        if self._watching is not None:
+            self._watching.cancel()
         totals: dict[str, Any] = {}
         try:
+            await self.ports.look()
+            totals["refused"] = self._refusals.record()
             totals["totals"] = (await self.engine.call("stats engine")).values()
         except EngineError as error:
             self.fault = error

@@ -1,12 +1,23 @@
 """Local hosts: network namespaces of this machine that stand for machines of a cluster.
 
-    host0: br0 100.64.1.1 ── up0 ┐
-    host1: br0 100.64.1.2 ── up0 ┼── the underlay: one bridge in a namespace of its own
-    the driver:  under0 100.64.0.1 ┘
+    host0: ctl0 100.64.1.1 ── ┐                 host0: br0 ── up0 ── ┐
+    host1: ctl0 100.64.1.2 ── ┼── control       host1: br0 ── up0 ── ┼── data
+    the driver: ctl0 100.64.0.1 ┘
 
-An instance's eth0 is one end of a veth whose other end is a port of its host's br0, as a CNI plugin
-would do it. Nothing here has a name on the machine: namespaces are held by descriptors and by the
-processes in them, devices live in the namespaces, so all of it ends with the run.
+Two networks, each a bridge in a namespace of its own. Agents and the coordinator talk over the
+*control* network, whose MACs are stated; the *data* network has no addresses and carries what
+instances send. No host forwards from one to the other, and br0 hands nothing up to its own host, so
+no instance reaches an agent, whatever it sends.
+
+An instance's eth0 is one end of a veth whose other end pN is a port of its host's br0, as a CNI
+plugin would do it. pN holds the instance to what it may send (runtime.portpolicy) and redirects
+what is to be shaped to eN, where the datapath is attached; what leaves there comes out at fN, the
+other port:
+
+    eth0 ── pN ─(redirect)─▶ eN ── fN          pN and fN are ports of br0
+
+Nothing here has a name on the machine: namespaces are held by descriptors and by the processes in
+them, devices live in the namespaces, so all of it ends with the run.
 
 Where instances are is stated and not learnt: br0 sends what is for an instance to the port of the
 incarnation that was wired last. So the one of a life before and the one that is being prepared,
@@ -15,41 +26,30 @@ which have the same addresses, never take each other's packets.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import socket
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
-
-from pyroute2.netlink import NLM_F_CREATE, NLM_F_REPLACE
-from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_NEWNEIGH
-from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-from pyroute2.netlink.rtnl.ndmsg import ndmsg
+from typing import Any
 
 from compiler.plan.types import Topology
-from runtime import netlink
-from runtime.errors import MachineError
-from runtime.netlink import Request, address, encoded, link, loopback_up, neighbour, new_link
+from runtime import hostdevices as devices
+from runtime import hostspaces, netlink, portpolicy, tc
+from runtime.errors import MachineError, RunError
+from runtime.hostdevices import mac_of
+from runtime.netlink import QUIET, Request, address, link, loopback_up, neighbour
+from runtime.portpolicy import Identity
 
 COORDINATOR = "100.64.0.1"
-UNDERLAY = "100.64.0.2"  # of its bridge: only for a MAC
 PREFIX = 16  # 100.64.0.0/16, which RFC 6598 sets aside for networks behind a translator
-MTU = 1500
 MAX_NEIGHBOURS = 256  # instances; more are found by ARP and neighbour discovery
-_CLONE_NEWNET = 0x40000000
-_BRIDGE, _UPLINK = 2, 3  # numbers of devices; 1 is the loopback. Bridges have 2 everywhere
-_FIRST_PORT = 10  # number of the bridge's end of the veth of port 0
+_BRIDGE, _UPLINK, _CONTROL, _VOID = 2, 3, 4, 5  # numbers of devices; 1 is the loopback
+# Of port 0: far above what the kernel gives to the devices that datapaths make.
+_FIRST_PORT, _FIRST_SHAPER, _FIRST_EXIT = 1_000_000, 2_000_000, 3_000_000
 _ETH0 = 100  # in an instance, where a kernel may have made devices before
-_WAY_TO_DRIVER = 10  # in the underlay: that end; those to the hosts follow
-_COORDINATOR_LINK = 1000  # number of under0 in the driver's own namespace
-_NTF_MASTER, _NUD_NOARP = 0x04, 0x40  # linux/neighbour.h; the latter is a static entry of a bridge
-_AF_BRIDGE = 7
-
-Value = TypeVar("Value")
+_FIRST_WAY = 10  # in the namespaces of both networks: ends that lead to the hosts
+_COORDINATOR_LINK = 1000  # number of ctl0 in the driver's own namespace
 
 
 def host_name(index: int) -> str:
@@ -57,13 +57,13 @@ def host_name(index: int) -> str:
 
 
 def host_address(index: int) -> str:
-    """Address of a host (from 0) in the underlay."""
+    """Address of a host (from 0) in the control network."""
     return f"100.64.{1 + index // 200}.{1 + index % 200}"
 
 
-def mac_of(ipv4: str) -> str:
-    """MAC for an address: the same in every life, so that nobody's ARP table goes stale."""
-    return "02:00:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(ipv4))
+def shaper_name(port: int) -> str:
+    """The device of a host at which its datapath shapes what comes from a port."""
+    return f"e{port}"
 
 
 def neighbours(topology: Topology) -> list[Request]:
@@ -83,13 +83,28 @@ def neighbours(topology: Topology) -> list[Request]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class PortRequest:
+    """What is to be at a port."""
+
+    port: int
+    instance: str
+    pid: int  # a process in the instance's network namespace
+    ipv4: str
+    ipv6: str
+    interface: str
+    any_source: bool = False  # source addresses of its IP packets are not looked at
+    whole_segments: bool = False  # its own stack splits what it sends into frames
+
+
 @dataclass(slots=True)
 class LocalHost:
-    """One host: its namespace and a netlink socket in it."""
+    """One host: its namespace, a netlink socket in it, and one that hears of its devices."""
 
     index: int
     net: int  # descriptor of the network namespace
     netlink: socket.socket
+    watch: socket.socket
 
     @property
     def name(self) -> str:
@@ -99,79 +114,71 @@ class LocalHost:
     def address(self) -> str:
         return host_address(self.index)
 
-    def add_port(self, port: int, instance: str, pid: int, ipv4: str, interface: str) -> None:
-        """Makes `interface` in the namespace of process `pid`, its other end in br0.
+    @property
+    def netns(self) -> str:
+        """A path of the namespace for other processes of this run."""
+        return f"/proc/{os.getpid()}/fd/{self.net}"
+
+    def add_port(self, wanted: PortRequest) -> None:
+        """Makes the interface in the instance's namespace, its other end in br0, and eN.
 
         Packets for it come once it is wired. RunError with the kernel's words. May block.
         """
+        port = wanted.port
+        device, shaper, leaves = _FIRST_PORT + port, _FIRST_SHAPER + port, _FIRST_EXIT + port
+        group = ("IFLA_GROUP", port + 1)  # by which they are removed
+        near: list[Any] = [("IFLA_IFNAME", f"p{port}"), ("IFLA_MASTER", _BRIDGE), group]
         peer: list[Any] = [
-            ("IFLA_IFNAME", interface),
-            ("IFLA_ADDRESS", mac_of(ipv4)),
-            ("IFLA_NET_NS_PID", pid),
+            ("IFLA_IFNAME", wanted.interface),
+            ("IFLA_ADDRESS", mac_of(wanted.ipv4)),
+            ("IFLA_NET_NS_PID", wanted.pid),
+            *(devices.WHOLE_SEGMENTS if wanted.whole_segments else ()),
         ]
-        made = _veth(_FIRST_PORT + port, f"p{port}", _BRIDGE, peer, _ETH0)
+        made = devices.veth(device, near, peer, _ETH0)
+        who = Identity(mac_of(wanted.ipv4), wanted.ipv4, wanted.ipv6)
+        # Datapaths give what they send the MAC of the device that they are attached to.
+        entry: list[Any] = [("IFLA_IFNAME", shaper_name(port)), ("IFLA_ADDRESS", who.mac)]
+        pair = devices.veth(leaves, [("IFLA_IFNAME", f"f{port}"), group], entry, shaper)
         requests = [
-            Request(f"make {interface} of {instance}", made),
-            Request(f"keep br0 from learning at p{port}", _without_learning(_FIRST_PORT + port)),
+            Request(f"make {wanted.interface} of {wanted.instance}", made),
+            Request(f"make e{port} and f{port}", pair),
+            Request(f"bring e{port} up", link(shaper, up=True)),
+            # Not before: a port of a bridge that gets its carrier later forwards up to 1 s later.
+            Request(f"put f{port} into br0", link(leaves, [("IFLA_MASTER", _BRIDGE)])),
+            Request(f"set p{port} up in br0", devices.bridge_port(device, groups=True)),
+            Request(f"set f{port} up in br0", devices.bridge_port(leaves, groups=False)),
+            *portpolicy.requests(port, device, shaper, _VOID, who, any_source=wanted.any_source),
         ]
         netlink.carry_out(self.netlink, self.name, requests)
 
     def wire(self, ports: Iterable[tuple[int, str]]) -> None:
         """From now on packets for these IPv4 addresses go to these ports, and nowhere else."""
         requests = [
-            Request(f"send packets for {ipv4} to p{port}", _forward(_FIRST_PORT + port, ipv4))
+            Request(
+                f"send packets for {ipv4} to p{port}", devices.forward(_FIRST_PORT + port, ipv4)
+            )
             for port, ipv4 in ports
         ]
         netlink.carry_out(self.netlink, self.name, requests)
 
     def remove_port(self, port: int) -> None:
-        """Both ends of the veth. One that went with its namespace already is no error."""
-        message = ifinfmsg()
-        message["index"] = _FIRST_PORT + port
-        request = Request(f"remove p{port}", encoded(message, RTM_DELLINK))
+        """Both ends of both veths. One that went with its namespace already is no error."""
+        request = Request(f"remove the devices of port {port}", devices.removal(port + 1))
         with suppress(OSError):
             netlink.exchange(self.netlink, [request])
+
+    def dropped(self, since_ms: int = 0) -> dict[int, dict[str, int]]:
+        """Packets that ports have dropped since they were made, by port and reason; with `since_ms`
+        counters that have moved lately. RunError with the kernel's words. May block."""
+        try:
+            return portpolicy.by_port(tc.counts(self.netlink, since_ms))
+        except OSError as error:
+            raise RunError(f"cannot read the counters of {self.name}: {error}") from error
 
     def close(self) -> None:
         os.close(self.net)
         self.netlink.close()
-
-
-def _veth(index: int, name: str, master: int, peer: list[Any], peer_index: int = 0) -> bytes:
-    """A veth as a port of the bridge `master`; its other end is as `peer` says."""
-    far = {"index": peer_index, "attrs": [*peer, ("IFLA_MTU", MTU)]}
-    data = {"attrs": [("VETH_INFO_PEER", far)]}
-    kind = {"attrs": [("IFLA_INFO_KIND", "veth"), ("IFLA_INFO_DATA", data)]}
-    attributes = [("IFLA_IFNAME", name), ("IFLA_MTU", MTU), ("IFLA_MASTER", master)]
-    return new_link(index, [*attributes, ("IFLA_LINKINFO", kind)])
-
-
-def _bridge(index: int, ipv4: str) -> bytes:
-    """Without snooping: neighbour discovery is multicast, and nobody here asks for membership.
-
-    With a MAC of its own: by default a bridge takes the lowest of its ports' and changes it as they
-    come and go, and the other hosts would send to the old one until their ARP tables find out.
-    """
-    data = {"attrs": [("IFLA_BR_MCAST_SNOOPING", 0), ("IFLA_BR_STP_STATE", 0)]}
-    kind = {"attrs": [("IFLA_INFO_KIND", "bridge"), ("IFLA_INFO_DATA", data)]}
-    name = [("IFLA_IFNAME", "br0"), ("IFLA_ADDRESS", mac_of(ipv4))]
-    return new_link(index, [*name, ("IFLA_LINKINFO", kind)])
-
-
-def _without_learning(index: int) -> bytes:
-    slave = {"attrs": [("IFLA_BRPORT_LEARNING", 0)]}
-    kind = {"attrs": [("IFLA_INFO_SLAVE_KIND", "bridge"), ("IFLA_INFO_SLAVE_DATA", slave)]}
-    return link(index, [("IFLA_LINKINFO", kind)])
-
-
-def _forward(index: int, ipv4: str) -> bytes:
-    message = ndmsg()
-    message["family"] = _AF_BRIDGE
-    message["ifindex"] = index
-    message["state"] = _NUD_NOARP
-    message["flags"] = _NTF_MASTER
-    message["attrs"] = [("NDA_LLADDR", mac_of(ipv4))]
-    return encoded(message, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE)
+        self.watch.close()
 
 
 @dataclass(slots=True)
@@ -179,20 +186,24 @@ class LocalHosts:
     """All hosts of a run and what joins them."""
 
     hosts: tuple[LocalHost, ...]
-    _underlay: LocalHost
+    _control: LocalHost
+    _data: LocalHost
 
     def close(self) -> None:
         """Lets go of the namespaces: they end with the last process in them."""
-        for host in (*self.hosts, self._underlay):
+        for host in (*self.hosts, self._control, self._data):
             host.close()
 
 
 def make(count: int) -> LocalHosts:
-    """Hosts 0 to count-1, the underlay, and the coordinator's address in this very namespace.
+    """Hosts 0 to count-1, both networks, and the coordinator's address in this very namespace.
 
     RunError with the kernel's words, MachineError if it refuses namespaces; nothing is left then.
     """
-    found = LocalHosts(*_in_thread(lambda: _namespaces(count)))
+    names = [*map(host_name, range(count)), "the control network", "the data network"]
+    spaces = hostspaces.make(names)
+    *hosts, control, data = (LocalHost(n, *space) for n, space in enumerate(spaces))
+    found = LocalHosts(tuple(hosts), control, data)
     try:
         _connect(found)
     except BaseException:
@@ -201,107 +212,95 @@ def make(count: int) -> LocalHosts:
     return found
 
 
-def _in_thread(action: Callable[[], Value]) -> Value:
-    """Runs it in a thread that ends then: one that has changed namespaces serves nobody else."""
-    results: list[Value] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            results.append(action())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=work, name="namespaces")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
-
-
-def _namespaces(count: int) -> tuple[tuple[LocalHost, ...], LocalHost]:
-    made: list[LocalHost] = []
-    try:
-        for index in range(count + 1):
-            made.append(_namespace(index))
-    except BaseException:
-        for host in made:
-            host.close()
-        raise
-    return tuple(made[:-1]), made[-1]
-
-
-def _namespace(index: int) -> LocalHost:
-    """A fresh namespace; this thread is in it afterwards."""
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.unshare(ctypes.c_int(_CLONE_NEWNET)) != 0:
-        reason = os.strerror(ctypes.get_errno())
-        raise MachineError(
-            f"cannot create the network namespace of {host_name(index)}: {reason}",
-            "ask `tstorm doctor`; sysctl user.max_net_namespaces says how many there may be",
-        )
-    _without_ipv6()
-    descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    connection = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    connection.bind((0, 0))
-    netlink.prepare(connection)
-    return LocalHost(index, descriptor, connection)
-
-
-def _without_ipv6() -> None:
-    """Hosts speak IPv4 to each other; what instances say in IPv6 passes the bridges all the same.
-
-    So no device of a host gets a link-local address and talks about it into the instances. Where
-    this cannot be switched there is that talk, and nothing else is wrong.
-    """
-    for which in ("all", "default"):
-        with suppress(OSError):
-            Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1", encoding="ascii")
+# -- devices ----------------------------------------------------------------------------------
 
 
 def _connect(found: LocalHosts) -> None:
-    """Bridges and veths, first the underlay's."""
+    """Bridges and veths, first those that lead to the hosts."""
     here = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        netlink.carry_out(found._underlay.netlink, "the underlay", _underlay(found.hosts, here))
+        ways = _ways(found.hosts, "ctl0", _CONTROL)
+        ways.append(Request("connect the driver", _way(-1, "driver", "ctl0", here)))
+        netlink.carry_out(found._control.netlink, "the control network", ways)
     finally:
         os.close(here)
+    ways = [*_ways(found.hosts, "up0", _UPLINK), *_voids(found.hosts)]
+    netlink.carry_out(found._data.netlink, "the data network", ways)
+    addresses = [host.address for host in found.hosts]
     for host in found.hosts:
-        netlink.carry_out(host.netlink, host.name, _inside(host))
+        netlink.carry_out(host.netlink, host.name, _inside(host, addresses))
+        _keep_apart(host)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as own:
         own.bind((0, 0))
         netlink.prepare(own)
-        netlink.carry_out(own, "the driver's namespace", _own())
+        requests = _controlled(_COORDINATOR_LINK, COORDINATOR, addresses)
+        netlink.carry_out(own, "the driver's namespace", [loopback_up(), *requests])
 
 
-def _underlay(hosts: Sequence[LocalHost], here: int) -> list[Request]:
-    coordinator: list[Any] = [("IFLA_IFNAME", "under0"), ("IFLA_NET_NS_FD", here)]
-    way = _veth(_WAY_TO_DRIVER, "driver", _BRIDGE, coordinator, _COORDINATOR_LINK)
+def _way(number: int, name: str, far: str, net: int, far_index: int = _COORDINATOR_LINK) -> bytes:
+    """From a network's bridge to a namespace; `number` is the host's, -1 of the driver."""
+    near: list[Any] = [("IFLA_IFNAME", name), ("IFLA_MASTER", _BRIDGE)]
+    peer: list[Any] = [("IFLA_IFNAME", far), ("IFLA_NET_NS_FD", net)]
+    return devices.veth(_FIRST_WAY + 1 + number, near, peer, far_index)
+
+
+def _ways(hosts: Sequence[LocalHost], far: str, far_index: int) -> list[Request]:
+    """A network: its bridge, and a way to each host that ends there as the device `far`."""
     requests = [
         loopback_up(),
-        Request("make the bridge", _bridge(_BRIDGE, UNDERLAY)),
-        Request("connect the driver", way),
+        Request("make the bridge", devices.bridge(_BRIDGE, "br0", "02:01:00:00:00:00")),
     ]
     for host in hosts:
-        peer: list[Any] = [("IFLA_IFNAME", "up0"), ("IFLA_NET_NS_FD", host.net)]
-        made = _veth(_WAY_TO_DRIVER + 1 + host.index, host.name, _BRIDGE, peer, _UPLINK)
+        made = _way(host.index, host.name, far, host.net, far_index)
         requests.append(Request(f"connect {host.name}", made))
     return requests
 
 
-def _inside(host: LocalHost) -> list[Request]:
+def _voids(hosts: Sequence[LocalHost]) -> list[Request]:
+    """Where hosts send what they drop: a veth that ends in a namespace without any address."""
     return [
-        loopback_up(),
-        Request("make the bridge br0", _bridge(_BRIDGE, host.address)),
-        Request("put up0 into br0", link(_UPLINK, [("IFLA_MASTER", _BRIDGE)], up=True)),
-        Request(f"add {host.address} to br0", address(_BRIDGE, host.address, PREFIX)),
+        Request(
+            f"make void0 of {host.name}",
+            devices.veth(
+                _FIRST_WAY + 1000 + host.index,
+                [("IFLA_IFNAME", f"void{host.index}")],
+                [("IFLA_IFNAME", "void0"), ("IFLA_NET_NS_FD", host.net)],
+                _VOID,
+            ),
+        )
+        for host in hosts
     ]
 
 
-def _own() -> list[Request]:
+def _inside(host: LocalHost, addresses: Sequence[str]) -> list[Request]:
+    mac = "02:01" + mac_of(host.address)[5:]
     return [
         loopback_up(),
-        Request("bring under0 up", link(_COORDINATOR_LINK, up=True)),
-        Request(f"add {COORDINATOR} to under0", address(_COORDINATOR_LINK, COORDINATOR, PREFIX)),
+        Request("bring void0 up", devices.up_without_arp(_VOID)),
+        Request("make the bridge br0", devices.bridge(_BRIDGE, "br0", mac)),
+        Request("put up0 into br0", link(_UPLINK, [("IFLA_MASTER", _BRIDGE)], up=True)),
+        *_controlled(_CONTROL, host.address, [COORDINATOR, *addresses]),
+    ]
+
+
+def _keep_apart(host: LocalHost) -> None:
+    """The first filters: a kernel that has none is found out here."""
+    try:
+        netlink.carry_out(host.netlink, host.name, portpolicy.closed(_BRIDGE, _VOID))
+    except RunError as error:
+        modules = "sch_ingress cls_u32 act_mirred"
+        raise MachineError(error.message, f"as root: modprobe -a {modules}") from error
+
+
+def _controlled(index: int, own: str, others: Sequence[str]) -> list[Request]:
+    """An interface of the control network: nobody is asked for, or believed about, a MAC."""
+    return [
+        Request("set the MAC of ctl0", link(index, [("IFLA_ADDRESS", mac_of(own)), *QUIET])),
+        Request("bring ctl0 up", devices.up_without_arp(index)),
+        Request(f"add {own} to ctl0", address(index, own, PREFIX)),
+        *(
+            Request(f"state the MAC of {other}", neighbour(index, other, mac_of(other)))
+            for other in others
+            if other != own
+        ),
     ]

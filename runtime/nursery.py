@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -180,6 +181,14 @@ class Holder:
             self._control.send(request)
         except OSError:
             return  # dead already: `gone` is about to say so
+
+    def alive(self) -> bool:
+        """Also right before the loop has told of its end."""
+        if self.gone.done():
+            return False
+        poll = select.poll()  # unlike select(2) for any descriptor
+        poll.register(self.pidfd, select.POLLIN)
+        return not poll.poll(0)
 
     def kill(self) -> None:
         """SIGKILL to every process of the instance."""

@@ -38,6 +38,7 @@ class RunOptions:
     period_ns: int = 25_000_000  # of the agents' sharing loop
     clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
     on_agent_loss: str = "keep"  # traffic of a host without agent: as it was last, or closed
+    allow_spoofing: bool = False  # instances may send from addresses that are not their own
     faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # host -> FAULTS, to test
     max_lateness_ns: int | None = None  # what the user allows anything that is judged
     fail_on_exit: bool = False  # programs that fail make the run end with PROGRAMS_FAILED

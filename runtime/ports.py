@@ -9,14 +9,17 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from runtime.engine import Engine, EngineError
 from runtime.interface import INTERFACE
 from runtime.netlink import Request
 from runtime.nursery import Holder
+from runtime.refusals import Refusals
 
 QUIET_NS = 60_000_000
 MANY_UNUSED = 500
+LOOK_SECONDS = 1.0
 
 
 class Numbers:
@@ -64,18 +67,35 @@ class UnusedPorts:
 
 
 class EnginePorts:
-    """Ports of one pktd, which makes their devices itself (docs/pktd.md, `open`)."""
+    """Ports of one pktd, which makes their devices itself (docs/pktd.md, `open`).
 
-    def __init__(self, engine: Engine, kind: str) -> None:
+    names       of the nodes
+    refusals    is told what came from addresses that are not the instance's
+    on_gone     is told whose device has disappeared though the instance lives
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        kind: str,
+        names: Sequence[str],
+        refusals: Refusals,
+        on_gone: Callable[[str], None],
+    ) -> None:
         self.more: Sequence[Request] = ()
         self._engine = engine
         self._kind = kind
+        self._names = names
+        self._refusals = refusals
+        self._on_gone = on_gone
+        self._owners: dict[int, tuple[str, Holder]] = {}
+        self._spoofed: dict[int, int] = {}
         self._numbers = Numbers()
         self._unused = UnusedPorts()
         self.kinds: set[str] = set()
         self.stamps: set[str] = set()
 
-    async def attach(self, holder: Holder, _node: int) -> int:
+    async def attach(self, holder: Holder, node: int) -> int:
         port = self._numbers.take()
         try:
             answer = await self._engine.call(
@@ -85,6 +105,7 @@ class EnginePorts:
         except BaseException:
             self._numbers.free(port)
             raise
+        self._owners[port] = self._names[node], holder
         self.kinds.add(answer.values().get("kind", "?"))
         self.stamps.add(answer.values().get("stamp", "?"))
         return port
@@ -95,10 +116,32 @@ class EnginePorts:
     def give_back(self, port: int) -> None:
         self._unused.put(port)
 
+    async def look(self) -> None:
+        """Takes note of what pktd says about its ports. EngineError if it is gone."""
+        for row in (await self._engine.call("stats ports")).body:
+            port, spoofed, gone = map(int, row.split())
+            if port not in self._owners:
+                continue
+            name, holder = self._owners[port]
+            more = spoofed - self._spoofed.get(port, 0)
+            self._spoofed[port] = spoofed
+            if more:
+                self._refusals.add(name, {"source": more})
+            if gone and holder.alive():
+                self._on_gone(name)
+
+    async def watch(self) -> None:
+        """Looks every second, until it is cancelled."""
+        with suppress(EngineError):  # gone: the driver notices by itself
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                await self.look()
+
     async def tidy(self, next_due: Callable[[], int]) -> None:
         while True:
             port = await self._unused.next(next_due)
             try:
+                await self.look()  # who comes next gets the number
                 await self._engine.call(f"close {port}")
             except EngineError:
                 return  # the engine is gone and its devices with it; the run is ending

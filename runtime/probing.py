@@ -20,6 +20,7 @@ from runtime import engine, localhosts, nursery, programs
 from runtime.errors import RunError
 from runtime.instances import Maker
 from runtime.ports import EnginePorts
+from runtime.refusals import Refusals
 
 _NODE = Node("probe.0", 0, "10.77.0.1", "fd77:7473::1", ())
 
@@ -65,7 +66,8 @@ async def _attach() -> list[dict[str, str]]:
     try:
         checks.append(_scheduling(process.facts.get("sched", "")))
         home = nursery.start(programs.find("tstorm-ns"), {}, sys.stderr.buffer)
-        ports = EnginePorts(process.engine, "auto")
+        names, quiet = (_NODE.name,), Refusals(lambda _notice: None)
+        ports = EnginePorts(process.engine, "auto", names, quiet, lambda _instance: None)
         maker = Maker(home, ports)
         incarnation = await maker.make(0, _NODE)
         kind = next(iter(ports.kinds))
@@ -106,13 +108,13 @@ def _disciplines() -> list[dict[str, str]]:
 
 
 def _hosts() -> dict[str, str]:
-    """What `--hosts` needs beside the rest: bridges, and veths between namespaces."""
+    """What `--hosts` needs beside the rest: bridges, veths between namespaces, filters."""
     name = "local hosts"
     try:
         localhosts.make(2).close()
     except RunError as error:
         return _check(name, "warn", error.message, error.remedy or "only needed for --hosts")
-    return _check(name, "ok", "bridges, and veths between namespaces, can be made")
+    return _check(name, "ok", "bridges, veths between namespaces and filters can be made")
 
 
 def main() -> int:

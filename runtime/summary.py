@@ -145,6 +145,7 @@ def summarise(
         "seed": plan.seed,
         "events": {"planned": planned, **events},
         "exits": _exits(directory, records),
+        "refused": facts.get("refused", []) if isinstance(facts, dict) else [],
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
         "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
         "pairs": _named(

@@ -17,6 +17,7 @@ class Port:
 
     node: int
     netns: str
+    interface: str  # where the datapath is attached
     attached: bool = False  # its agent has said so
 
 
@@ -94,7 +95,7 @@ class Told:
         """`ports` and `held` of docs/agent.md (`resume`), for the agent of one host."""
         nodes = {port: node for node, port in self._bound.items()}
         ports = [
-            [number, nodes.get(number, -1), port.netns]
+            [number, nodes.get(number, -1), port.netns, port.interface]
             for number, port in sorted(self.ports.items())
             if port.attached and placement[port.node] == host
         ]

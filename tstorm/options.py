@@ -187,6 +187,7 @@ class Running:
     on_agent_loss: str | None
     max_lateness_ns: int | None
     fail_on_exit: bool | None
+    allow_spoofing: bool | None
 
 
 _RUNNING = (
@@ -257,6 +258,12 @@ _RUNNING = (
         help="End with 5 if a program could not start, or ended by itself with another status than "
         "0 or by a signal.",
     ),
+    click.option(
+        "--allow-spoofing/--no-allow-spoofing",
+        default=None,
+        help="Let packets through whose source address is not that of the instance that sends "
+        "them.  [default: they are dropped and told]",
+    ),
 )
 
 
@@ -276,11 +283,12 @@ def running(function: F) -> F:
         on_agent_loss: str | None,
         max_lateness: int | None,
         fail_on_exit: bool | None,
+        allow_spoofing: bool | None,
         **kwargs: Any,
     ) -> Any:
         of_hosts = (hosts, clock_budget, on_agent_loss)
         judged = (max_lateness, fail_on_exit)
-        asked = Running(out, until, start_at, pace, datapath, *of_hosts, *judged)
+        asked = Running(out, until, start_at, pace, datapath, *of_hosts, *judged, allow_spoofing)
         return function(*args, asked=asked, **kwargs)
 
     wrapped: Any = inner

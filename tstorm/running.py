@@ -56,6 +56,7 @@ def options_of(
         "on_agent_loss": asked.on_agent_loss,
         "max_lateness_ns": asked.max_lateness_ns,
         "fail_on_exit": asked.fail_on_exit,
+        "allow_spoofing": asked.allow_spoofing,
     }
     before.update((key, value) for key, value in said.items() if value is not None)
     if asked.hosts == 0:  # hop-exact, whatever the recorded run was

@@ -68,8 +68,7 @@ def closed_line(src: int, dst: int) -> str:
 
 
 def attach_line(port: int, netns: str, interface: str, prefixes: str) -> str:
-    """The namespace outlives nothing of ours: whoever made it removes it, and eth0 with it."""
-    return f"attach {port} netns={netns} if={interface} prefix={prefixes} remove=netns"
+    return f"attach {port} netns={netns} if={interface} prefix={prefixes}"
 
 
 def prefixes(topology: Topology) -> str:

@@ -78,6 +78,7 @@ class Port:
     port: int
     node: int  # -1: nothing is bound to it yet
     netns: str
+    interface: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +181,11 @@ def _resume(found: Any, instances: int) -> Resume:
 
 
 def _port(item: Any, instances: int) -> Port:
-    if not isinstance(item, list) or len(item) != 3:
-        raise OrderError(f"a port is {item!r:.60}: [port, node, namespace] is expected")
+    if not isinstance(item, list) or len(item) != 4:
+        raise OrderError(f"a port is {item!r:.60}: [port, node, namespace, if] is expected")
     return Port(
         number(item[0], "a port", 0, MAX_PORT),
         number(item[1], "a port's node", -1, instances),
         word(item[2], "a port's namespace"),
+        word(item[3], "a port's interface"),
     )

@@ -26,7 +26,6 @@ from runtime.agent.sharing import Sharing
 from runtime.agent.udp import Mailbox
 from runtime.engine import EngineError
 from runtime.errors import MachineError, RunError
-from runtime.interface import INTERFACE
 
 MAX_PATHS = 1_048_575  # of one datapath (docs/tcal.md)
 
@@ -166,7 +165,7 @@ class Service:
         for number in sorted(have.keys() - wanted.keys()):
             await self._datapath.engine.call(f"detach {number}")
         for number in sorted(wanted.keys() - have.keys()):
-            await self._attach_port(number, wanted[number].netns, INTERFACE)
+            await self._attach_port(number, wanted[number].netns, wanted[number].interface)
 
     async def _attach_port(self, port: int, netns: str, interface: str) -> dict[str, str]:
         line = lines.attach_line(port, netns, interface, self._prefixes)
@@ -176,7 +175,7 @@ class Service:
         self._prepared()
         port = orders.number(request["port"], "port", 0, orders.MAX_PORT)
         netns = orders.word(request["netns"], "netns")
-        interface = orders.word(request.get("if", INTERFACE), "if")
+        interface = orders.word(request["if"], "if")
         facts = await self._attach_port(port, netns, interface)
         return {"kind": facts.get("kind", "?"), "stamp": facts.get("stamp", "?")}
 

@@ -127,7 +127,12 @@ static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
     link_offer(e, link, piece, at_ns);
 }
 
-enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN };
+enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN, VERDICT_SPOOFED };
+
+static bool is_own_source(const struct node *node, const struct packet_info *info) {
+    const struct addr *own = info->version == 4 ? &node->addr4 : &node->addr6;
+    return own->version && memcmp(own->bytes, info->source, info->version == 4 ? 4 : 16) == 0;
+}
 
 /* Finds out where a frame comes from and where it goes. */
 static enum verdict classify(const struct engine *e, uint32_t port, struct frame *frame) {
@@ -141,6 +146,10 @@ static enum verdict classify(const struct engine *e, uint32_t port, struct frame
     }
     if (dest == NODE_NONE || source == 0) {
         return VERDICT_UNKNOWN;
+    }
+    /* Path by path, whoever made the interface sees to that: docs/pktd.md, Path mode. */
+    if (!e->paths && !e->any_source && !is_own_source(&e->node[source - 1], &frame->info)) {
+        return VERDICT_SPOOFED;
     }
     frame->source = (uint16_t)(source - 1);
     frame->dest = (uint16_t)dest;
@@ -204,6 +213,10 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
         break;
     case VERDICT_UNKNOWN:
         counter_add(&e->count.drop_unknown, frame->info.segments);
+        break;
+    case VERDICT_SPOOFED:
+        counter_add(&e->count.drop_spoofed, frame->info.segments);
+        counter_add(&e->port[port].spoofed, frame->info.segments);
         break;
     }
     pool_release(&e->pool, frame);
@@ -282,6 +295,10 @@ static void apply_path(struct engine *e, const struct op *op, const struct op_li
 
 void engine_use_paths(struct engine *e) {
     e->paths = true;
+}
+
+void engine_take_any_source(struct engine *e) {
+    e->any_source = true;
 }
 
 void engine_close_paths(struct engine *e, bool closed) {

@@ -32,9 +32,17 @@ struct engine_counters {
     counter drop_malformed;
     counter drop_nobuf;
     counter drop_write;
+    counter drop_spoofed;
     counter passed;    /* segments to addresses that no node has */
     counter in_flight; /* pieces in links */
     counter commits;
+};
+
+/* What there is to tell of a port, beside the packets of its node. */
+struct port_counters {
+    counter spoofed;       /* segments from an address that its node does not have, all in all */
+    uint64_t told_spoofed; /* control thread: what was last told */
+    bool told_gone;
 };
 
 /* How packets leave: io[0] is the virtio header. 0 or -errno. */
@@ -47,13 +55,15 @@ struct engine {
     struct pairs pairs;
     struct fib fib;
     uint64_t seq;
-    bool paths;  /* what has passed its link leaves by the port of its source */
-    bool closed; /* no path lets anything through */
+    bool paths;      /* what has passed its link leaves by the port of its source */
+    bool closed;     /* no path lets anything through */
+    bool any_source; /* hop by hop: packets may come from addresses that their node does not have */
     struct engine_counters count;
     engine_deliver *deliver;
     void *deliver_context;
     struct node node[NODE_LIMIT];
     uint32_t port_node[PORT_LIMIT]; /* node + 1; 0 = none */
+    struct port_counters port[PORT_LIMIT];
     _Atomic(struct link_page *) link_page[LINK_LIMIT / LINK_FAN + 1];
 };
 
@@ -103,6 +113,9 @@ void engine_use_paths(struct engine *e);
 
 /* Drops what paths are offered and what would leave them, or no longer. */
 void engine_close_paths(struct engine *e, bool closed);
+
+/* From now on source addresses are not looked at. */
+void engine_take_any_source(struct engine *e);
 
 void engine_close_port(struct engine *e, uint32_t port);
 

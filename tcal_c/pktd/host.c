@@ -255,6 +255,11 @@ static uint64_t data_cpu_ns(const struct loop *loop) {
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+static bool host_is_gone(void *context, uint32_t number) {
+    const struct host *h = context;
+    return h->port[number] && port_is_gone(h->port[number]);
+}
+
 static uint64_t lost_by_sockets(struct host *h) {
     for (uint32_t i = 0; i < h->proto->stage->port_end; i++) {
         if (h->port[i]) {
@@ -286,6 +291,7 @@ const struct proto_host host_functions = {
     .attach = host_attach,
     .detach = host_detach,
     .describe_port = host_describe_port,
+    .is_gone = host_is_gone,
     .lease = host_lease,
     .engine_stats = host_engine_stats,
 };

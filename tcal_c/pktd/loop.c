@@ -93,6 +93,12 @@ static void add_pending(struct loop *loop, struct message *message) {
     *slot = message;
 }
 
+/* It is not read any more; the client will close the port. */
+static void set_gone(struct loop *loop, struct port *port) {
+    epoll_ctl(loop->epoll, EPOLL_CTL_DEL, port->fd, NULL);
+    port->gone = true;
+}
+
 static void add_port(struct loop *loop, struct port *port) {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = port->number};
     loop->port[port->number] = port;
@@ -100,7 +106,7 @@ static void add_port(struct loop *loop, struct port *port) {
         engine_use_paths(loop->engine);
     }
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, port->fd, &event)) {
-        port->gone = true;
+        set_gone(loop, port);
     }
 }
 
@@ -223,9 +229,7 @@ static bool read_one(struct loop *loop, struct port *port) {
     struct port_frame got;
     int result = port_read(port, loop->scratch->data, FRAME_LIMIT + VNET_BYTES, &got);
     if (result < 0) {
-        /* Its namespace has gone. The client will close the port. */
-        epoll_ctl(loop->epoll, EPOLL_CTL_DEL, port->fd, NULL);
-        port->gone = true;
+        set_gone(loop, port); /* somebody has removed it, or its namespace has ended */
     }
     if (result <= 0) {
         return false;
@@ -246,8 +250,7 @@ static void read_port(struct loop *loop, struct port *port, uint32_t events) {
         work_due(loop);
     }
     if (reads == 0 && events & (EPOLLERR | EPOLLHUP) && port->kind == PORT_TAP && !port->gone) {
-        epoll_ctl(loop->epoll, EPOLL_CTL_DEL, port->fd, NULL);
-        port->gone = true;
+        set_gone(loop, port);
     }
 }
 
@@ -385,6 +388,9 @@ static int make_parts(struct loop *loop, const struct loop_options *options) {
     loop->engine = engine_new(options->pool_bytes, deliver, loop);
     if (loop->epoll < 0 || loop->wake < 0 || loop->report < 0) {
         return -errno;
+    }
+    if (loop->engine && options->any_source) {
+        engine_take_any_source(loop->engine);
     }
     loop->scratch = loop->engine ? pool_frame(&loop->engine->pool, FRAME_LIMIT) : NULL;
     if (!loop->port || !loop->scratch) {

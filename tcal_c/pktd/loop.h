@@ -36,6 +36,7 @@ struct loop_options {
     bool lock;
     uint64_t pool_bytes;
     uint32_t sharers; /* pktds on this machine */
+    bool any_source;  /* see engine_take_any_source */
 };
 
 struct loop {

@@ -17,12 +17,14 @@
 
 static const char usage[] =
     "usage: pktd [--no-fifo] [--no-lock] [--no-bpf] [--pool-bytes N] [--cpu-share N]\n"
+    "            [--allow-spoofing]\n"
     "Moves packets between network namespaces; commands on standard input, answers on standard\n"
     "output, as docs/pktd.md says. The options keep it from using what the machine would permit:\n"
     "real-time scheduling, locked memory, arrival stamps by BPF. --pool-bytes limits the memory "
     "of\n"
     "packets in flight (default: a quarter of the machine's, at most 2 GiB). --cpu-share tells\n"
-    "that N pktds share this machine: each spins an N-th of what one would.\n";
+    "that N pktds share this machine: each spins an N-th of what one would. --allow-spoofing lets\n"
+    "packets through whose source address is not the one of the node that sends them.\n";
 
 struct options {
     struct loop_options loop;
@@ -57,6 +59,7 @@ static int read_options(int argc, char **argv, struct options *o) {
                                           {"no-bpf", no_argument, NULL, 'b'},
                                           {"pool-bytes", required_argument, NULL, 'p'},
                                           {"cpu-share", required_argument, NULL, 'c'},
+                                          {"allow-spoofing", no_argument, NULL, 's'},
                                           {"version", no_argument, NULL, 'v'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
@@ -82,6 +85,9 @@ static int read_options(int argc, char **argv, struct options *o) {
                 return 2;
             }
             o->loop.sharers = (uint32_t)number;
+            break;
+        case 's':
+            o->loop.any_source = true;
             break;
         case 'v':
             printf("pktd %s\n", PKTD_VERSION);
@@ -112,7 +118,7 @@ static void raise_file_limit(void) {
 
 int main(int argc, char **argv) {
     static struct loop loop;
-    struct options options = {.loop = {true, true, default_pool_bytes(), 1}, .bpf = true};
+    struct options options = {.loop = {true, true, default_pool_bytes(), 1, false}, .bpf = true};
     int status = read_options(argc, argv, &options);
     if (status >= 0) {
         return status;

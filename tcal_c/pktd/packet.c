@@ -1,7 +1,7 @@
 /* Frame parsing and segmentation.
  *
  * In: an Ethernet frame with the virtio header that Linux puts before it on a TAP or packet socket.
- * Out: destination address and, for a super-packet (TCP or UDP segmentation offload), how many
+ * Out: addresses and, for a super-packet (TCP or UDP segmentation offload), how many
  * segments it stands for, and any run of those segments as a frame of its own. A run of several
  * segments is again a super-packet; a single one is an ordinary packet whose checksum the receiving
  * kernel completes (VIRTIO_NET_HDR_F_NEEDS_CSUM, virtio 1.2 section 5.1.6). Header rules are those
@@ -66,6 +66,7 @@ static enum packet_error parse_ipv4(struct packet_info *info, const uint8_t *ip,
     }
     info->version = 4;
     info->length = (uint32_t)(ETH_BYTES + total);
+    memcpy(info->source, ip + 12, 4);
     memcpy(info->dest, ip + 16, 4);
     bool fragment = (get16(ip + 6) & 0x3FFF) != 0;
     *protocol = fragment ? IPPROTO_NONE : ip[9];
@@ -84,6 +85,7 @@ static enum packet_error parse_ipv6(struct packet_info *info, const uint8_t *ip,
     }
     info->version = 6;
     info->length = (uint32_t)(ETH_BYTES + total);
+    memcpy(info->source, ip + 8, 16);
     memcpy(info->dest, ip + 24, 16);
     uint8_t next = ip[6];
     size_t at = 40;

@@ -19,7 +19,7 @@
 enum packet_error { PACKET_OK, PACKET_NOT_IP, PACKET_MALFORMED };
 enum packet_split { SPLIT_NONE, SPLIT_TCP, SPLIT_UDP };
 
-/* Destination as 16 bytes; an IPv4 address stands in the first four. */
+/* Addresses as 16 bytes; an IPv4 address stands in the first four. */
 struct packet_info {
     struct virtio_net_hdr vnet;
     uint8_t version; /* 4 or 6 */
@@ -29,6 +29,7 @@ struct packet_info {
     uint16_t segment_payload;
     uint32_t length;   /* bytes of the frame, without padding behind the IP packet */
     uint32_t segments; /* 1 when not split */
+    uint8_t source[16];
     uint8_t dest[16];
 };
 

@@ -170,6 +170,11 @@ int port_write(struct port *port, const struct iovec *io, int count) {
     return port->kind == PORT_TAP ? tap_write(port, io, count) : packet_write(port, io, count);
 }
 
+bool port_is_gone(const struct port *port) {
+    return atomic_load_explicit(&port->gone, memory_order_relaxed) ||
+           (port->kind == PORT_PACKET && packet_is_gone(port));
+}
+
 uint64_t port_lost(struct port *port) {
     return port->kind == PORT_PACKET ? packet_lost(port) : 0;
 }

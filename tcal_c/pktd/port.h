@@ -50,7 +50,7 @@ struct port {
     bool leave;          /* see port_request */
     char peer[IFNAMSIZ]; /* PORT_PACKET: pktd's end of the veth pair */
     uint64_t lost;       /* control thread: see port_lost */
-    bool gone;           /* data thread: the device has disappeared */
+    atomic_bool gone;    /* set by the data thread: the device has disappeared */
     uint8_t mac[6];      /* source of the frames that come, under the stamp */
     /* Of an attached port; `out` is -1 otherwise. */
     int out; /* a packet socket on the target */
@@ -92,6 +92,9 @@ int port_read(struct port *port, uint8_t *data, size_t room, struct port_frame *
 /* Packets that the socket had no room for since it was opened; a TAP's are counted by the device,
  * where only its namespace sees them: 0. Control thread. */
 uint64_t port_lost(struct port *port);
+
+/* Whether somebody else has removed the device. Control thread. */
+bool port_is_gone(const struct port *port);
 
 /* Writes a frame, io[0] being the virtio header: 0 or -errno. Never waits. */
 int port_write(struct port *port, const struct iovec *io, int count);

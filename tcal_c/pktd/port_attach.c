@@ -23,7 +23,7 @@
 #include <linux/if_packet.h>
 #include <linux/rtnetlink.h>
 
-#define NAMES 16
+#define NAMES 16       /* tried before the one that has the number of the port */
 #define OWN_MTU 65520u /* whatever the target lets through, now or after a change of its own */
 #define SEND_BYTES (16 << 20)
 
@@ -55,13 +55,15 @@ static bool look(void *context, struct port_error *error) {
         return false;
     }
     memcpy(a->mac, r.ifr_hwaddr.sa_data, sizeof a->mac);
-    for (int i = 0; i < NAMES; i++) {
-        snprintf(a->own.name, sizeof a->own.name, "emu%d", i);
+    for (unsigned i = 0; i <= NAMES; i++) {
+        unsigned number = i < NAMES ? i : NAMES + a->own.number;
+        snprintf(a->own.name, sizeof a->own.name, "emu%u", number);
         if (!if_nametoindex(a->own.name)) {
             return true;
         }
     }
-    port_fail(error, -EEXIST, NULL, "make emu0 to emu%d in %s", NAMES - 1, a->request->port.netns);
+    port_fail(error, -EEXIST, NULL, "make emu0 to emu%d, or %s, in %s", NAMES - 1, a->own.name,
+              a->request->port.netns);
     return false;
 }
 

@@ -36,6 +36,7 @@ int packet_write(struct port *port, const struct iovec *io, int count);
 int packet_send(int fd, const struct iovec *io, int count);
 
 uint64_t packet_lost(struct port *port);
+bool packet_is_gone(const struct port *port);
 
 /* Writes a sysctl, if that is allowed. */
 void port_set_file(const char *path, const char *text);

@@ -229,6 +229,14 @@ int packet_write(struct port *port, const struct iovec *io, int count) {
     return packet_send(port->fd, io, count);
 }
 
+/* The socket of a device that was removed is bound to number -1. Reading tells only that a device
+ * is down, once. */
+bool packet_is_gone(const struct port *port) {
+    struct sockaddr_ll bound;
+    socklen_t size = sizeof bound;
+    return getsockname(port->fd, (struct sockaddr *)&bound, &size) == 0 && bound.sll_ifindex < 0;
+}
+
 uint64_t packet_lost(struct port *port) {
     struct tpacket_stats stats;
     socklen_t size = sizeof stats;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define TOKEN_LIMIT 32u
+#define STATS_USAGE "stats links|pairs|ports|engine"
 
 bool syntax(struct refusal *r, const char *usage) {
     return refuse(r, "syntax", "usage: %s", usage);
@@ -108,17 +109,19 @@ static bool do_abort(struct proto *p, struct words *w, struct refusal *r) {
 
 static bool do_stats(struct proto *p, struct words *w, struct refusal *r) {
     const char *what = words_next(w);
-    if (!what || !take_end(w, "stats links|pairs|engine", r)) {
-        return syntax(r, "stats links|pairs|engine");
+    if (!what || !take_end(w, STATS_USAGE, r)) {
+        return syntax(r, STATS_USAGE);
     }
     if (strcmp(what, "links") == 0) {
         stats_links(p);
     } else if (strcmp(what, "pairs") == 0) {
         stats_pairs(p);
+    } else if (strcmp(what, "ports") == 0) {
+        stats_ports(p);
     } else if (strcmp(what, "engine") == 0) {
         stats_engine(p);
     } else {
-        return syntax(r, "stats links|pairs|engine");
+        return syntax(r, STATS_USAGE);
     }
     return true;
 }

@@ -24,6 +24,7 @@ struct proto_host {
                    struct refusal *r);
     bool (*detach)(void *context, uint32_t port, struct refusal *r);
     void (*describe_port)(void *context, uint32_t port, struct text *out); /* IF INODE KIND */
+    bool (*is_gone)(void *context, uint32_t port); /* somebody has removed its device */
     void (*lease)(void *context, uint64_t ns);
     void (*engine_stats)(void *context, struct text *out); /* KEY=VALUE… of the loop */
 };
@@ -53,6 +54,7 @@ void proto_destroy(struct proto *p);
 /* stats.c */
 void stats_links(struct proto *p);
 void stats_pairs(struct proto *p);
+void stats_ports(struct proto *p);
 void stats_engine(struct proto *p);
 void stats_usage(struct proto *p, bool all);
 

@@ -72,6 +72,22 @@ void stats_pairs(struct proto *p) {
     finish(&report);
 }
 
+void stats_ports(struct proto *p) {
+    struct report report = {.proto = p};
+    for (uint32_t i = 0; i < p->stage->port_end; i++) {
+        struct port_counters *c = &p->engine->port[i];
+        uint64_t spoofed = counter_get(&c->spoofed);
+        bool gone = p->host->is_gone(p->host->context, i);
+        if (spoofed != c->told_spoofed || gone != c->told_gone) {
+            c->told_spoofed = spoofed;
+            c->told_gone = gone;
+            report.count++;
+            text_add(&report.lines, "%u %llu %d\n", i, (unsigned long long)spoofed, gone);
+        }
+    }
+    finish(&report);
+}
+
 void stats_engine(struct proto *p) {
     const struct engine_counters *c = &p->engine->count;
     const struct {
@@ -85,6 +101,7 @@ void stats_engine(struct proto *p) {
                     {"drop_malformed", &c->drop_malformed},
                     {"drop_nobuf", &c->drop_nobuf},
                     {"drop_write", &c->drop_write},
+                    {"drop_spoofed", &c->drop_spoofed},
                     {"in_flight", &c->in_flight},
                     {"pool_bytes", &p->engine->pool.bytes},
                     {"commits", &c->commits},

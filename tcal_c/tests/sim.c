@@ -48,6 +48,10 @@ static void describe_port(void *context, uint32_t port, struct text *out) {
     text_add(out, "eth%u 4711 tap", port);
 }
 
+static bool is_gone(void *context, uint32_t port) {
+    return ((struct sim *)context)->gone == port + 1;
+}
+
 static void lease(void *context, uint64_t ns) {
     ((struct sim *)context)->lease_ns = ns;
 }
@@ -119,6 +123,7 @@ struct sim *sim_new(uint64_t pool_bytes) {
                                     .attach = attach,
                                     .detach = detach,
                                     .describe_port = describe_port,
+                                    .is_gone = is_gone,
                                     .lease = lease,
                                     .engine_stats = engine_stats};
     sim->proto = (struct proto){

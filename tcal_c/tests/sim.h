@@ -24,6 +24,7 @@ struct sim {
     int deliver_error; /* what the next writes return */
     int detach_error;  /* whether the next detach fails */
     uint64_t lease_ns; /* as last asked for */
+    uint32_t gone;     /* port + 1 whose device has been removed; 0 = none */
     struct batch *waiting;
     struct delivery *delivery;
     size_t count;

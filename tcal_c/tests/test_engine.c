@@ -37,6 +37,39 @@ static void strangers_are_counted(void) {
     sim_free(sim);
 }
 
+/* From another node's address, or from one of a family that the node does not have. */
+static void spoofed_sources_are_dropped_and_counted(void) {
+    struct sim *sim = sim_new(64 << 20);
+    sim_pair(sim, PLAIN);
+    make_packet(&frame, 1, 1, 100);
+    sim_send(sim, 0, &frame);
+    make_packet(&frame, 5, 1, 100);
+    sim_send(sim, 0, &frame);
+    make_frame(&frame, 6, TEST_UDP, 0, 1, 100, 0);
+    frame.data[14 + 8 + 15] ^= 8; /* the last byte of the source */
+    sim_send(sim, 0, &frame);
+    make_packet(&frame, 5, 77, 100); /* to nobody: unknown, wherever it comes from */
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 100 * MS);
+    CHECK_EQ(sim->count, 0);
+    CHECK_EQ(engine_stat(sim, "drop_spoofed="), 3);
+    CHECK_EQ(engine_stat(sim, "drop_unknown="), 1);
+    CHECK_TEXT(sim_ask(sim, "stats pairs"), "ok 0");
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 1\n0 3 0");
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 0");
+    engine_take_any_source(sim->engine);
+    make_packet(&frame, 5, 1, 100);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 200 * MS);
+    CHECK_EQ(sim->count, 1);
+    CHECK_EQ(engine_stat(sim, "drop_spoofed="), 3);
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 0");
+    sim->gone = 2;
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 1\n1 0 1");
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 0");
+    sim_free(sim);
+}
+
 static void no_route_is_counted(void) {
     struct sim *sim = sim_new(64 << 20);
     sim_pair(sim, PLAIN);
@@ -244,6 +277,7 @@ static void nothing_is_lost_track_of(void) {
 
 void test_engine(void) {
     strangers_are_counted();
+    spoofed_sources_are_dropped_and_counted();
     no_route_is_counted();
     loops_end();
     others_go_on_when_a_path_changes();

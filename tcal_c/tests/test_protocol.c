@@ -28,8 +28,8 @@ static void lines_are_strict(void) {
                    "err syntax a line is printable words separated by one space");
     }
     CHECK_TEXT(sim_ask(sim, "Clock"), "err syntax unknown command 'Clock'");
-    CHECK_TEXT(sim_ask(sim, "stats"), "err syntax usage: stats links|pairs|engine");
-    CHECK_TEXT(sim_ask(sim, "stats all"), "err syntax usage: stats links|pairs|engine");
+    CHECK_TEXT(sim_ask(sim, "stats"), "err syntax usage: stats links|pairs|ports|engine");
+    CHECK_TEXT(sim_ask(sim, "stats all"), "err syntax usage: stats links|pairs|ports|engine");
     sim_free(sim);
 }
 

@@ -124,7 +124,7 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
         for request, words in (
             ({"do": "dance"}, "nothing to do"),
             ({"do": "start", "t0_ns": 1}, "was not prepared"),
-            ({"do": "attach", "port": 1, "netns": "/x"}, "was not prepared"),
+            ({"do": "attach", "port": 1, "netns": "/x", "if": "eth0"}, "was not prepared"),
             ({"do": "cut", "nodes": []}, "was not prepared"),
             ({"do": "prepare"}, "not a request: KeyError"),
         ):
@@ -138,7 +138,7 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
         with pytest.raises(AgentError, match="prepared already"):
             await coordinator.prepare(stage.experiment())
         for request, words in (
-            ({"do": "attach", "port": 1, "netns": "/a b"}, "one word"),
+            ({"do": "attach", "port": 1, "netns": "/a b", "if": "eth0"}, "one word"),
             ({"do": "attach", "port": -1, "netns": "/a"}, "port is -1"),
             ({"do": "bind", "step": 99, "bind": []}, "no step 99"),
             ({"do": "bind", "step": 0, "bind": [[77, 1]]}, "a node of bind is 77"),
@@ -162,7 +162,7 @@ def test_ports_are_attached_to_the_networks_of_the_plan(tmp_path: Path) -> None:
         request = {"do": "attach", "node": 0, "port": 4, "netns": "/proc/9/ns/net", "if": "eth0"}
         assert await stage.coordinator.request(0, request) == {"kind": "packet", "stamp": "read"}
         (datapath,) = stage.datapaths
-        wanted = "netns=/proc/9/ns/net if=eth0 prefix=10.77.0.0/16,fd77:7473::/64 remove=netns"
+        wanted = "netns=/proc/9/ns/net if=eth0 prefix=10.77.0.0/16,fd77:7473::/64"
         assert datapath.ports == {4: wanted}
         await stage.coordinator.request(0, {"do": "detach", "port": 4})
         assert datapath.ports == {}
@@ -201,7 +201,7 @@ def test_an_agent_takes_the_place_of_one_that_crashed(tmp_path: Path) -> None:
         await until(lambda: time.monotonic_ns() > missing_ns, "a step goes by meanwhile")
         before = len(datapath.history)
         stage.again(0)
-        resume = {"ports": [[3, 3, "/proc/1/ns/net"], [4, 0, "/proc/2/ns/net"]], "applied": known}
+        resume = {"ports": [[3, 3, "/proc/1/ns/net", "e3"], [4, 0, "/n", "eth0"]], "applied": known}
         assert await stage.coordinator.rejoin(0, lambda: resume)
         assert datapath.ports.keys() == {3, 4}
         assert datapath.told.ports.items() >= {3: 3, 0: 4}.items()
@@ -372,5 +372,5 @@ def test_garbage_on_the_metadata_port_does_no_harm(tmp_path: Path) -> None:
 
 def test_lines_of_a_port() -> None:
     assert lines.attach_line(1, "/n", "eth0", "10.0.0.0/8") == (
-        "attach 1 netns=/n if=eth0 prefix=10.0.0.0/8 remove=netns"
+        "attach 1 netns=/n if=eth0 prefix=10.0.0.0/8"
     )

@@ -66,7 +66,7 @@ class RealStage(Stage):
     async def attach(self) -> None:
         for node, pid in enumerate(self.pids):
             netns = f"/proc/{pid}/ns/net"
-            request = {"do": "attach", "node": node, "port": node, "netns": netns}
+            request = {"do": "attach", "node": node, "port": node, "netns": netns, "if": "eth0"}
             answer = await self.coordinator.request(self.placement[node], request)
             assert answer["kind"] in ("tap", "packet")
         await self.bind(0, {0: 0, 1: 1})
@@ -145,7 +145,7 @@ def test_packets_pass_while_an_agent_is_replaced(tmp_path: Path, rootless: bool)
         stage.processes[0].send_signal(signal.SIGKILL)
         await until(lambda: stage.lost, "the loss")
         stage.again(0)
-        ports = [[0, 0, f"/proc/{stage.pids[0]}/ns/net"]]
+        ports = [[0, 0, f"/proc/{stage.pids[0]}/ns/net", "eth0"]]
         assert await stage.coordinator.rejoin(0, lambda: {"ports": ports, "applied": 1})
         assert len(await pinging) == 30
         await until(lambda: len(stage.applied(0)) > 1 and len(stage.applied(1)) > 1, "step 1")

@@ -209,15 +209,18 @@ def test_no_temporary_plan_is_left_while_a_run_goes_on(
 
 def test_a_run_over_hosts_is_recorded_and_replayed_as_one(place: Path) -> None:
     """The options of hosts are recorded like the others, and a replay may say otherwise."""
-    tstorm(place, "run", "two.tdl", "--hosts", "2", "--clock-budget", "50ms", "--out", "r")
+    hosts = ("--hosts", "2", "--clock-budget", "50ms", "--allow-spoofing")
+    tstorm(place, "run", "two.tdl", *hosts, "--out", "r")
     recorded = json.loads((place / "r/manifest.json").read_text())
     assert recorded["options"]["hosts"] == 2
     assert recorded["options"]["clock_budget_ns"] == 50_000_000
+    assert recorded["options"]["allow_spoofing"] is True
     assert [host["name"] for host in recorded["hosts"]] == ["host0", "host1"]
     done = tstorm(place, "replay", "r", "--check", "--hosts", "3", "--out", "again")
     assert "the same events, on the same targets, in the same order" in done.stderr
     again = json.loads((place / "again/manifest.json").read_text())
     assert (len(again["hosts"]), again["options"]["clock_budget_ns"]) == (3, 50_000_000)
+    assert again["options"]["allow_spoofing"] is True
 
 
 @pytest.mark.parametrize(

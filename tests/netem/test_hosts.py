@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,26 @@ def test_an_example_runs_over_four_hosts(tmp_path: Path) -> None:
     summary = json.loads((out / "summary.json").read_text())
     assert summary["events"]["applied"] == summary["events"]["planned"]
     assert [host["name"] for host in summary["hosts"]] == ["host0", "host1", "host2", "host3"]
+
+
+def test_frames_made_by_hand_take_the_planned_time(tmp_path: Path) -> None:
+    """Round the queueing disciplines of eth0, in frames to all: tcald is not attached there."""
+    script = f"{sys.executable} {ROOT / 'tests/runtime/evade.py'}"
+    out = carried_out(
+        f'service server img=x replicas=2 exec="{script} listen"\n'
+        f'service client img=x exec="{script} bypass,to-all,plain 1 10.77.0.1 10.77.0.2"\n'
+        "bridge s1\nlink server--s1 latency=30\nlink client--s1 latency=30\nat 9s quit\n",
+        tmp_path,
+        hosts=2,
+    )
+    for name in ("server.0", "server.1"):
+        got = [line.split() for line in (out / f"logs/{name}.log").read_text().splitlines()]
+        times: dict[str, list[int]] = {}
+        for words in got:
+            if words[0] == "got" and len(words) == 3:
+                times.setdefault(words[1], []).append(int(words[2]))
+        assert times.keys() == {"bypass", "plain"}, name
+        assert min(times["bypass"]) >= 59_000_000, name
+        assert min(times["plain"]) >= 59_000_000, name
+    refused = json.loads((out / "summary.json").read_text())["refused"]
+    assert next(row for row in refused if row["instance"] == "client.0")["frame"] > 0

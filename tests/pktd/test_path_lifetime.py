@@ -170,6 +170,25 @@ def test_a_name_that_is_taken(world: World, setting: Setting) -> None:
     assert _own(world, a) == ["emu0"]
 
 
+def test_many_interfaces_of_one_namespace(world: World, setting: Setting) -> None:
+    """As on a host, where every instance has one."""
+    engine = world.pktd()
+    host = world.namespace()
+    for number in range(20):
+        world.run(
+            host,
+            *["ip", "link", "add", f"e{number}", "type", "veth"],
+            *["peer", "name", f"f{number}"],
+        )
+        where = f"netns=/proc/{host}/ns/net if=e{number} prefix=10.77.0.0/16"
+        engine(f"attach {number} {where} kind={setting.kind}")
+    expected = {f"emu{number}" for number in (*range(16), *range(32, 36))}
+    assert set(_own(world, host)) == expected
+    for number in range(20):
+        engine(f"detach {number}")
+    _until(lambda: _own(world, host) == [], "all of them are removed")
+
+
 def test_what_cannot_be_attached(world: World, setting: Setting) -> None:
     engine = world.pktd()
     a, _ = pods(world, 1)

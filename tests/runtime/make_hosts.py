@@ -36,6 +36,11 @@ for _ in range(40):
 """
 
 
+def wanted(port: int, name: str, pid: int, number: int) -> localhosts.PortRequest:
+    ipv4, ipv6 = f"10.77.0.{number}", f"fd77:7473::{number}"
+    return localhosts.PortRequest(port, name, pid, ipv4, ipv6, "eth0")
+
+
 class Instance:
     """A process in a network namespace of its own that answers with a word."""
 
@@ -45,7 +50,7 @@ class Instance:
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         self.process.stdout.readline()  # it answers, so it is where it should be
-        host.add_port(port, f"{name}.0", self.process.pid, self.ipv4, "eth0")
+        host.add_port(wanted(port, f"{name}.0", self.process.pid, number))
         self._configure(name, number)
 
     def _configure(self, name: str, number: int) -> None:
@@ -66,8 +71,8 @@ class Instance:
             )
             _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
         with socket.socket(fileno=descriptors[0]) as connection:
-            wanted = addresses.Addresses(self.ipv4, f"fd77:7473::{number}")
-            addresses.configure(connection, name, wanted)
+            own = addresses.Addresses(self.ipv4, f"fd77:7473::{number}")
+            addresses.configure(connection, name, own)
 
     def do(self, *argv: str) -> subprocess.CompletedProcess[str]:
         command = ["nsenter", f"--net=/proc/{self.process.pid}/ns/net", *argv]
@@ -82,17 +87,17 @@ class Instance:
 
 def refusal(host: localhosts.LocalHost, port: int, pid: int) -> str:
     try:
-        host.add_port(port, "c.0", pid, "10.77.0.3", "eth0")
+        host.add_port(wanted(port, "c.0", pid, 3))
     except RunError as error:
         return error.message
     return ""
 
 
 def in_host(host: localhosts.LocalHost) -> str:
-    """The addresses that a program started in the host finds at br0."""
+    """The addresses that a program started in the host finds at ctl0."""
     entry = str(programs.find("tstorm-ns"))
     argv = [entry, "in", "--net", str(host.net), "--parent", str(os.getpid()), "--"]
-    argv += ["ip", "-j", "addr", "show", "br0"]
+    argv += ["ip", "-j", "addr", "show", "ctl0"]
     done = subprocess.run(argv, pass_fds=[host.net], capture_output=True, text=True, check=True)
     [device] = json.loads(done.stdout)
     return f"{device['addr_info'][0]['local']} {device['address']}"

@@ -149,10 +149,10 @@ def test_what_is_not_wired_has_no_effect_yet() -> None:
 def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
     told = Told()
     told.ports = {
-        0: Port(0, "/proc/1/ns/net", attached=True),
-        1: Port(1, "/proc/2/ns/net", attached=True),
-        2: Port(0, "/proc/3/ns/net", attached=True),  # of the life to come
-        3: Port(0, "/proc/4/ns/net"),  # its agent has not answered
+        0: Port(0, "/proc/1/ns/net", "e0", attached=True),
+        1: Port(1, "/proc/1/ns/net", "e1", attached=True),
+        2: Port(0, "/proc/1/ns/net", "e2", attached=True),  # of the life to come
+        3: Port(0, "/proc/1/ns/net", "e3"),  # its agent has not answered
     }
     told.coming = {
         0: bind_request(0, {0: 0, 1: 1}),
@@ -164,19 +164,19 @@ def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
     told.effect(7)  # of a step about which there was nothing to say
     placement = (0, 1)
     assert told.resume(placement, 0) == {
-        "ports": [[0, 0, "/proc/1/ns/net"], [2, -1, "/proc/3/ns/net"]],
+        "ports": [[0, 0, "/proc/1/ns/net", "e0"], [2, -1, "/proc/1/ns/net", "e2"]],
         "held": [0],
     }
-    assert told.resume(placement, 1) == {"ports": [[1, 1, "/proc/2/ns/net"]], "held": [0]}
+    assert told.resume(placement, 1) == {"ports": [[1, 1, "/proc/1/ns/net", "e1"]], "held": [0]}
     assert list(told.coming) == [2]
     told.effect(2)
     assert told.resume(placement, 0)["held"] == []
-    assert told.resume(placement, 0)["ports"][1] == [2, 0, "/proc/3/ns/net"]
+    assert told.resume(placement, 0)["ports"][1] == [2, 0, "/proc/1/ns/net", "e2"]
 
 
 def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
     told = Told()
-    told.ports = {0: Port(0, "/n", attached=True), 1: Port(1, "/m", attached=True)}
+    told.ports = {0: Port(0, "/n", "e0", attached=True), 1: Port(1, "/n", "e1", attached=True)}
     told.coming = {
         0: bind_request(0, {0: 0, 1: 1}),
         1: bind_request(1, {}, (1,), (0,)),
@@ -184,7 +184,10 @@ def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
     told.effect(0)
     told.effect(1)
     told.cut(0)
-    assert told.resume((0, 0), 0) == {"ports": [[0, -1, "/n"], [1, -1, "/m"]], "held": []}
+    assert told.resume((0, 0), 0) == {
+        "ports": [[0, -1, "/n", "e0"], [1, -1, "/n", "e1"]],
+        "held": [],
+    }
 
 
 def test_an_agent_that_is_back_hears_what_it_missed() -> None:
@@ -238,7 +241,7 @@ class FakeProcess:
 
 class FakeHost:
     def __init__(self) -> None:
-        self.host = localhosts.LocalHost(0, -1, None)  # type: ignore[arg-type]
+        self.host = localhosts.LocalHost(0, -1, None, None)  # type: ignore[arg-type]
         self.datapath = FakeProcess()
         self.agent = FakeProcess()
         self.starts = 0
@@ -370,8 +373,6 @@ def test_a_datapath_that_dies_ends_the_run_unless_it_is_ending() -> None:
 
 # -- hosts ----------------------------------------------------------------------------------------
 
-SCRIPT = ROOT / "tests/runtime/make_hosts.py"
-
 
 def test_addresses_follow_the_rule() -> None:
     assert localhosts.host_address(0) == "100.64.1.1"
@@ -393,14 +394,13 @@ def topology(nodes: tuple[Node, ...]) -> Topology:
     return Topology((), nodes, (), "", "delay")
 
 
-@pytest.mark.e2e
-def test_hosts_reach_each_other_and_their_instances() -> None:
-    """In the namespaces of a run, as whoever runs the tests."""
+def in_a_sandbox(script: Path) -> dict[str, Any]:
+    """What it prints in the namespaces of a run, as whoever runs the tests."""
     argv = [str(programs.find("tstorm-ns")), "sandbox", "--parent", str(os.getpid())]
     argv += ["--userns"] if os.geteuid() != 0 else []
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*argv, "--", sys.executable, str(SCRIPT)],
+        [*argv, "--", sys.executable, str(script)],
         env=environment,
         capture_output=True,
         text=True,
@@ -408,8 +408,13 @@ def test_hosts_reach_each_other_and_their_instances() -> None:
         timeout=180,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found == {
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.e2e
+def test_hosts_reach_each_other_and_their_instances() -> None:
+    assert in_a_sandbox(ROOT / "tests/runtime/make_hosts.py") == {
         "coordinator to the last host": True,
         "program in the last host": "100.64.1.5 02:00:64:40:01:05",
         "same host": True,
@@ -421,3 +426,50 @@ def test_hosts_reach_each_other_and_their_instances() -> None:
         "a port of nobody": "No such process",
         "removed twice": True,
     }
+
+
+SEEN_BY_ITS_OWNER = ["b"]
+SENT = {
+    "its own": SEEN_BY_ITS_OWNER,
+    "its own, IPv6": SEEN_BY_ITS_OWNER,
+    "foreign source": ["source"],
+    "foreign source, IPv6": ["source"],
+    "foreign MAC": ["frame"],
+    "one station, frame to all": ["frame"],
+    "one station, IPv6, frame to all": ["frame"],
+    "another's frame": [],  # it goes to c's MAC, and there what is for b is dropped
+    "an agent": ["outside"],
+    "an agent, frame to all": ["frame"],
+    "broadcast": ["group"],
+    "network's broadcast": ["group"],
+    "multicast": ["group"],
+    "VLAN": ["other"],
+    "VLAN 0": ["other"],
+    "spanning tree": ["other"],
+    "LLDP": ["other"],
+    "ARP request": SEEN_BY_ITS_OWNER,
+    "ARP claim": ["source"],
+    "ARP claim, underlay": ["source"],
+    "ARP with another MAC": ["source"],
+    "ARP for the underlay": ["outside"],
+    "ARP from nobody": ["group"],
+    "solicitation": SEEN_BY_ITS_OWNER,
+    "solicitation, foreign source": ["group"],
+    "solicitation, a target elsewhere": ["group"],
+    "solicitation, to one": SEEN_BY_ITS_OWNER,
+    "advertisement": SEEN_BY_ITS_OWNER,
+    "advertisement of another's": ["source"],
+    "advertisement to all": ["source"],
+    "redirect": ["source"],
+    "router": ["source"],
+}
+
+
+@pytest.mark.e2e
+def test_a_port_lets_through_what_an_honest_instance_sends_and_counts_the_rest() -> None:
+    """Frames of each kind, sent round the queueing disciplines of the instance itself."""
+    found = in_a_sandbox(ROOT / "tests/runtime/guard_hosts.py")
+    assert list(found) == list(SENT)
+    for name, fate in SENT.items():
+        chatter = {"group"} - set(fate)  # what its kernel says about multicast, at any time
+        assert [word for word in found[name] if word not in chatter] == fate, name

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import seeded
-from tests.trials import hostile, kills, stops
+from tests.trials import frames, hostile, kills, stops
 
 ROUNDS = 3
 
@@ -32,6 +32,11 @@ def test_hostile_inputs(kind: str) -> None:
     assert f"{kind} refused" in found
 
 
+@pytest.mark.e2e
+def test_random_frames_from_an_instance(capsys: pytest.CaptureFixture[str]) -> None:
+    assert frames.main(["--seconds", "4", "--seed", "7"]) == 0, capsys.readouterr().out
+
+
 def test_what_is_not_damaged_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the hostile ones would be refused for another reason than theirs."""
     monkeypatch.chdir(tmp_path)
@@ -43,6 +48,6 @@ def test_what_is_not_damaged_is_taken(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_every_trial_is_started() -> None:
     found = seeded.modules("trials")
-    assert {"tests.trials.kills", "tests.trials.stops", "tests.trials.hostile"} <= {*found}
+    assert {f"tests.trials.{n}" for n in ("frames", "kills", "stops", "hostile")} <= {*found}
     assert "tests.trials.scene" not in found
     assert "tests.fuzz.fuzz_tdl" in seeded.modules("fuzz")
