@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime import locks, procs, userdirs
-from runtime.errors import RunError, umask_fault
+from runtime.errors import RunError, filesystem_remedy
 from runtime.place import Place, here
 from runtime.procs import Process
 
@@ -291,7 +291,8 @@ def _draft(record: Record) -> tuple[Record, Path, int]:
 def _cannot_record(folder: Path, error: OSError) -> RunError:
     return RunError(
         f"cannot record the run in {folder}: {error.strerror}",
-        umask_fault() or "point XDG_STATE_HOME to a directory of your own with room in it",
+        filesystem_remedy(error)
+        or "point XDG_STATE_HOME to a directory of your own with room in it",
     )
 
 

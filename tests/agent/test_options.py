@@ -71,11 +71,11 @@ def test_an_order() -> None:
     assert found.starts == (3, 1)
     assert (found.pace, found.on_loss, found.until_ns, found.start_at_ns) == (2, "close", None, 0)
     assert found.period_ns == 25_000_000
-    resume = {"t0_ns": -5, "ports": [[3, 1, "/n"], [4, -1, "/m"]], "held": [2, 0]}
+    resume = {"t0_ns": -5, "ports": [[3, 1, "/n", "e3"], [4, -1, "/m", "e4"]], "held": [2, 0]}
     again = preparation({**ORDER, "resume": resume}, 4, 3).resume
     assert again is not None
     assert (again.t0_ns, again.held, again.applied) == (-5, (0, 2), 0)
-    assert again.ports == (Port(3, 1, "/n"), Port(4, -1, "/m"))
+    assert again.ports == (Port(3, 1, "/n", "e3"), Port(4, -1, "/m", "e4"))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_order() -> None:
         ({"options": {"on_loss": "cry"}}, "on_loss is 'cry'"),
         ({"options": {"period_ns": 5}}, "period_ns is 5"),
         ({"resume": {"t0_ns": 1, "ports": [[1, 2]]}}, "a port is"),
-        ({"resume": {"t0_ns": 1, "ports": [[1, 2, "a b"]]}}, "must be one word"),
+        ({"resume": {"t0_ns": 1, "ports": [[1, 2, "a b", "e1"]]}}, "must be one word"),
         ({"resume": {"t0_ns": 1, "ports": [], "held": [3]}}, "a node of held is 3"),
     ],
 )
