@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bench.agentsim_sources import SEGMENT_BYTES, Source
-from runtime.agent.sharing import Sharing
-from runtime.agent.types import LocalFlow, PathChange, RemoteFlow, Usage, View
+from runtime.agent.share.sharing import Sharing
+from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
 
 MS = 1_000_000
 NS_PER_S = 1_000_000_000
 PERIOD_NS = 25 * MS
 STEP_NS = 5 * MS  # of the fluid queues, at most
-RESUME_TICKS = 4  # as runtime.agent.conduct
+RESUME_TICKS = 4  # as runtime.agent.process.hostrun
 REFRESH_TICKS = 10
 FORGET_NS = 2 * NS_PER_S
 
@@ -34,7 +34,7 @@ _START, _CHANGE, _DATAGRAM, _TICK = range(4)
 
 
 class Exchange(Protocol):
-    """How an agent hears of the flows of others (runtime.agent.metadata.Metadata)."""
+    """How an agent hears of the flows of others (runtime.agent.metadata.metadata.Metadata)."""
 
     def outgoing(self, now_ns: int, flows: Sequence[LocalFlow]) -> Sequence[tuple[int, bytes]]: ...
 

@@ -1,6 +1,6 @@
 """Networks for the simulation of agents: links and paths, without a plan.
 
-Each is a View (runtime.agent.types) with instances, and knows the shares that the model gives.
+Each is a View (runtime.agent.vocabulary) with instances, and knows the shares that the model gives.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runtime.agent.solver import UNLIMITED, Flow, solve
-from runtime.agent.types import PathView
+from runtime.agent.share.solver import UNLIMITED, Flow, solve
+from runtime.agent.vocabulary import PathView
 
 MBIT = 1_000_000
 MS = 1_000_000

@@ -9,13 +9,13 @@ import random
 from collections.abc import Mapping
 
 from bench.agentsim import Exchange, Simulation
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
-from runtime.agent.interest import Interest
-from runtime.agent.metadata import Metadata
-from runtime.agent.solver import Flow, solve
-from runtime.agent.view import PlanView
+from runtime.agent.metadata.interest import Interest
+from runtime.agent.metadata.metadata import Metadata
+from runtime.agent.path.view import PlanView
+from runtime.agent.share.solver import Flow, solve
 from runtime.coordinator.placement import place
 
 KEY = bytes(32)

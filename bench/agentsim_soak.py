@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from bench.agentsim import Simulation
 from bench.agentsim_plan import Planned
 from bench.agentsim_sources import Constant, Source, Tcp
-from runtime.agent.solver import UNLIMITED
+from runtime.agent.share.solver import UNLIMITED
 
 MBIT = 1_000_000
 NS_PER_S = 1_000_000_000

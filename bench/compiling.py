@@ -26,7 +26,7 @@ def measure(quick: bool) -> list[Record]:
 
 def _timeline(statements: int) -> list[Record]:
     """Statements that disconnect and reconnect ten of a hundred instances in turn."""
-    from compiler.compile import compile_source, elaborate
+    from compiler.pipeline import compile_source, elaborate
     from tdl.diagnostics import Sink
     from tdl.parser import parse
 

@@ -21,14 +21,14 @@ from contextlib import suppress
 from typing import Any
 
 from bench.probing import Record
-from runtime import secure
 from runtime.coordinator import says
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
-from runtime.requests import Asker, answer
-from runtime.sampler import PAIR_COLUMNS
-from runtime.seal import MAGIC, NONCE_BYTES, PROOF_BYTES
-from runtime.secure import Channel, Server, make_key
+from runtime.datapath.sampler import PAIR_COLUMNS
+from runtime.rpc import secure
+from runtime.rpc.calls import Asker, answer
+from runtime.rpc.seal import MAGIC, NONCE_BYTES, PROOF_BYTES
+from runtime.rpc.secure import Channel, Server, make_key
 
 HERE = "127.0.0.1"
 SAMPLE_ROWS = 5000

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.hosts_udp import PERIOD_S, PULSE_S
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
-from runtime.agent.solver import UNLIMITED, Flow, solve
-from runtime.agent.view import PlanView
+from runtime.agent.path.view import PlanView
+from runtime.agent.share.solver import UNLIMITED, Flow, solve
 
 ROOT = Path(__file__).resolve().parent.parent
 MBIT = 1_000_000

@@ -22,8 +22,8 @@ from bench.runlog import NS_PER_S
 from bench.sharing import CLIENTS, STAGES
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.state import NetworkState
-from runtime.agent.solver import UNLIMITED
-from runtime.agent.view import PlanView
+from runtime.agent.path.view import PlanView
+from runtime.agent.share.solver import UNLIMITED
 
 HOSTS = (1, 2, 4)
 SETTLE = 0.5  # of a stage is left out

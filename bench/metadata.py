@@ -28,11 +28,11 @@ from bench.agentsim_plan import RUN, Planned
 from bench.agentsim_sources import Constant, Source, Tcp
 from bench.probing import Record
 from bench.topologies import scale_free
-from compiler.compile import compile_source
-from runtime.agent.codec import MAX_DATAGRAM
-from runtime.agent.interest import Interest
-from runtime.agent.metadata import Metadata
-from runtime.agent.types import LocalFlow
+from compiler.pipeline import compile_source
+from runtime.agent.metadata.codec import MAX_DATAGRAM
+from runtime.agent.metadata.interest import Interest
+from runtime.agent.metadata.metadata import Metadata
+from runtime.agent.vocabulary import LocalFlow
 from runtime.coordinator.placement import place
 
 HEADER_BYTES = 28

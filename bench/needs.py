@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass
 
 from bench.topologies import scale_free
-from compiler.compile import compile_source
-from runtime.agent.needs import Needs, Stage
+from compiler.pipeline import compile_source
+from runtime.agent.path.needs import Needs, Stage
 from runtime.options import RunOptions
-from runtime.timeline import Timeline
+from runtime.schedule import Timeline
 
 CASES = ((1000, 4), (2000, 4), (4000, 16))  # elements of the network, hosts
 STEPS = 100

@@ -12,7 +12,7 @@ from typing import Any
 from bench.errors import BenchError
 from bench.netns import Namespace
 from bench.wiring import address
-from runtime.programs import find
+from runtime.system.programs import find
 
 Record = dict[str, Any]
 

@@ -22,8 +22,8 @@ import networkx as nx
 
 from bench.errors import BenchError
 from compiler.draws import Stream, statement_key
-from compiler.plan.collapse import Collapse, Row
-from compiler.plan.paths import Paths
+from compiler.plan.paths.collapse import Collapse, Row
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, LinkState, Topology

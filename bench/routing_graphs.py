@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bench.errors import BenchError
-from compiler.plan.core import NO_LINK
+from compiler.plan.routes.core import NO_LINK
 from compiler.plan.state import NetworkState
 
 HOP_BITS = 12  # no shortest path of these networks has 4096 hops

@@ -26,7 +26,7 @@ from compiler.plan.types import Epoch
 
 if TYPE_CHECKING:  # numpy would count in the memory of those who do without
     from bench.routing_peers import Block, Figures
-    from compiler.plan.collapse import Row
+    from compiler.plan.paths.collapse import Row
 
 _Item = TypeVar("_Item")
 
@@ -97,8 +97,8 @@ def all_pairs(plan: Plan, tool: str, way: str, count: int) -> Record:
 
 def _own_rows(plan: Plan, state: NetworkState) -> Iterator[Row]:
     """Routes from nothing, and the figures of all instances."""
-    from compiler.plan.collapse import Collapse
-    from compiler.plan.routing import Routes
+    from compiler.plan.paths.collapse import Collapse
+    from compiler.plan.routes.routing import Routes
 
     routes = Routes(plan.topology)
     routes.apply(plan.epochs[0].links)
@@ -149,7 +149,7 @@ def _blocks(graph: Graph, tool: str, sources: Sequence[int]) -> Iterator[Block]:
 
 def repair(plan: Plan) -> Record:
     """Every epoch after the first: the repair alone, and with the folding of events."""
-    from compiler.plan.routing import Routes
+    from compiler.plan.routes.routing import Routes
     from compiler.plan.snapshots import snapshots
 
     epochs = plan.epochs

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import BenchError
-from compiler.plan.paths import PathProperties, path
+from compiler.plan.paths.path import PathProperties, path
 from compiler.plan.reader import Plan
 
 NS_PER_S = 1_000_000_000

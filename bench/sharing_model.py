@@ -23,9 +23,9 @@ from bench.agentsim_plan import Planned, random_text
 from bench.agentsim_soak import TEXT, soak
 from bench.agentsim_sources import Constant, Tcp
 from bench.probing import Record
-from runtime.agent.sharing import Sharing
-from runtime.agent.solver import UNLIMITED, Question
-from runtime.agent.types import Usage
+from runtime.agent.share.sharing import Sharing
+from runtime.agent.share.solver import UNLIMITED, Question
+from runtime.agent.vocabulary import Usage
 
 PATH_LINKS = 8
 PERIOD_NS = 25 * MS

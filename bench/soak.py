@@ -23,7 +23,7 @@ from bench.report import ROOT
 from bench.runlog import NS_PER_S, RunLog
 from bench.soak_scene import COUNTED_S, HOSTS, MINUTE_S, QUIET_S, STAYING, text
 from compiler.plan.reader import read_plan
-from runtime.agent.solver import UNLIMITED
+from runtime.agent.share.solver import UNLIMITED
 
 EVERY_S = 10
 WARM_UP = 0.2  # of the time

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from compiler.plan.types import Service
 from manifests import compose_checks as checks
 from manifests.bundle import Bundle
-from manifests.environment import fill
 from manifests.kubernetes_labels import LABELS, TAGS, common
 from manifests.names import doubled, labels, tags
-from manifests.options import Options
+from manifests.settings import Options
+from manifests.templating import fill
 
 FILE = "docker-compose.yaml"
 HOLD = "/tstorm/tstorm-hold"  # in a volume that Docker fills from the agent image

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from compiler.plan.types import Service, Topology
 from manifests import images
-from manifests.errors import ManifestError, raise_all
+from manifests.refusal import ManifestError, raise_all
 
 
 def image(what: str, reference: str, hint: str = "") -> None:

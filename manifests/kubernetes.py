@@ -2,7 +2,7 @@
 
 Input: a bundle and options. Output: texts by file name, to be applied in the order of their names;
 with `kustomize` a kustomization.yaml beside them. Every value in a template goes through the
-serializer (manifests/environment.py). What each object is for: docs/kubernetes.md.
+serializer (manifests/templating.py). What each object is for: docs/kubernetes.md.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 from manifests import kubernetes_checks as checks
 from manifests.bundle import Bundle
-from manifests.environment import fill
 from manifests.kubernetes_labels import STAYS, common, notes, selector
 from manifests.kubernetes_services import values as service_values
 from manifests.names import labels as object_names
-from manifests.options import Options
+from manifests.settings import Options
+from manifests.templating import fill
 
 AGENT_UDP = 7473  # between agents
 AGENT_TCP = 7474  # from the coordinator

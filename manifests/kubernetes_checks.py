@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from compiler.plan.types import Service, Topology
 from manifests import images
-from manifests.errors import ManifestError, raise_all
+from manifests.refusal import ManifestError, raise_all
 
 # Any character is allowed since Kubernetes 1.34; this is what all versions take.
 _ENV_NAME = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*", re.ASCII)

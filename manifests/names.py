@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 
-from manifests.errors import ManifestError
+from manifests.refusal import ManifestError
 
 OWN_PREFIX = "tstorm-"
 # A pod is NAME-64999, and Kubernetes labels pods with NAME and a hash: both must fit into 63.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from manifests.errors import ManifestError
+from manifests.refusal import ManifestError
 
 # A key on the line of its value may have 1024 characters (YAML 1.2.2, 7.4); a longer one needs '?'.
 _LONGEST_PLAIN_KEY = 1000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compiler.plan import outdir
 from compiler.plan.format import TOOL_VERSION
-from manifests.errors import ManifestError
+from manifests.refusal import ManifestError
 
 Files = Mapping[str, str | bytes]
 

@@ -1,4 +1,4 @@
-"""What `runtime.run` tells the driver when it starts it: the channel's first message."""
+"""What `runtime.launch.launch` tells the driver when it starts it: the channel's first message."""
 
 from __future__ import annotations
 

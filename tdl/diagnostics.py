@@ -1,7 +1,7 @@
 """Errors and warnings as data: collected by every pass, sorted by place, shown once.
 
-A diagnostic has a code (`TS0012`, registered in tdl/codes.py), a span, a message, and a hint where
-one exists. Library code never prints; the command renders (text, JSON, SARIF).
+A diagnostic has a code (`TS0012`, registered in tdl/codes/registry.py), a span, a message, and a
+hint where one exists. Library code never prints; the command renders (text, JSON, SARIF).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tdl.ast import Span
-from tdl.limits import MAX_ERRORS, MAX_FINDINGS
+from tdl.bounds import MAX_ERRORS, MAX_FINDINGS
 
 
 class Severity(Enum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tdl import ast, units
+from tdl import ast, quantities
 from tdl.diagnostics import Sink, TdlError, sort
 from tdl.lexer import LogicalLine
 from tdl.parser import decode, statements_by_line
@@ -139,23 +139,23 @@ def _service(node: ast.Service) -> list[str]:
     if node.ports:
         words.append("port=" + ";".join(str(port) for port in node.ports))
     if node.cpu_millis is not None:
-        words.append("cpu=" + units.cpu(node.cpu_millis))
+        words.append("cpu=" + quantities.cpu(node.cpu_millis))
     if node.mem_bytes is not None:
-        words.append("mem=" + units.size(node.mem_bytes))
+        words.append("mem=" + quantities.size(node.mem_bytes))
     return words + _options(node.options)
 
 
 def _link(node: ast.Link) -> list[str]:
     words = ["link", f"{_end(node.a, node.a_index)}--{_end(node.b, node.b_index)}"]
     if node.latency_ns:
-        words.append("latency=" + units.latency(node.latency_ns))
+        words.append("latency=" + quantities.latency(node.latency_ns))
     if node.jitter_ns:
-        words.append("jitter=" + units.latency(node.jitter_ns))
+        words.append("jitter=" + quantities.latency(node.jitter_ns))
     if node.loss_ppb:
-        words.append("loss=" + units.share(node.loss_ppb))
+        words.append("loss=" + quantities.share(node.loss_ppb))
     words += _link_rates(node)
     if node.queue_bytes is not None:
-        words.append("queue=" + units.size(node.queue_bytes))
+        words.append("queue=" + quantities.size(node.queue_bytes))
     if node.distribution is not None:
         words.append("dist=" + node.distribution)
     return words + _tags(node.tags) + _options(node.options)
@@ -177,7 +177,7 @@ def _link_rates(node: ast.Link) -> list[str]:
 
 
 def _rate(bps: int | None) -> str:
-    return "unlimited" if bps is None else units.rate(bps)
+    return "unlimited" if bps is None else quantities.rate(bps)
 
 
 def _tags(tags: tuple[ast.Name, ...]) -> list[str]:
@@ -220,9 +220,9 @@ def _env_value(value: str) -> str:
 
 
 def _times(node: ast.Dynamic) -> list[str]:
-    start = units.time(node.start_ns)
+    start = quantities.time(node.start_ns)
     if node.end_ns is not None:
-        return ["from", start, "to", units.time(node.end_ns)]
+        return ["from", start, "to", quantities.time(node.end_ns)]
     return ["from" if node.open_ended else "at", start]
 
 
@@ -251,10 +251,12 @@ def _action(action: ast.Action) -> list[str]:
             count = [] if action.count is None else [_count(action.count)]
             return [type(action).__name__.lower(), *count]
         case ast.Churn():
-            replace = ["replace", units.share(action.replace_ppb)] if action.replace_ppb else []
+            replace = (
+                ["replace", quantities.share(action.replace_ppb)] if action.replace_ppb else []
+            )
             return ["churn", _count(action.count), *replace]
         case ast.Flap():
-            return ["flap", units.time(action.period_ns)]
+            return ["flap", quantities.time(action.period_ns)]
         case ast.Set():
             return ["set", *(_assignment(item) for item in action.assignments)]
         case ast.Partition():
@@ -263,19 +265,19 @@ def _action(action: ast.Action) -> list[str]:
         case ast.Heal():
             return ["heal"]
         case ast.Background():
-            return ["background", units.rate(action.rate_bps)]
+            return ["background", quantities.rate(action.rate_bps)]
         case ast.Quit():
             return ["quit"]
 
 
 def _count(count: ast.Count) -> str:
-    return units.share(count.value) if count.unit is ast.Unit.PERCENT else str(count.value)
+    return quantities.share(count.value) if count.unit is ast.Unit.PERCENT else str(count.value)
 
 
 def _assignment(item: ast.Assignment) -> str:
     name = item.prop.text
     if item.op is ast.Op.SCALE:
-        return f"{name}={units.share(item.value or 0)}"
+        return f"{name}={quantities.share(item.value or 0)}"
     return f"{name}{item.op.value}" + _assigned(name, item)
 
 
@@ -285,7 +287,7 @@ def _assigned(name: str, item: ast.Assignment) -> str:
     if item.value is None:
         return "unlimited"
     if name in ("latency", "jitter"):
-        return units.latency(item.value)
+        return quantities.latency(item.value)
     if name == "loss":
-        return units.share(item.value)
-    return units.size(item.value) if name == "queue" else units.rate(item.value)
+        return quantities.share(item.value)
+    return quantities.size(item.value) if name == "queue" else quantities.rate(item.value)

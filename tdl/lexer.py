@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tdl.ast import Span
+from tdl.bounds import MAX_WORDS
 from tdl.diagnostics import Sink
-from tdl.limits import MAX_WORDS
 from tdl.words import MAX_NAME, RESERVED, STATEMENTS, TEXT_PROPERTIES
 
 

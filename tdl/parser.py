@@ -13,18 +13,11 @@ from dataclasses import dataclass
 from tdl import ast, lalr
 from tdl._tables import RULES
 from tdl.ast import Span
+from tdl.bounds import MAX_BRIDGES, MAX_ERRORS, MAX_EVENTS, MAX_FILE_BYTES, MAX_LINKS, MAX_SERVICES
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
-from tdl.explain import explain
+from tdl.expected import explain
 from tdl.lexer import LogicalLine, logical_lines, source_lines
-from tdl.limits import (
-    MAX_BRIDGES,
-    MAX_ERRORS,
-    MAX_EVENTS,
-    MAX_FILE_BYTES,
-    MAX_LINKS,
-    MAX_SERVICES,
-)
 
 ENDS = ("TS0029", "TS0030", "TS0031", "TS0032")  # after these nothing more was read
 _MOST: dict[type, tuple[int, str]] = {

@@ -6,9 +6,9 @@ import re
 import shlex
 
 from tdl import ast, values
+from tdl.bounds import MAX_SEED
 from tdl.build import Builder, Property, cover, name, shown
 from tdl.lexer import Token
-from tdl.limits import MAX_SEED
 from tdl.suggest import did_you_mean
 from tdl.words import (
     BRIDGE_PROPERTIES,

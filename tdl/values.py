@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tdl.limits import (
+from tdl.bounds import (
     MAX_COUNT,
     MAX_LATENCY_NS,
     MAX_QUEUE_BYTES,

@@ -11,19 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compiler.plan import contrast, figures
-from compiler.plan.history import History
-from compiler.plan.timelinediff import WHAT
+from compiler.analysis import contrast
+from compiler.analysis.history import History
+from compiler.analysis.timelinediff import WHAT
+from compiler.plan.paths import figures
 from tstorm import output, units
-from tstorm.telling import action, argument, arguments
+from tstorm.notes import action, argument, arguments
 
 if TYPE_CHECKING:
-    from compiler.plan.netdiff import Group, Network
-    from compiler.plan.plandiff import PlanDiff
+    from compiler.analysis.netdiff import Group, Network
+    from compiler.analysis.plandiff import PlanDiff
+    from compiler.analysis.timelinediff import Entry
+    from compiler.analysis.topologydiff import Difference
     from compiler.plan.reader import Plan
-    from compiler.plan.timelinediff import Entry
-    from compiler.plan.topologydiff import Difference
-    from tstorm.telling import Statements
+    from tstorm.notes import Statements
 
 Figures = dict[str, Any]  # of a path; {} = unreachable
 

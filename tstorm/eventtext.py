@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tstorm import output, units
-from tstorm.telling import action, argument
+from tstorm.notes import action, argument
 
 if TYPE_CHECKING:
-    from compiler.explain import EventStory
-    from compiler.plan.effects import Effects
-    from compiler.recorder import Draw, Moment, Origin, Sample
-    from compiler.steps import Step
-    from tstorm.telling import Statements
+    from compiler.analysis.effects import Effects
+    from compiler.declare.steps import Step
+    from compiler.expand.recorder import Draw, Moment, Origin, Sample
+    from compiler.origin import EventStory
+    from tstorm.notes import Statements
 
 SHOWN_DRAWS = 20
 SHOWN_PAIRS = 4
@@ -50,7 +50,7 @@ def _statement(story: EventStory, statements: Statements) -> Iterator[str]:
     if step is None:
         yield f"  {statements.said(0)}"
         return
-    from tdl.render import excerpt
+    from tdl.presentation import excerpt
 
     span = step.statement.span
     shown, carets = excerpt(statements.line(span.line), span)

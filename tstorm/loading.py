@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tdl.limits import MAX_FILE_BYTES
+from tdl.bounds import MAX_FILE_BYTES
 from tstorm import output
 from tstorm.exits import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from compiler.compile import Compilation
-    from compiler.feasibility import Machines
+    from compiler.feasibility.warnings import Machines
+    from compiler.pipeline import Compilation
     from compiler.plan.reader import Plan
     from tdl.diagnostics import Diagnostic
 
@@ -33,7 +33,7 @@ MAX_SHOWN = 20  # diagnostics that a text shows unless --max-errors says otherwi
 _ENOUGH = MAX_FILE_BYTES + 1
 PLAN_HEADER = "plan.json"
 PLAN_SOURCE = "source.tdl"
-RUN_MANIFEST = "manifest.json"  # as in runtime.rundir, which reading a text need not import
+RUN_MANIFEST = "manifest.json"  # as in runtime.rundir.rundir, which reading a text need not import
 RUN_PLAN = "plan"
 
 
@@ -94,19 +94,23 @@ def show(
 
     At most so many, 0 for all; None: what is usual, which for programs is all of them.
     """
-    from tdl import render
+    from tdl import presentation
 
     text = raw.decode("utf-8", errors="replace")
     name = source_name(file)
     if form == "json":
-        click.echo(render.render_json(render.first(found, most or 0), name, text), nl=False)
+        click.echo(
+            presentation.render_json(presentation.first(found, most or 0), name, text), nl=False
+        )
     elif form == "sarif":
-        click.echo(render.render_sarif(render.first(found, most or 0), name, text), nl=False)
+        click.echo(
+            presentation.render_sarif(presentation.first(found, most or 0), name, text), nl=False
+        )
     elif found:
         coloured = output.colour(sys.stderr)
-        shown = render.first(found, MAX_SHOWN if most is None else most)
-        click.echo(render.render_text(shown, name, text, colour=coloured), nl=False, err=True)
-        more = render.rest(found, shown)
+        shown = presentation.first(found, MAX_SHOWN if most is None else most)
+        click.echo(presentation.render_text(shown, name, text, colour=coloured), nl=False, err=True)
+        more = presentation.rest(found, shown)
         if more:
             click.echo(f"\nand {more}; 'tstorm check --max-errors 0' shows all", err=True)
 
@@ -129,8 +133,8 @@ def compile_text(
     most: int | None = None,
 ) -> Compilation:
     """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it."""
-    from compiler.compile import compile_source
-    from compiler.feasibility import ANY
+    from compiler.feasibility.warnings import ANY
+    from compiler.pipeline import compile_source
     from tdl.diagnostics import TdlError
 
     try:
@@ -143,7 +147,7 @@ def compile_text(
         raise CommandError from None
     show(_judged(compilation.diagnostics, strict), file, raw, form, most)
     if strict and compilation.diagnostics:
-        from tdl.render import summary
+        from tdl.presentation import summary
 
         raise CommandError(f"error: {summary(compilation.diagnostics)}, and --strict is on")
     return compilation
@@ -179,7 +183,7 @@ def write_plan(
     compilation: Compilation, directory: Path, beside: Mapping[str, bytes] | None = None
 ) -> str:
     """Writes the plan, whole or not at all; returns its digest. `beside`: rendered manifests."""
-    from compiler.compile import write
+    from compiler.pipeline import write
 
     with plan_errors_shown():
         return write(compilation, directory, beside)
@@ -284,12 +288,12 @@ def plan_on_disk(
         with plan_errors_shown():
             plan = read_plan(recorded)
             name, raw = str(recorded / plan.source_name), plan.source
-    from compiler.feasibility import Machines
-    from runtime import scratch
+    from compiler.feasibility.warnings import Machines
+    from runtime.launch import tempdirs
 
     machines = Machines(budget_bps=budget_bps, pace=pace or 1)
     compilation = compile_text(raw, name, seed, machines=machines)
-    with scratch.folder() as folder:
+    with tempdirs.folder() as folder:
         path = folder / f"{Path(source_name(source)).stem}.plan"
         write_plan(compilation, path)
         yield PlanOnDisk(path, name, folder)

@@ -41,7 +41,7 @@ def _emit(result: RunResult, form: str, more: Mapping[str, object]) -> None:
 
 
 def _doubts(result: RunResult) -> Iterator[str]:
-    from runtime import verdict
+    from runtime.judge import verdict
     from runtime.options import INTERRUPTED
 
     judged = result.summary["verdict"]
@@ -60,7 +60,7 @@ def _doubts(result: RunResult) -> Iterator[str]:
 
 def _programs(result: RunResult) -> Iterator[str]:
     """Instances whose program could not start; those whose program failed, if that matters."""
-    from runtime.summary import unexpected
+    from runtime.results.summary import unexpected
 
     exits = result.summary["exits"]
     failed = unexpected(exits) if result.programs_failed else exits

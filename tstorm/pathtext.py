@@ -1,4 +1,4 @@
-"""`tstorm explain --from --to`: a story (compiler/plan/story.py) as text and as JSON."""
+"""`tstorm explain --from --to`: a story (compiler/analysis/story.py) as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tstorm import output, units
 
 if TYPE_CHECKING:
-    from compiler.plan.obstacles import Obstacle
-    from compiler.plan.story import Change, Direction, Hop, Story
+    from compiler.analysis.obstacles import Obstacle
+    from compiler.analysis.story import Change, Direction, Hop, Story
     from compiler.plan.types import Event
-    from tstorm.telling import Statements
+    from tstorm.notes import Statements
 
 _HEAD = (
     *("HOP", "LINK", "RATE", "DELAY", "JITTER", "LOSS", "QUEUE"),

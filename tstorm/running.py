@@ -15,10 +15,10 @@ from tstorm.exits import CommandError
 from tstorm.loading import STDIN, plan_errors_shown
 
 if TYPE_CHECKING:
+    from runtime.driver.progress import Progress
     from runtime.options import RunOptions, RunResult
-    from runtime.progress import Progress
     from tstorm.loading import PlanOnDisk
-    from tstorm.options import Running
+    from tstorm.parameters import Running
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def options_of(
 
 def recorded_run(source: str) -> dict[str, Any] | None:
     """What the run at `source` recorded about itself; None if it is no run."""
-    from runtime import rundir
+    from runtime.rundir import rundir
     from tstorm.loading import is_run
 
     return rundir.recorded(source).manifest() if is_run(source) else None
@@ -104,10 +104,10 @@ def carry_out(plan: PlanOnDisk, options: RunOptions, *, quiet: bool) -> RunResul
     """Runs the plan with progress on stderr."""
     from compiler.plan.reader import read_plan
     from runtime.errors import UnfitError
-    from runtime.run import run
-    from tstorm import misfits, progress
+    from runtime.launch.launch import run
+    from tstorm import display, misfits
 
-    with progress.reporter(quiet) as show:
+    with display.reporter(quiet) as show:
         released = False
 
         def relay(record: Progress) -> None:

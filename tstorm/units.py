@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tdl.units import rate as _rate
-from tdl.units import share, time
-from tdl.units import size as _size
+from tdl.quantities import rate as _rate
+from tdl.quantities import share, time
+from tdl.quantities import size as _size
 
 
 def duration(ns: int) -> str:

@@ -18,10 +18,10 @@ from heapq import nlargest
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from compiler.plan.collapse import Collapse
 from compiler.plan.format import MAX_INT
 from compiler.plan.limits import LINK, PATHS, TAILED
-from compiler.plan.paths import Paths
+from compiler.plan.paths.collapse import Collapse
+from compiler.plan.paths.path import Paths
 from compiler.plan.types import LinkState
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """How large the properties of links and paths may be: the one table.
 
-`LINK` is what a link of a plan may have, so what the language allows (tdl/limits.py) and both
+`LINK` is what a link of a plan may have, so what the language allows (tdl/bounds.py) and both
 datapaths take. `PATHS` is, by datapath, what it takes of a path that an agent composes of links.
-Tests hold tdl/limits.py and docs to this table, and ask pktd and tcald themselves where they
+Tests hold tdl/bounds.py and docs to this table, and ask pktd and tcald themselves where they
 refuse.
 
 A path visits each node once, so its delay is at most that of MAX_NODES links. pktd and tcald take

@@ -14,15 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import check, sparse
+from compiler.plan import consistency, sparse
 from compiler.plan import format as form
-from compiler.plan.cells import CellReader
-from compiler.plan.core import Core
+from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
 from compiler.plan.files import Directory, Files, Memory
 from compiler.plan.format import Place, PlanError
-from compiler.plan.groups import RouteGroup, route_changes, route_groups
-from compiler.plan.records import epoch_from_json, event_from_json, topology_from_json
-from compiler.plan.routetable import RouteReader
+from compiler.plan.routes.behind import RouteGroup, route_changes, route_groups
+from compiler.plan.routes.cells import CellReader
+from compiler.plan.routes.core import Core
+from compiler.plan.routes.table import RouteReader
 from compiler.plan.sparse import Outline, SparseState
 from compiler.plan.state import NetworkState, StateAt
 from compiler.plan.types import Epoch, Event, RouteChange, Topology
@@ -102,7 +102,7 @@ class Plan:
     def topology(self) -> Topology:
         data = self._load(form.TOPOLOGY)
         found = topology_from_json(form.parse(data, form.TOPOLOGY, 1), Place(form.TOPOLOGY, 1))
-        instances = check.topology(found)
+        instances = consistency.topology(found)
         counted = (("instances", instances), ("links", len(found.links)))
         for name, count in (*counted, ("nodes", len(found.nodes))):
             self._count(name, form.TOPOLOGY, count)
@@ -120,7 +120,7 @@ class Plan:
         found: list[Event] = []
         for place, value in self._lines(form.TIMELINE):
             event = event_from_json(value, place)
-            check.event(event, found[-1] if found else None, self.end_ns, place)
+            consistency.event(event, found[-1] if found else None, self.end_ns, place)
             found.append(event)
         self._count("events", form.TIMELINE, len(found))
         return tuple(found)
@@ -135,7 +135,7 @@ class Plan:
         last = None
         for place, value in self._lines(form.SNAPSHOTS):
             epoch = epoch_from_json(value, place, self.topology)
-            check.epoch(epoch, last, place)
+            consistency.epoch(epoch, last, place)
             yield epoch
             last = epoch
         if last is None:
@@ -219,7 +219,7 @@ class Plan:
         every route is replayed too (routes themselves are taken as given: compiling is not redone).
         """
         self._load(form.SOURCE)
-        check.folded(self.topology, self.events, self.epochs)
+        consistency.folded(self.topology, self.events, self.epochs)
         if deep:
             self.routes.verify()
         else:

@@ -2,15 +2,15 @@
 
 Input: a Topology and its events in order. Output: for each epoch what changed in it (states of
 nodes and links, next hops). Source: docs/plan.md; the collapsing of paths itself is left to
-compiler.plan.paths, which needs only this.
+compiler.plan.paths.path, which needs only this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from compiler.plan.routetable import RouteDelta
-from compiler.plan.routing import Routes
+from compiler.plan.routes.routing import Routes
+from compiler.plan.routes.table import RouteDelta
 from compiler.plan.state import epochs
 from compiler.plan.types import Epoch, Event, Topology
 

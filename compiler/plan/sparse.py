@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 
-from compiler.plan import check
-from compiler.plan.cells import CellReader
-from compiler.plan.core import Core
-from compiler.plan.format import HEADER, MAX_LINKS, MAX_NODES, SNAPSHOTS, TOPOLOGY, Place
-from compiler.plan.records import (
+from compiler.plan import consistency
+from compiler.plan.encoding import (
     NODE_WORDS,
     epoch_head_from_json,
     link_from_json,
     node_from_json,
     state_from_json,
 )
+from compiler.plan.format import HEADER, MAX_LINKS, MAX_NODES, SNAPSHOTS, TOPOLOGY, Place
+from compiler.plan.routes.cells import CellReader
+from compiler.plan.routes.core import Core
 from compiler.plan.state import DOWN
 from compiler.plan.types import Epoch, Link, LinkState, Node
 
@@ -179,7 +179,7 @@ def state(
     last: Epoch | None = None
     for place, value in lines:
         epoch, changed_nodes, changed_links = epoch_head_from_json(value, place)
-        check.epoch(epoch, last, place)
+        consistency.epoch(epoch, last, place)
         if epoch.at_ns > at_ns:
             break
         nodes.update(changed_nodes, place)

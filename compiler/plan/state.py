@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.plan.core import NO_LINK, Core
 from compiler.plan.format import TIMELINE, PlanError
+from compiler.plan.routes.core import NO_LINK, Core
 from compiler.plan.types import Epoch, Event, LinkState, Topology
 
 UP, CUT, DOWN = "up", "cut", "down"

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.plan import check, outdir
+from compiler.plan import consistency, outdir
 from compiler.plan import format as form
-from compiler.plan.core import Core
+from compiler.plan.encoding import epoch_to_json, event_line, topology_to_json
 from compiler.plan.format import Place, PlanError
-from compiler.plan.records import epoch_to_json, event_line, topology_to_json
-from compiler.plan.routetable import RouteDelta, RouteWriter
+from compiler.plan.routes.core import Core
+from compiler.plan.routes.table import RouteDelta, RouteWriter
 from compiler.plan.types import Epoch, Event, Topology
 
 
@@ -53,10 +53,10 @@ def encode(contents: PlanContents) -> dict[str, bytes]:
 
 
 def _check(contents: PlanContents) -> None:
-    check.topology(contents.topology)
+    consistency.topology(contents.topology)
     last = None
     for event in contents.events:
-        check.event(event, last, contents.end_ns, Place(form.TIMELINE, event.seq + 1))
+        consistency.event(event, last, contents.end_ns, Place(form.TIMELINE, event.seq + 1))
         last = event
 
 

@@ -1,4 +1,4 @@
-"""`python -m runtime.agent`: options in runtime.agent.options, everything else in docs/agent.md."""
+"""`python -m runtime.agent`: options in process/commandline.py, the rest in docs/agent.md."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import sys
 
 from compiler.plan.format import PlanError
-from runtime.agent.agent import FAILED, Agent
-from runtime.agent.options import AgentOptions, parse
+from runtime.agent.process.agent import FAILED, Agent
+from runtime.agent.process.commandline import AgentOptions, parse
 from runtime.errors import RunError
-from runtime.secure import read_key
+from runtime.rpc.secure import read_key
 
 
 async def main_async(options: AgentOptions) -> int:

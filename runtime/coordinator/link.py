@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime import secure
 from runtime.coordinator import says
 from runtime.coordinator.clocks import (
     EXCHANGES,
@@ -18,8 +17,9 @@ from runtime.coordinator.clocks import (
     measured,
 )
 from runtime.errors import RunError
-from runtime.requests import Answer, Asker, RefusedError
-from runtime.secure import ChannelError
+from runtime.rpc import secure
+from runtime.rpc.calls import Answer, Asker, RefusedError
+from runtime.rpc.secure import ChannelError
 
 RETRY_SECONDS = 0.05
 ANSWER_SECONDS = 10.0  # for what an agent does at once; slower is lost

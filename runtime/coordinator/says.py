@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime.sampler import PAIR_COLUMNS
+from runtime.datapath.sampler import PAIR_COLUMNS
 
 Check = Callable[[Any], bool]
 

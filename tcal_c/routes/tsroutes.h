@@ -6,8 +6,8 @@
  * that are passed in are read during the call only, the table excepted. Functions that can fail
  * return 0 or a negative errno value: -EINVAL for numbers out of range, -ENOMEM.
  *
- * compiler/plan/native.py repeats these prototypes and a test holds them equal. Raise TSROUTES_ABI
- * whenever a caller of the old ones would go wrong.
+ * compiler/plan/routes/tsroutes.py repeats these prototypes, a test holds them equal. Raise
+ * TSROUTES_ABI whenever a caller of the old ones would go wrong.
  */
 #ifndef TSROUTES_H
 #define TSROUTES_H

@@ -5,8 +5,8 @@
  * only. Functions that can fail return 0 or a negative errno value: -EINVAL for numbers out of
  * range, -ENOMEM.
  *
- * runtime/agent/native.py repeats these prototypes and a test holds them equal. Raise TSSHARE_ABI
- * whenever a caller of the old ones would go wrong.
+ * runtime/agent/share/tsshare.py repeats these prototypes and a test holds them equal. Raise
+ * TSSHARE_ABI whenever a caller of the old ones would go wrong.
  */
 #ifndef TSSHARE_H
 #define TSSHARE_H

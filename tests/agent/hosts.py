@@ -10,9 +10,9 @@ from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Topology
 from compiler.plan.writer import encode
-from runtime.agent.interest import Interest
-from runtime.agent.metadata import Metadata
-from runtime.agent.types import LocalFlow
+from runtime.agent.metadata.interest import Interest
+from runtime.agent.metadata.metadata import Metadata
+from runtime.agent.vocabulary import LocalFlow
 from tests.plan.networks import PLAIN, build, contents, joins
 
 KEY = bytes(range(32))

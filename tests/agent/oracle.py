@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from runtime.agent.solver import LEAST_RTT_NS, UNLIMITED, Flow
+from runtime.agent.share.solver import LEAST_RTT_NS, UNLIMITED, Flow
 
 Rate = Fraction | None  # None: no bound
 

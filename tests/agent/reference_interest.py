@@ -1,4 +1,4 @@
-"""runtime.agent.interest in plain Python, for networks too large for a brute force.
+"""runtime.agent.metadata.interest in plain Python, for networks too large for a brute force.
 
 Input: the network in one epoch, and which host each instance is on. Output: for every link a bit
 mask of the hosts from whose instances a path leads over it (bit h: host h). A flow on a path is of
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.plan.core import NO_LINK
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.routes.core import NO_LINK
 from compiler.plan.state import NetworkState
 
 

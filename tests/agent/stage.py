@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
-from runtime.agent.options import AgentOptions, argv
+from runtime.agent.process.commandline import AgentOptions, argv
 from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host

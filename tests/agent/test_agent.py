@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent import lines
+from runtime.agent.path import lines
 from runtime.coordinator.link import AgentError
 from tests.agent.fake_datapath import Commit
 from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act, until

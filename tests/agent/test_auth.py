@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent.auth import MARK_NS, WINDOW, Seal, Window
+from runtime.agent.metadata.auth import MARK_NS, WINDOW, Seal, Window
 
 KEY = bytes(range(32))
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent import codec
-from runtime.agent.codec import CodecError, Header, Message
+from runtime.agent.metadata import codec
+from runtime.agent.metadata.codec import CodecError, Header, Message
 
 RATES = st.one_of(st.integers(0, 70_000), st.integers(0, 2**63))
 VALUES = st.integers(0, codec.MAX_VALUE)

@@ -11,13 +11,13 @@ import pytest
 
 from compiler.plan.reader import decode
 from compiler.plan.writer import encode
-from runtime.agent import ahead as aheads
-from runtime.agent.ahead import Ahead, Scenes
 from runtime.agent.clock import SystemClock
-from runtime.agent.datapath import Datapath, usages
-from runtime.agent.needs import Line, Stage
-from runtime.agent.types import Usage
-from runtime.engine import Answer, EngineError
+from runtime.agent.path import ahead as aheads
+from runtime.agent.path.ahead import Ahead, Scenes
+from runtime.agent.path.datapath import Datapath, usages
+from runtime.agent.path.needs import Line, Stage
+from runtime.agent.vocabulary import Usage
+from runtime.datapath.pktd import Answer, EngineError
 from runtime.errors import MachineError
 from tests.agent.fake_datapath import FakeDatapath
 from tests.agent.stage import until

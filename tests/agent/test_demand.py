@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.agent.demand import SAMPLES, Counters, Meter
+from runtime.agent.share.demand import SAMPLES, Counters, Meter
 
 MS = 1_000_000
 PERIOD_NS = 25 * MS

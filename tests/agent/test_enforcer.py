@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from runtime.agent.enforcer import Enforcer
-from runtime.agent.needs import Needs, Stage
+from runtime.agent.path.enforcer import Enforcer
+from runtime.agent.path.needs import Needs, Stage
 from runtime.options import RunOptions
-from runtime.timeline import Timeline
+from runtime.schedule import Timeline
 from tests.agent.test_loop import MS, T0, World, plan_with_steps
 
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.topologies import scale_free
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from compiler.plan.format import PlanError
-from compiler.plan.paths import Paths
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
-from runtime.agent.interest import Interest
+from runtime.agent.metadata.interest import Interest
 from runtime.coordinator.placement import place
 from tests.agent.hosts import dumbbell
 from tests.agent.reference_interest import Interest as Reference

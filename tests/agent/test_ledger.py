@@ -7,9 +7,9 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent.codec import value_of
-from runtime.agent.ledger import AGE_NS, AGE_STEP_NS, LOOK_NS, Ledger
-from runtime.agent.types import RemoteFlow
+from runtime.agent.metadata.codec import value_of
+from runtime.agent.metadata.ledger import AGE_NS, AGE_STEP_NS, LOOK_NS, Ledger
+from runtime.agent.vocabulary import RemoteFlow
 
 PLACEMENT = (0, 1, 2, 1)  # four instances
 COUNT = len(PLACEMENT)

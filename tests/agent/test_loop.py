@@ -13,15 +13,15 @@ import pytest
 from compiler.plan.reader import Plan, decode
 from compiler.plan.types import Event
 from compiler.plan.writer import encode
-from runtime.agent.ahead import Scene, Scenes
-from runtime.agent.datapath import OnApplied
-from runtime.agent.enforcer import Enforcer
-from runtime.agent.interest import Interest
-from runtime.agent.loop import GAP_NS, LEAD_NS, Loop
-from runtime.agent.needs import Needs, Stage
-from runtime.agent.types import LocalFlow, PathChange, RemoteFlow, Usage, View
+from runtime.agent.metadata.interest import Interest
+from runtime.agent.path.ahead import Scene, Scenes
+from runtime.agent.path.datapath import OnApplied
+from runtime.agent.path.enforcer import Enforcer
+from runtime.agent.path.needs import Needs, Stage
+from runtime.agent.share.loop import GAP_NS, LEAD_NS, Loop
+from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
 from runtime.options import RunOptions
-from runtime.timeline import Timeline
+from runtime.schedule import Timeline
 from tests.plan.networks import PLAIN, build, contents, timeline
 
 MS = 1_000_000

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from compiler.plan.types import LinkState
-from runtime.agent import codec
-from runtime.agent.auth import Seal
-from runtime.agent.codec import Header
-from runtime.agent.ledger import AGE_NS, LOOK_NS
-from runtime.agent.metadata import COUNTERS, VERDICTS, Metadata
-from runtime.agent.telling import REFRESH_NS, SLOT_NS
+from runtime.agent.metadata import codec
+from runtime.agent.metadata.auth import Seal
+from runtime.agent.metadata.codec import Header
+from runtime.agent.metadata.ledger import AGE_NS, LOOK_NS
+from runtime.agent.metadata.metadata import COUNTERS, VERDICTS, Metadata
+from runtime.agent.metadata.outgoing import REFRESH_NS, SLOT_NS
 from tests.agent.hosts import KEY, RUN, TICK_NS, Hosts, dumbbell, flow
 from tests.plan.networks import PLAIN, build
 

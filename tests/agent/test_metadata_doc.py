@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from runtime.agent import auth, codec, ledger, telling
-from runtime.agent.codec import Header
-from runtime.agent.metadata import COUNTERS, HEARTBEAT_NS, HELLO_NS, VERDICTS, Metadata
-from runtime.agent.types import RemoteFlow
+from runtime.agent.metadata import auth, codec, ledger, outgoing
+from runtime.agent.metadata.codec import Header
+from runtime.agent.metadata.metadata import COUNTERS, HEARTBEAT_NS, HELLO_NS, VERDICTS, Metadata
+from runtime.agent.vocabulary import RemoteFlow
 from tests.agent.hosts import Hosts, dumbbell
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metadata.md").read_text()
@@ -69,13 +69,13 @@ def test_numbers_in_the_text_are_those_in_force() -> None:
         f"less than {codec.MIN_DATAGRAM}",
         f"version, {codec.VERSION} |",
         f"at most {codec.MAX_CODE:,}",
-        f"one every {telling.SLOT_NS // 10**6} ms",
-        f"again every {telling.REFRESH_NS // 10**6} ms",
-        f"more than {telling.JUMP} steps",
-        f"in the next {telling.REPEATS} ticks",
-        f"with {telling.BURIALS} more refreshes",
-        f"up to {telling.FLOWS_A_SLOT} flows",
-        f"up to {telling.SLOTS} slots",
+        f"one every {outgoing.SLOT_NS // 10**6} ms",
+        f"again every {outgoing.REFRESH_NS // 10**6} ms",
+        f"more than {outgoing.JUMP} steps",
+        f"in the next {outgoing.REPEATS} ticks",
+        f"with {outgoing.BURIALS} more refreshes",
+        f"up to {outgoing.FLOWS_A_SLOT} flows",
+        f"up to {outgoing.SLOTS} slots",
         f"sent nothing for {HEARTBEAT_NS // 10**6} ms",
         f"sent one every {HELLO_NS // 10**6} ms",
         f"not told of for {ledger.AGE_NS // 10**9} s",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.agent import codec
-from runtime.agent.auth import Seal
-from runtime.agent.codec import Header
+from runtime.agent.metadata import codec
+from runtime.agent.metadata.auth import Seal
+from runtime.agent.metadata.codec import Header
 from tests.agent.hosts import KEY, RUN, Hosts, Told, dumbbell, flow
 
 HOSTS, LIAR = 3, 2

@@ -8,17 +8,17 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.plan.paths import Paths
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
-from runtime.agent.codec import code_of, rate_of
-from runtime.agent.interest import Interest
-from runtime.agent.ledger import AGE_NS, LOOK_NS
-from runtime.agent.metadata import HELLO_NS, VERDICTS, Metadata
-from runtime.agent.telling import REFRESH_NS
-from runtime.agent.types import LocalFlow
+from runtime.agent.metadata.codec import code_of, rate_of
+from runtime.agent.metadata.interest import Interest
+from runtime.agent.metadata.ledger import AGE_NS, LOOK_NS
+from runtime.agent.metadata.metadata import HELLO_NS, VERDICTS, Metadata
+from runtime.agent.metadata.outgoing import REFRESH_NS
+from runtime.agent.vocabulary import LocalFlow
 from tests.agent.hosts import KEY, RUN, TICK_NS
 from tests.plan.networks import contents, networks
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.format import PlanError
-from compiler.plan.native import F64, U8, U16, U32, U64, Handle
-from runtime.agent import native
+from compiler.plan.routes.tsroutes import F64, U8, U16, U32, U64, Handle
+from runtime.agent.share import tsshare
 
 HEADER = Path(__file__).resolve().parents[2] / "tcal_c" / "share" / "tsshare.h"
 C_TYPES = {
@@ -44,32 +44,32 @@ def test_ctypes_and_the_header_agree() -> None:
         arguments = () if parts[3] == "void" else tuple(map(c_type, parts[3].split(",")))
         declared[parts[2]] = (c_type(parts[1]), arguments)
     assert len(declared) > 1
-    assert declared == native.PROTOTYPES
+    assert declared == tsshare.PROTOTYPES
 
 
 def test_the_versions_agree() -> None:
     [version] = re.findall(r"^#define TSSHARE_ABI (\d+)$", HEADER.read_text(), re.MULTILINE)
-    assert native.library().tsshare_abi() == native.ABI == int(version)
+    assert tsshare.library().tsshare_abi() == tsshare.ABI == int(version)
 
 
 def test_nothing_else_is_visible() -> None:
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed here")
-    command = ["nm", "-D", "--defined-only", native.library()._name]
+    command = ["nm", "-D", "--defined-only", tsshare.library()._name]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert {line.split()[-1] for line in shown.splitlines()} == set(native.PROTOTYPES)
+    assert {line.split()[-1] for line in shown.splitlines()} == set(tsshare.PROTOTYPES)
 
 
 def test_a_missing_library_says_how_to_make_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(native, "places", lambda: (tmp_path / native.NAME,))
+    monkeypatch.setattr(tsshare, "places", lambda: (tmp_path / tsshare.NAME,))
     with pytest.raises(PlanError, match="the library is missing") as caught:
-        native.library.__wrapped__()
+        tsshare.library.__wrapped__()
     assert "make -C tcal_c" in caught.value.hint
 
 
 def test_the_package_comes_before_the_source_tree() -> None:
-    first, second = native.places()
-    assert first.parts[-4:] == ("runtime", "agent", "lib", native.NAME)
-    assert second.parts[-3:] == ("tcal_c", "build", native.NAME)
+    first, second = tsshare.places()
+    assert first.parts[-4:] == ("runtime", "agent", "lib", tsshare.NAME)
+    assert second.parts[-3:] == ("tcal_c", "build", tsshare.NAME)

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiler.compile import compile_source
-from compiler.plan.paths import Paths, path
+from compiler.pipeline import compile_source
+from compiler.plan.paths.path import Paths, path
 from compiler.plan.reader import Plan, decode
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, LinkState, Topology
 from compiler.plan.writer import encode
-from runtime.agent import lines
-from runtime.agent.needs import PART_LINES, Line, Needs, Stage
-from runtime.agent.view import PlanView
+from runtime.agent.path import lines
+from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage
+from runtime.agent.path.view import PlanView
 from runtime.options import RunOptions
-from runtime.timeline import Timeline
+from runtime.schedule import Timeline
 from tests.agent.told import Told
 from tests.examples.test_compile import EXAMPLES, NAMES
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, networks, timeline

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.agent import orders
-from runtime.agent.holds import Holds
-from runtime.agent.options import AgentOptions, argv, parse
-from runtime.agent.orders import OrderError, Port, preparation
+from runtime.agent.path.holds import Holds
+from runtime.agent.process import orders
+from runtime.agent.process.commandline import AgentOptions, argv, parse
+from runtime.agent.process.orders import OrderError, Port, preparation
 
 HERE = ("127.0.0.1", 7474)
 OPTIONS = AgentOptions(Path("a plan"), HERE, ("127.0.0.1", 7473), "fd:9", 4)

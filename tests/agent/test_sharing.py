@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.agentsim_networks import Network, parking_lot, two_destinations
-from runtime.agent.sharing import IDLE_AFTER_TICKS, LINGER_TICKS, Sharing, Tick
-from runtime.agent.types import LocalFlow, PathChange, RemoteFlow, Usage
+from runtime.agent.share.sharing import IDLE_AFTER_TICKS, LINGER_TICKS, Sharing, Tick
+from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage
 
 MS = 1_000_000
 MBIT = 1_000_000

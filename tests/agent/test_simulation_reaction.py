@@ -14,7 +14,7 @@ from bench.agentsim_networks import dumbbell
 from bench.agentsim_plan import Planned
 from bench.agentsim_scenes import change, plain, simulate, spread
 from bench.agentsim_sources import Constant, Tcp
-from runtime.agent.solver import UNLIMITED
+from runtime.agent.share.solver import UNLIMITED
 
 MS = 1_000_000
 S = 1_000_000_000

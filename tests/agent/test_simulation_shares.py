@@ -18,7 +18,7 @@ from bench.agentsim_networks import (
 from bench.agentsim_plan import Planned, random_text
 from bench.agentsim_scenes import simulate, spread
 from bench.agentsim_sources import Constant, OnOff, Source, Tcp
-from runtime.agent.solver import UNLIMITED
+from runtime.agent.share.solver import UNLIMITED
 
 MS = 1_000_000
 S = 1_000_000_000

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from runtime.agent import native, solver
-from runtime.agent.solver import NO_LINK, UNLIMITED, Flow, solve
+from runtime.agent.share import solver, tsshare
+from runtime.agent.share.solver import NO_LINK, UNLIMITED, Flow, solve
 from runtime.errors import MachineError
 from tests.agent import oracle
 
@@ -232,7 +232,7 @@ def test_large_random_networks_are_exact() -> None:
 
 def test_numbers_out_of_range_are_refused() -> None:
     def ask(first: list[int], links: list[int]) -> int:
-        result: int = native.library().tsshare_solve(
+        result: int = tsshare.library().tsshare_solve(
             len(first) - 1,
             array("I", first),
             array("I", links),

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.agent import udp
 from runtime.agent.clock import SystemClock
-from runtime.agent.udp import Mailbox
+from runtime.agent.metadata import udp
+from runtime.agent.metadata.udp import Mailbox
 from runtime.errors import RunError
 
 HERE = "127.0.0.1"

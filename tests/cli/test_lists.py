@@ -127,7 +127,7 @@ def test_many_pairs_print_as_few_do(source: str, at: str, monkeypatch: pytest.Mo
 
 
 def test_a_path_is_written_in_canonical_form() -> None:
-    from compiler.plan.paths import PathProperties
+    from compiler.plan.paths.path import PathProperties
     from tstorm.commands.paths import _json
     from tstorm.output import to_json
 
@@ -199,7 +199,7 @@ def test_an_edited_plan_of_the_same_size_is_refused(plan: str, form: str) -> Non
 
 def test_names_of_a_run_directory_are_those_of_the_runtime() -> None:
     from compiler.plan import format as form
-    from runtime import rundir
+    from runtime.rundir import rundir
     from tstorm import loading
 
     assert (loading.PLAN_HEADER, loading.PLAN_SOURCE) == (form.HEADER, form.SOURCE)

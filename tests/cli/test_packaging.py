@@ -25,6 +25,10 @@ PROGRAMS = {
 }
 LIBRARIES = {"libtsroutes.so": ["routes"], "libtsshare.so": ["share"]}
 USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
+LOADERS = {
+    "libtsroutes.so": "compiler.plan.routes.tsroutes",
+    "libtsshare.so": "runtime.agent.share.tsshare",
+}
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin", "lib"
 )
@@ -101,14 +105,14 @@ def test_the_sdist_has_what_tests_and_docs_need(wheel: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_the_programs_come_from_the_installed_package(name: str, installed: Path) -> None:
-    code = f"from runtime.programs import find; print(find({name!r}))"
+    code = f"from runtime.system.programs import find; print(find({name!r}))"
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
     assert Path(found.strip()) == installed / "runtime" / "bin" / name
 
 
 @pytest.mark.parametrize("name", sorted(LIBRARIES))
 def test_the_libraries_come_from_the_installed_package(name: str, installed: Path) -> None:
-    module = f"{USERS[name].replace('/', '.')}.native"
+    module = LOADERS[name]
     code = f"from {module} import library; print(library()._name)"
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
     assert Path(found.strip()) == installed / USERS[name] / "lib" / name

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from runtime.progress import RUNNING, STARTING, STOPPING, NextEvent, Progress, ServiceState
-from tstorm.progress import PlainLines, panel, reporter
+from runtime.driver.progress import RUNNING, STARTING, STOPPING, NextEvent, Progress, ServiceState
+from tstorm.display import PlainLines, panel, reporter
 
 SECOND = 10**9
 RECORD = Progress(

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from compiler.plan.reader import Plan
-from manifests.options import DEFAULT_AGENT_IMAGE
+from manifests.settings import DEFAULT_AGENT_IMAGE
 from tests.cluster.mkimage import Image
 from tests.cluster.support import HERE, ROOT, run
 

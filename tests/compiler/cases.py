@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.compile import elaborate
+from compiler.pipeline import elaborate
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
 from tdl.parser import parse
 

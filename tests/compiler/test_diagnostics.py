@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.compile import compile_source
-from tdl.codes import CODES
+from compiler.pipeline import compile_source
+from tdl.codes.registry import CODES
 from tdl.diagnostics import TdlError
 from tests.compiler.cases import Case, diagnose, load
 

@@ -7,8 +7,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.compile import compile_source
-from compiler.plan.plandiff import compare_plans
+from compiler.analysis.plandiff import compare_plans
+from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from tdl.diagnostics import TdlError
 from tests.compiler.files import files

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from compiler.compile import compile_source
-from compiler.feasibility import ANY, Machines
-from tdl.codes import CODES
+from compiler.feasibility.warnings import ANY, Machines
+from compiler.pipeline import compile_source
+from tdl.codes.registry import CODES
 from tdl.diagnostics import TdlError
 from tests.compiler.cases import Case, load
 from tests.compiler.files import files

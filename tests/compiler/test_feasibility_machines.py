@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import feasibility_underlay as underlay
-from compiler.compile import compile_source
-from compiler.feasibility import Machines
-from compiler.feasibility_rates import peak
-from compiler.plan.paths import Paths
+from compiler.feasibility import underlay
+from compiler.feasibility.budget import peak
+from compiler.feasibility.warnings import Machines
+from compiler.pipeline import compile_source
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.state import StateAt, epochs
 from compiler.plan.types import Event, Topology

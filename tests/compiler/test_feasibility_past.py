@@ -9,9 +9,9 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 
-from compiler import feasibility_past
-from compiler.feasibility_network import Look, Reach
-from compiler.feasibility_past import Parting, partings
+from compiler.feasibility import since
+from compiler.feasibility.connected import Look, Reach
+from compiler.feasibility.since import Parting, partings
 from compiler.plan.state import StateAt, epochs
 from compiler.plan.types import Event, Topology
 from tests.plan.networks import PLAIN, SECOND, build, networks, timeline
@@ -101,7 +101,7 @@ def test_too_much_work_leaves_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         (3 * SECOND, "bridge_up", "t"),
     )
     assert partings(topology, events, ()) == [Parting(((0, 1), (2,)), SECOND)]
-    monkeypatch.setattr(feasibility_past, "WORK", 0)
+    monkeypatch.setattr(since, "WORK", 0)
     assert partings(topology, events, ()) == [Parting(((0, 1), (2,)), 2 * SECOND, bound=True)]
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiler.compile import compile_source, elaborate
+from compiler.pipeline import compile_source, elaborate
 from compiler.plan.types import Event
 from tdl.diagnostics import Sink
 from tdl.parser import parse
@@ -107,7 +107,7 @@ def test_the_seed_of_the_command_wins_over_the_file() -> None:
 
 SCRIPT = """
 import hashlib, sys
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 files = compile_source(open(sys.argv[1], "rb").read(), filename=sys.argv[1]).files
 print({name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())})
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from compiler.compile import elaborate
+from compiler.pipeline import elaborate
 from tdl.diagnostics import Severity, Sink
 from tdl.parser import parse
 from tests.compiler import oracle

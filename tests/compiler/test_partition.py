@@ -8,7 +8,7 @@ import networkx as nx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiler.compile import compile_source, elaborate
+from compiler.pipeline import compile_source, elaborate
 from compiler.plan.types import Event, Topology
 from tdl import ast
 from tdl.diagnostics import Severity, Sink

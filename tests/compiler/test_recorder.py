@@ -7,11 +7,11 @@ import hashlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.compile import compile_source, elaborate
-from compiler.explain import explain_event
+from compiler.expand.recorder import Draw, Origin, Recorder
+from compiler.origin import explain_event
+from compiler.pipeline import compile_source, elaborate
 from compiler.plan.format import PlanError
 from compiler.plan.reader import decode
-from compiler.recorder import Draw, Origin, Recorder
 from tdl.diagnostics import Sink, TdlError
 from tdl.parser import parse_partial
 from tests.compiler.files import files

@@ -8,11 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.declare.model import Model, build
 from compiler.draws import Stream, statement_key
-from compiler.model import Model, build
-from compiler.targets import CRASH, DISCONNECT, JOIN, LEAVE, RECONNECT, Targets, Verb, _Places
-from compiler.walk import Walk
-from compiler.world import World
+from compiler.expand.targets import (
+    CRASH,
+    DISCONNECT,
+    JOIN,
+    LEAVE,
+    RECONNECT,
+    Targets,
+    Verb,
+    _Places,
+)
+from compiler.expand.walk import Walk
+from compiler.expand.world import World
 from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.parser import parse

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler import compile as compiling
-from compiler.compile import Compilation, compile_source
+from compiler import pipeline as compiling
+from compiler.pipeline import Compilation, compile_source
 from compiler.plan.types import Event
 from tdl.diagnostics import TdlError
 
@@ -320,7 +320,7 @@ def test_equal_times_keep_the_order_of_the_file() -> None:
 
 
 def test_the_limit_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compiler.world.MAX_EVENTS", 10)
+    monkeypatch.setattr("compiler.expand.world.MAX_EVENTS", 10)
     with pytest.raises(TdlError) as caught:
         compiled(NET + "from 0s to 60s s1--s2 flap 1s\n")
     assert [d.code for d in caught.value.diagnostics] == ["TS0309"]

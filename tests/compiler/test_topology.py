@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from compiler import queues, replicas
-from compiler.compile import compile_source
+from compiler import queues
+from compiler.declare import replicas
 from compiler.draws import link_seed
-from compiler.plan.core import Core
+from compiler.pipeline import compile_source
 from compiler.plan.reader import decode
+from compiler.plan.routes.core import Core
 
 TEXT = """\
 bootstrapper agent:2

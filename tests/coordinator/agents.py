@@ -11,14 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
-from runtime.agent.agent import LOST_SECONDS
+from runtime.agent.process.agent import LOST_SECONDS
 from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
 from runtime.options import RunOptions
-from runtime.timeline import Timeline
+from runtime.schedule import Timeline
 from tests.agent.fake_datapath import FakeDatapath
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ KEY = bytes(range(32))
 DEADLINE_SECONDS = 180.0  # only a test that fails takes so long
 # As `python -m runtime.agent`, but it may give a lost coordinator up sooner.
 PROGRAM = (
-    "import sys; from runtime.agent import __main__, agent;"
+    "import sys; from runtime.agent import __main__; from runtime.agent.process import agent;"
     " agent.LOST_SECONDS = float(sys.argv.pop(1)); sys.exit(__main__.main())"
 )
 

@@ -10,8 +10,8 @@ from typing import Any
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
 from runtime.errors import RunError
-from runtime.requests import answer
-from runtime.secure import Channel, Server
+from runtime.rpc.calls import answer
+from runtime.rpc.secure import Channel, Server
 
 KEY = bytes(range(32))
 HERE = "127.0.0.1"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import secure
 from runtime.errors import RunError
+from runtime.rpc import secure
 
 KEY = bytes(range(32))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from compiler.plan.types import Topology
 from runtime.coordinator.placement import NO_HOST, place
 from runtime.errors import RunError

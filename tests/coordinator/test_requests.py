@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from runtime import secure
 from runtime.errors import RunError
-from runtime.requests import Asker, RefusedError, answer
-from runtime.secure import Channel, ChannelError, Server
+from runtime.rpc import secure
+from runtime.rpc.calls import Asker, RefusedError, answer
+from runtime.rpc.secure import Channel, ChannelError, Server
 
 KEY = bytes(range(32))
 Talk = Callable[[Asker, list[dict[str, Any]]], Awaitable[Any]]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime import seal
-from runtime.seal import ClientHandshake, Handshake, Opener, Sealer, SealError, ServerHandshake
+from runtime.rpc import seal
+from runtime.rpc.seal import ClientHandshake, Handshake, Opener, Sealer, SealError, ServerHandshake
 
 KEY = bytes(range(32))
 OTHER = bytes(32)

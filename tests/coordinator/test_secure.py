@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from runtime import secure
 from runtime.errors import RunError
-from runtime.seal import MAGIC, ClientHandshake
-from runtime.secure import Channel, ChannelError, Connection, Server
+from runtime.rpc import secure
+from runtime.rpc.seal import MAGIC, ClientHandshake
+from runtime.rpc.secure import Channel, ChannelError, Connection, Server
 
 KEY = bytes(range(32))
 HERE = "127.0.0.1"

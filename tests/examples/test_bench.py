@@ -16,7 +16,7 @@ from bench import report
 from bench.errors import BenchError
 from bench.judge import HEAD, Row, table
 from bench.runlog import Planned, RunLog
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.judge import PHASES
-from compiler.compile import Compilation, compile_source
-from compiler.plan.paths import PathProperties, path
+from compiler.pipeline import Compilation, compile_source
+from compiler.plan.paths.path import PathProperties, path
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(example.stem for example in EXAMPLES.glob("*.tdl"))

@@ -16,7 +16,7 @@ from bench.hosts_shares import two_destinations
 from bench.hosts_udp import INTERVAL_NS
 from bench.probing import Record
 from bench.soak_scene import MINUTE_S, text
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
 
 MS = 1_000_000
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.judge import PEERS, PHASES, judge
 from bench.runlog import NS_PER_S, Planned
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
 from compiler.plan.reader import read_plan
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from bench.routing_graphs import HOP_BITS, access, bridges, whole
 from bench.routing_job import Watch, evenly, peak_mib
 from bench.routing_judge import exponent, growths, targets
 from bench.topologies import scale_free
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 
 Row = dict[str, Any]
 

@@ -10,7 +10,7 @@ import networkx as nx
 import pytest
 
 from bench.topologies import instances, scale_free
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from compiler.plan.types import Topology
 
 

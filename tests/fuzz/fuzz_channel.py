@@ -16,7 +16,7 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from runtime.seal import (
+from runtime.rpc.seal import (
     FRAME_BYTES,
     KEY_BYTES,
     NONCE_BYTES,

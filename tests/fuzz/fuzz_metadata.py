@@ -17,8 +17,8 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from runtime.agent.codec import varint
-from runtime.agent.metadata import VERDICTS
+from runtime.agent.metadata.codec import varint
+from runtime.agent.metadata.metadata import VERDICTS
 from tests.agent.hosts import KEY, RUN, Hosts, dumbbell, flow
 from tests.fuzz.seeds import Words, run
 

@@ -23,20 +23,20 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from compiler.analysis.effects import effects
+from compiler.analysis.history import History
+from compiler.analysis.plandiff import compare_plans
+from compiler.analysis.story import story
 from compiler.plan import format as form
-from compiler.plan.effects import effects
 from compiler.plan.format import PlanError
-from compiler.plan.history import History
-from compiler.plan.paths import Paths
-from compiler.plan.plandiff import compare_plans
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.sparse import SparseState
 from compiler.plan.state import NetworkState
-from compiler.plan.story import story
 from compiler.plan.writer import encode
 from manifests import bundle, compose, kubernetes
-from manifests.errors import ManifestError
-from manifests.options import Options
+from manifests.refusal import ManifestError
+from manifests.settings import Options
 from tests.fuzz.seeds import Words, run
 from tests.plan.networks import RandomTimeline, contents, random_topology
 

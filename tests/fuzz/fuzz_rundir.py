@@ -26,17 +26,20 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
-from runtime import compare, destroy, inspect, procs, report, rundir
 from runtime.errors import RunError
-from runtime.registry import Record
-from runtime.summary import summarise
+from runtime.launch import cleanup, lookup
+from runtime.launch.registry import Record
+from runtime.results import compare, report
+from runtime.results.summary import summarise
+from runtime.rundir import rundir
+from runtime.system import procs
 from tests.fuzz.seeds import Words, run
 from tests.runtime import recorded
 from tstorm import output
 from tstorm.commands import inspect as inspecting
-from tstorm.options import Running
+from tstorm.parameters import Running
 from tstorm.running import options_of
 
 STRANGE: tuple[Any, ...] = (
@@ -168,7 +171,7 @@ def read(directory: Path) -> int:
 
 
 def show(directory: Path) -> None:
-    found = inspect._finished(rundir.recorded(directory))
+    found = lookup._finished(rundir.recorded(directory))
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         inspecting._finished(found)
@@ -193,7 +196,7 @@ def sum_up(directory: Path) -> None:
 
 def close(directory: Path) -> None:
     record = Record(recorded.MANIFEST["run_id"], str(directory), "", NOBODY, None)
-    unclosed = destroy._close_directory(record)
+    unclosed = cleanup._close_directory(record)
     if unclosed:
         raise RunError(unclosed)
 

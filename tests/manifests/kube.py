@@ -10,14 +10,14 @@ from typing import Any
 
 import yaml
 
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from compiler.plan.reader import decode
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Node, Service, Topology
 from compiler.plan.writer import PlanContents, encode
 from manifests import bundle, kubernetes
 from manifests.bundle import Bundle
-from manifests.options import Options
+from manifests.settings import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.tdl"))

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from manifests import kubernetes
-from manifests.options import Options
+from manifests.settings import Options
 from tests.manifests.kube import ROOT, bundle_of, one, rendered, service, workload
 from tests.manifests.test_kubernetes_schema import VERSIONS
 from tstorm.cli import cli
@@ -77,7 +77,7 @@ def test_components_and_names() -> None:
 
 def test_a_character_that_it_says_is_refused() -> None:
     """Each end of the ranges, and not what is beside them."""
-    from manifests.errors import ManifestError
+    from manifests.refusal import ManifestError
 
     assert "U+007F to U+009F, U+FFFE and U+FFFF" in TEXT
     for code in (0x7F, 0x9F, 0xFFFE, 0xFFFF):

@@ -12,7 +12,7 @@ import yaml
 
 from manifests import kubernetes
 from manifests.bundle import unpack
-from manifests.options import Options
+from manifests.settings import Options
 from tests.manifests.kube import (
     EXAMPLES,
     ROOT,

@@ -6,8 +6,8 @@ import pytest
 
 from compiler.plan.types import Service
 from manifests import images, kubernetes
-from manifests.errors import ManifestError
-from manifests.options import Options
+from manifests.refusal import ManifestError
+from manifests.settings import Options
 from tests.manifests.kube import bundle_of, rendered, service
 
 

@@ -17,7 +17,7 @@ import pytest
 from kubernetes_validate import utils
 
 from manifests import kubernetes
-from manifests.options import Options
+from manifests.settings import Options
 from tests.manifests.kube import (
     EXAMPLES,
     Document,

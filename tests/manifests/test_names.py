@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manifests import names
-from manifests.errors import ManifestError
+from manifests.refusal import ManifestError
 
 # RFC 1035, 2.3.1, in lower case: what the names of Services must be.
 LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)

@@ -14,9 +14,9 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from manifests.environment import TEMPLATES, environment
-from manifests.errors import ManifestError
+from manifests.refusal import ManifestError
 from manifests.serialize import serialize
+from manifests.templating import TEMPLATES, environment
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 VALUES = st.recursive(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compiler.plan import outdir
-from manifests.errors import ManifestError
+from manifests.refusal import ManifestError
 from manifests.write import encoded, stream, write
 
 FILES = {"00-a.yaml": "a: 1\n", "10-b.yaml": "b: 2\n---\nc: 3\n"}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
+from runtime.launch.launch import run
 from runtime.options import COMPLETED, RunOptions
-from runtime.run import run
 from tests.runtime.support import ROOT, records
 
 pytestmark = pytest.mark.netem

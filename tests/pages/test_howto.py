@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.compile import Compilation, compile_source
-from compiler.plan.paths import path
-from runtime import namespaces
+from compiler.pipeline import Compilation, compile_source
+from compiler.plan.paths.path import path
+from runtime.system import namespaces
 from tests.pages.page import Example, Setup, steps
 from tests.pages.reader import ROOT, Reader
 from tests.pages.test_tutorial import STEPS as TUTORIAL

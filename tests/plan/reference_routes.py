@@ -1,4 +1,4 @@
-"""The routing of compiler.plan.routing in plain Python, for comparison: same rules, no C.
+"""The routing of compiler.plan.routes.routing in plain Python, for comparison: same rules, no C.
 
 Metric: least total delay (or fewest hops, where the topology says so), then fewer hops, then at
 each node the next node whose name sorts first (by code points). Only bridges forward. The two
@@ -22,8 +22,8 @@ from array import array
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from compiler.plan.core import Core
-from compiler.plan.routetable import RouteDelta
+from compiler.plan.routes.core import Core
+from compiler.plan.routes.table import RouteDelta
 from compiler.plan.types import LinkState, Topology
 
 _HOP = 1

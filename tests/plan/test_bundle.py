@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.plan import bundle
 from compiler.plan import format as form
-from compiler.plan.bundle import PIECE_BYTES, SHARD_BYTES, pack, unpack
+from compiler.plan import parcel
 from compiler.plan.format import REBUILT, PlanError
+from compiler.plan.parcel import PIECE_BYTES, SHARD_BYTES, pack, unpack
 from compiler.plan.reader import decode
 from tests.plan.test_identity import ROOT, interpreter
 
@@ -79,7 +79,7 @@ def test_any_contents(parts: dict[str, bytes], slim: bool) -> None:
 @pytest.mark.parametrize("at", [-1, 0, 1])
 def test_sizes_around_a_piece(at: int) -> None:
     """The archive of this plan ends within 512 bytes of a piece's end; records are 10,240 bytes."""
-    rest = len(bundle._archive(plan_of({})))
+    rest = len(parcel._archive(plan_of({})))
     files = plan_of({form.SOURCE: b"a" * (PIECE_BYTES - rest + at * tarfile.RECORDSIZE)})
     assert unpack(pack(files), digest(files)) == files
 
@@ -96,11 +96,11 @@ def test_shards_are_named_in_order_and_small() -> None:
 
 
 def test_too_many_shards_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "MAX_SHARDS", 3)
+    monkeypatch.setattr(parcel, "MAX_SHARDS", 3)
     with pytest.raises(PlanError, match=r"more than 3 shards of 180000 bytes hold.*--slim"):
         pack(LARGE)
     assert len(pack(LARGE, slim=True)) == 1
-    monkeypatch.setattr(bundle, "MAX_SHARDS", 0)
+    monkeypatch.setattr(parcel, "MAX_SHARDS", 0)
     with pytest.raises(PlanError, match=r"split the experiment$"):
         pack(LARGE, slim=True)
 
@@ -130,7 +130,7 @@ def test_the_bytes_are_pinned() -> None:
 
 PROGRAM = """
 import hashlib
-from compiler.plan.bundle import pack
+from compiler.plan.parcel import pack
 files = {"plan.json": b"{}\\n", "routes.bin": bytes(range(256)) * 20_000,
          "snapshots.jsonl": b"[]\\n" * 9, "source.tdl": b"seed 1\\n",
          "timeline.jsonl": b"", "topology.json": b"{}\\n"}
@@ -283,7 +283,7 @@ def test_a_bomb_does_not_go_off() -> None:
 
 
 def test_a_real_plan_is_readable_afterwards() -> None:
-    from compiler.compile import compile_source
+    from compiler.pipeline import compile_source
 
     source = (ROOT / "examples" / "listing1.tdl").read_bytes()
     files = dict(compile_source(source).files)
@@ -294,7 +294,7 @@ def test_a_real_plan_is_readable_afterwards() -> None:
 
 @pytest.mark.parametrize("name", ["churn", "listing1", "partition"])
 def test_a_slim_bundle_is_made_whole_again(name: str) -> None:
-    from compiler.compile import compile_source
+    from compiler.pipeline import compile_source
     from compiler.plan.rebuild import complete
 
     files = dict(compile_source((ROOT / "examples" / f"{name}.tdl").read_bytes()).files)

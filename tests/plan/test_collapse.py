@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiler.plan import collapse
-from compiler.plan.collapse import Collapse, Row
 from compiler.plan.format import MAX_INT, PPB, PlanError
-from compiler.plan.paths import Paths
+from compiler.plan.paths import collapse
+from compiler.plan.paths.collapse import Collapse, Row
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, LinkState, Topology

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from compiler.compile import compile_source
+from compiler.expand.world import MAX_EVENTS
+from compiler.pipeline import compile_source
 from compiler.plan import format as form
 from compiler.plan.fit import Misfit, misfit
 from compiler.plan.limits import DAY_NS, LINK, PATHS
-from compiler.world import MAX_EVENTS
-from tdl import limits, units, values
+from tdl import bounds, quantities, values
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = 10**9
 
 
 def test_the_language_allows_what_a_link_may_have() -> None:
-    assert limits.MAX_LATENCY_NS == LINK.delay_ns == LINK.jitter_ns == LINK.tailed_jitter_ns
-    assert LINK.rate_bps == limits.MAX_RATE_BPS
-    assert LINK.queue_bytes == limits.MAX_QUEUE_BYTES
+    assert bounds.MAX_LATENCY_NS == LINK.delay_ns == LINK.jitter_ns == LINK.tailed_jitter_ns
+    assert LINK.rate_bps == bounds.MAX_RATE_BPS
+    assert LINK.queue_bytes == bounds.MAX_QUEUE_BYTES
     assert values.latency("1d") == values.latency("24h") == LINK.delay_ns
     assert values.rate("10Tb") == LINK.rate_bps
     assert values.queue("1GiB") == LINK.queue_bytes
@@ -37,11 +37,11 @@ def test_the_language_allows_what_a_link_may_have() -> None:
 
 
 def test_a_file_may_hold_what_a_plan_may() -> None:
-    assert limits.MAX_BRIDGES == form.MAX_NODES
-    assert limits.MAX_SERVICES == form.MAX_INSTANCES
-    assert 2 * limits.MAX_LINKS == form.MAX_LINKS
-    assert limits.MAX_EVENTS == MAX_EVENTS
-    assert limits.MAX_TIME_NS == form.MAX_INT
+    assert bounds.MAX_BRIDGES == form.MAX_NODES
+    assert bounds.MAX_SERVICES == form.MAX_INSTANCES
+    assert 2 * bounds.MAX_LINKS == form.MAX_LINKS
+    assert bounds.MAX_EVENTS == MAX_EVENTS
+    assert bounds.MAX_TIME_NS == form.MAX_INT
 
 
 def test_no_path_is_too_slow_for_a_datapath() -> None:
@@ -61,11 +61,11 @@ def test_the_pages_say_so() -> None:
         re.findall(r"^\| ([a-z, ]+) \| (.+?) \|$", page.partition("## Limits of")[2], re.M)
     )
     assert table["latency, jitter"] == "1 day"
-    assert table["rates"] == units.rate(LINK.rate_bps).replace("Tb", " Tb")
-    assert table["queues"] == units.size(LINK.queue_bytes).replace("GiB", " GiB")
-    assert table["links"].startswith(f"{limits.MAX_LINKS:,}")
-    assert table["bridges"].startswith(f"{limits.MAX_BRIDGES:,}")
-    assert table["a statement"].startswith(f"{limits.MAX_WORDS:,}")
+    assert table["rates"] == quantities.rate(LINK.rate_bps).replace("Tb", " Tb")
+    assert table["queues"] == quantities.size(LINK.queue_bytes).replace("GiB", " GiB")
+    assert table["links"].startswith(f"{bounds.MAX_LINKS:,}")
+    assert table["bridges"].startswith(f"{bounds.MAX_BRIDGES:,}")
+    assert table["a statement"].startswith(f"{bounds.MAX_WORDS:,}")
     protocol = (ROOT / "docs" / "pktd.md").read_text(encoding="utf-8")
     assert f"delay 0 to {PATHS['user'].delay_ns // DAY_NS:,} days" in protocol
     assert f"jitter 0 to {PATHS['user'].jitter_ns // DAY_NS} days" in protocol
@@ -129,7 +129,7 @@ def test_a_link_of_another_release_may_be_beyond_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tdl.values.MAX_RATE_BPS", 10**15)
-    monkeypatch.setattr("compiler.changes.MAX_RATE_BPS", 10**15)
+    monkeypatch.setattr("compiler.expand.changes.MAX_RATE_BPS", 10**15)
     values.rate.cache_clear()
     try:
         declared = found("link a--t up=1000Tb", "user")

@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.expand.world import LinkNow
+from compiler.plan.encoding import event_from_json, event_line
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT, Place, canonical
-from compiler.plan.records import event_from_json, event_line
 from compiler.plan.state import _changed
 from compiler.plan.types import KINDS, Event, LinkState
-from compiler.world import LinkNow
 from tests.plan.networks import PLAIN
 
 whole = st.integers(0, MAX_INT)

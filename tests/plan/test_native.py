@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan import native
-from compiler.plan.collapse import Collapse
 from compiler.plan.format import PlanError
-from compiler.plan.routing import Routes
+from compiler.plan.paths.collapse import Collapse
+from compiler.plan.routes import tsroutes
+from compiler.plan.routes.routing import Routes
 from compiler.plan.types import Topology
 from tests.plan.networks import listing
 
@@ -25,12 +25,12 @@ C_TYPES = {
     "uint32_t": ctypes.c_uint32,
     "int32_t": ctypes.c_int32,
     "uint64_t": ctypes.c_uint64,
-    "uint8_t *": native.U8,
-    "uint16_t *": native.U16,
-    "uint32_t *": native.U32,
-    "uint64_t *": native.U64,
-    "struct tsroutes_table *": native.Handle,
-    "struct tsroutes_paths *": native.Handle,
+    "uint8_t *": tsroutes.U8,
+    "uint16_t *": tsroutes.U16,
+    "uint32_t *": tsroutes.U32,
+    "uint64_t *": tsroutes.U64,
+    "struct tsroutes_table *": tsroutes.Handle,
+    "struct tsroutes_paths *": tsroutes.Handle,
 }
 
 
@@ -55,54 +55,56 @@ def prototypes() -> dict[str, tuple[object, tuple[object, ...]]]:
 def test_ctypes_and_the_header_agree() -> None:
     declared = prototypes()
     assert len(declared) > 8
-    assert declared == native.PROTOTYPES
+    assert declared == tsroutes.PROTOTYPES
 
 
 def test_the_versions_agree() -> None:
     [version] = re.findall(r"^#define TSROUTES_ABI (\d+)$", HEADER.read_text(), re.MULTILINE)
-    assert native.library().tsroutes_abi() == native.ABI == int(version)
+    assert tsroutes.library().tsroutes_abi() == tsroutes.ABI == int(version)
 
 
 def test_nothing_else_is_visible() -> None:
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed here")
-    command = ["nm", "-D", "--defined-only", native.library()._name]
+    command = ["nm", "-D", "--defined-only", tsroutes.library()._name]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert {line.split()[-1] for line in shown.splitlines()} == set(native.PROTOTYPES)
+    assert {line.split()[-1] for line in shown.splitlines()} == set(tsroutes.PROTOTYPES)
 
 
 def test_an_array_of_another_type_is_refused() -> None:
     for wrong in (array("Q", [1]), [1], None, b"1234", array("i", [1])):
         with pytest.raises(TypeError, match="an array of 'I' is expected"):
-            native.U32.from_param(wrong)
+            tsroutes.U32.from_param(wrong)
 
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The library is looked for again, and again afterwards."""
-    monkeypatch.setattr(native, "library", native.library.__wrapped__)
+    monkeypatch.setattr(tsroutes, "library", tsroutes.library.__wrapped__)
     return monkeypatch
 
 
 def test_a_missing_library_says_how_to_make_it(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
     places = (tmp_path / "a.so", tmp_path / "b.so")
-    fresh.setattr(native, "places", lambda: places)
+    fresh.setattr(tsroutes, "places", lambda: places)
     with pytest.raises(PlanError) as caught:
-        native.library()
+        tsroutes.library()
     assert f"looked for {places[0]} and {places[1]}" in str(caught.value)
     assert "make -C tcal_c" in caught.value.hint
 
 
 def test_the_package_comes_before_the_source_tree() -> None:
-    first, second = native.places()
-    assert first.parts[-4:] == ("compiler", "plan", "lib", native.NAME)
-    assert second.parts[-3:] == ("tcal_c", "build", native.NAME)
+    first, second = tsroutes.places()
+    assert first.parts[-4:] == ("compiler", "plan", "lib", tsroutes.NAME)
+    assert second.parts[-3:] == ("tcal_c", "build", tsroutes.NAME)
 
 
 def test_another_version_is_refused(fresh: pytest.MonkeyPatch) -> None:
-    fresh.setattr(native, "ABI", native.ABI + 1)
-    with pytest.raises(PlanError, match=f"interface version {native.ABI - 1}, .* needs") as caught:
-        native.library()
+    fresh.setattr(tsroutes, "ABI", tsroutes.ABI + 1)
+    with pytest.raises(
+        PlanError, match=f"interface version {tsroutes.ABI - 1}, .* needs"
+    ) as caught:
+        tsroutes.library()
     assert "make -C tcal_c" in caught.value.hint
 
 
@@ -110,9 +112,9 @@ def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "text.so"
     text.write_text("not a library")
     with pytest.raises(PlanError, match=r"text\.so: cannot be loaded"):
-        native.load(text)
+        tsroutes.load(text)
     with pytest.raises(PlanError, match="is another library"):
-        native.load(Path("libc.so.6"))
+        tsroutes.load(Path("libc.so.6"))
 
 
 class Poor:
@@ -123,17 +125,17 @@ class Poor:
 
     def __getattr__(self, name: str) -> object:
         if name in self._works or name.endswith("_free"):
-            return getattr(native.load(native.places()[1]), name)
+            return getattr(tsroutes.load(tsroutes.places()[1]), name)
         return lambda *_: -errno.ENOMEM if name.endswith("_apply") else None
 
 
 def test_no_memory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     topology = listing()
-    monkeypatch.setattr(native, "library", lambda: Poor(works=("tsroutes_table_new",)))
+    monkeypatch.setattr(tsroutes, "library", lambda: Poor(works=("tsroutes_table_new",)))
     routes = Routes(topology)
     with pytest.raises(PlanError, match="no memory for routes between 2 core nodes and 2"):
         routes.apply([(4, topology.links[4].state)])
-    monkeypatch.setattr(native, "library", Poor)
+    monkeypatch.setattr(tsroutes, "library", Poor)
     with pytest.raises(PlanError, match="no memory for routes"):
         Routes(topology)
     with pytest.raises(PlanError, match="no memory for composing paths"):

@@ -1,4 +1,4 @@
-"""compiler.plan.netdiff against a comparison of all pairs in all epochs, one by one."""
+"""compiler.analysis.netdiff against a comparison of all pairs in all epochs, one by one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.compile import compile_source
-from compiler.plan import contrast
-from compiler.plan.netdiff import Network, compare
-from compiler.plan.paths import PathProperties, Paths
+from compiler.analysis import contrast
+from compiler.analysis.netdiff import Network, compare
+from compiler.pipeline import compile_source
+from compiler.plan.paths.path import PathProperties, Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.types import Event, LinkState, Topology
 from compiler.plan.writer import encode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from compiler.plan.paths import Paths
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode

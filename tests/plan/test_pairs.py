@@ -1,4 +1,4 @@
-"""All pairs at once: what compiler.plan.paths says of each, in order."""
+"""All pairs at once: what compiler.plan.paths.path says of each, in order."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 
-from compiler.plan import pairs
-from compiler.plan.paths import Paths
+from compiler.plan.paths import pairs
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import decode
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compiler.plan.format import PlanError
-from compiler.plan.paths import PathProperties, Paths, path
+from compiler.plan.paths.path import PathProperties, Paths, path
 from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, LinkState

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from compiler.plan import format as form
 from compiler.plan.format import REBUILT, PlanError
 from compiler.plan.reader import decode

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 
 from compiler.plan import format as form
-from compiler.plan.core import Core
 from compiler.plan.format import PlanError
 from compiler.plan.reader import decode, read_plan
-from compiler.plan.routetable import RouteReader, RouteWriter
+from compiler.plan.routes.core import Core
+from compiler.plan.routes.table import RouteReader, RouteWriter
 from compiler.plan.snapshots import snapshots
 from compiler.plan.state import StateAt, epochs
 from compiler.plan.types import Event, Topology

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compiler.plan.format import PlanError
-from compiler.plan.groups import RouteGroup, route_changes, route_groups
 from compiler.plan.reader import decode
-from compiler.plan.routing import Routes
+from compiler.plan.routes.behind import RouteGroup, route_changes, route_groups
+from compiler.plan.routes.routing import Routes
 from compiler.plan.snapshots import snapshots
 from compiler.plan.state import epochs
 from compiler.plan.types import Event, LinkState, Topology
@@ -206,7 +206,7 @@ def test_instances_never_forward() -> None:
 
 
 def test_a_table_beyond_all_measure_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compiler.plan.core.MAX_CELLS", 3)
+    monkeypatch.setattr("compiler.plan.routes.core.MAX_CELLS", 3)
     with pytest.raises(PlanError, match="between 2 forwarding or multi-homed nodes and 2"):
         Routes(listing())
 

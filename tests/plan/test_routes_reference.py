@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compiler.plan.format import MAX_INT
-from compiler.plan.routing import Routes
+from compiler.plan.routes.routing import Routes
 from compiler.plan.state import epochs
 from compiler.plan.types import Event, LinkState, Topology
 from tests.plan import reference_routes

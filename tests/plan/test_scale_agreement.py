@@ -14,8 +14,8 @@ from bench import routing_check
 from bench.errors import BenchError
 from bench.routing_check import Found, Oracle, check
 from bench.topologies import scale_free
-from compiler.compile import compile_source
-from compiler.plan.collapse import Row
+from compiler.pipeline import compile_source
+from compiler.plan.paths.collapse import Row
 from compiler.plan.reader import Plan, decode
 from compiler.plan.types import LinkState
 from compiler.plan.writer import encode

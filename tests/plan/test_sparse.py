@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 
 from compiler.plan import format as form
-from compiler.plan.core import Core
 from compiler.plan.format import PlanError
-from compiler.plan.paths import Paths
+from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode, read_plan
+from compiler.plan.routes.core import Core
 from compiler.plan.sparse import Records, SparseState
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, Topology

@@ -8,12 +8,12 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 
-from compiler.plan.effects import KINDS, effects
-from compiler.plan.history import History
-from compiler.plan.paths import PathProperties, Paths
+from compiler.analysis.effects import KINDS, effects
+from compiler.analysis.history import History
+from compiler.analysis.story import Direction, Story, story
+from compiler.plan.paths.path import PathProperties, Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.state import NetworkState
-from compiler.plan.story import Direction, Story, story
 from compiler.plan.types import Event, LinkState, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, networks, timeline

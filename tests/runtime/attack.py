@@ -16,9 +16,9 @@ import sys
 import time
 from contextlib import suppress
 
-from runtime.agent import codec
-from runtime.agent.auth import Seal
-from runtime.agent.codec import Header
+from runtime.agent.metadata import codec
+from runtime.agent.metadata.auth import Seal
+from runtime.agent.metadata.codec import Header
 
 UDP_PORT, TCP_PORT = 7473, 7474
 ETH_P_IP = 0x0800

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
 from tests.runtime.support import Compile, NoUserError, User, somebody
 from tests.trials.scene import end
 

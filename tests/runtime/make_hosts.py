@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runtime import addresses, localhosts, netlink, programs
+from runtime.backend.hosts import localhosts
 from runtime.errors import RunError
+from runtime.system import addresses, netlink, programs
 
 ANSWERER = """
 import socket, sys

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
 
 TDL = b'service a img=x exec="sleep 9"\nbridge s1\nlink a--s1 latency=1ms\nat 1s quit\n'
 

@@ -7,14 +7,14 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from runtime.destroy import destroy, forget
-from runtime.doctor import probe
-from runtime.enter import exec_argv
+from runtime.doctor.checks import probe
+from runtime.driver.progress import Progress, to_record
 from runtime.errors import RunError
-from runtime.inspect import inspect
+from runtime.launch.cleanup import destroy, forget
+from runtime.launch.enter import exec_argv
+from runtime.launch.launch import run
+from runtime.launch.lookup import inspect
 from runtime.options import RunOptions
-from runtime.progress import Progress, to_record
-from runtime.run import run
 
 
 def show(record: Progress) -> None:

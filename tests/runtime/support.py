@@ -136,7 +136,7 @@ def ordinary(home: Path) -> User | None:
         **state(home),
     }
     for python in (sys.executable, "/usr/bin/python3"):
-        trial = [*prefix, "env", python, "-c", "import pyroute2, runtime.run"]
+        trial = [*prefix, "env", python, "-c", "import pyroute2, runtime.launch.launch"]
         done = subprocess.run(trial, env=environment, capture_output=True, check=False, cwd="/")
         if done.returncode == 0:
             return User("ordinary", python, prefix, home, environment)

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.groups import RouteGroup
 from compiler.plan.reader import read_plan
-from runtime import engine as engines
-from runtime import sampler, staging
-from runtime.engine import Engine, EngineError, EngineProcess
+from compiler.plan.routes.behind import RouteGroup
+from runtime.backend.onehost import staging
+from runtime.datapath import pktd as engines
+from runtime.datapath import sampler
+from runtime.datapath.pktd import Engine, EngineError, EngineProcess
 from tests.runtime.support import Compile
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_pktd.py"))]

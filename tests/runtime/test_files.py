@@ -19,30 +19,17 @@ from typing import Any
 import pytest
 
 from compiler.plan.reader import read_plan
-from runtime import (
-    addresses,
-    channel,
-    compare,
-    destroy,
-    environment,
-    hosts,
-    namespaces,
-    netlink,
-    procs,
-    programs,
-    progress,
-    registry,
-    report,
-    rundir,
-    scratch,
-    summary,
-    userdirs,
-)
-from runtime.doctor import parse_kernel
+from runtime.backend import environment
+from runtime.backend.nursery import Program
+from runtime.doctor.checks import parse_kernel
+from runtime.driver import messages, progress
 from runtime.errors import MachineError, RunError
-from runtime.nursery import Program
+from runtime.launch import cleanup, registry, tempdirs, userdirs
 from runtime.options import RunOptions
-from runtime.records import LineFile, read_lines
+from runtime.results import compare, report, summary
+from runtime.rundir import etchosts, rundir
+from runtime.rundir.records import LineFile, read_lines
+from runtime.system import addresses, namespaces, netlink, procs, programs
 from tests.runtime.recorded import BEGUN
 from tests.runtime.support import Compile
 
@@ -116,10 +103,10 @@ def test_a_reused_number_is_not_killed(tmp_path: Path) -> None:
         assert found is not None
         other = replace(found, start=found.start + 1)
         register(replace(record("a", dead(), tmp_path), keeper=other))
-        done = destroy.destroy(everything=True)
+        done = cleanup.destroy(everything=True)
         assert [(one.run_id, one.was_live, one.processes) for one in done] == [("a", False, 0)]
         assert bystander.poll() is None
-        assert destroy.destroy(everything=True) == []
+        assert cleanup.destroy(everything=True) == []
     finally:
         bystander.kill()
         bystander.wait()
@@ -132,7 +119,7 @@ def test_destroy_kills_the_keeper_of_a_dead_run(tmp_path: Path) -> None:
     (tmp_path / "sock").touch()
     held(tmp_path).write_json(rundir.MANIFEST, BEGUN)
     register(replace(record("a", dead(), tmp_path), keeper=found))
-    assert [(one.run_id, one.processes) for one in destroy.sweep()] == [("a", 1)]
+    assert [(one.run_id, one.processes) for one in cleanup.sweep()] == [("a", 1)]
     assert keeper.wait() == -signal.SIGKILL
     assert not (tmp_path / "sock").exists()
     assert held(tmp_path).manifest()["outcome"] == "killed"
@@ -140,7 +127,7 @@ def test_destroy_kills_the_keeper_of_a_dead_run(tmp_path: Path) -> None:
 
 def test_sweep_leaves_live_runs_alone(tmp_path: Path) -> None:
     register(record("a", myself(), tmp_path))
-    assert destroy.sweep() == []
+    assert cleanup.sweep() == []
     assert len(list(registry.records())) == 1
 
 
@@ -240,10 +227,10 @@ def test_temporary_folders_and_drafts_of_the_dead_are_removed() -> None:
     draft = userdirs.records() / ".some-run.1"
     draft.write_text("{}")
     os.utime(draft, (0, 0))
-    with scratch.folder() as ours:
+    with tempdirs.folder() as ours:
         assert not dead.exists()
         dead.mkdir()
-        destroy.destroy(everything=True)
+        cleanup.destroy(everything=True)
         assert ours.is_dir()
         assert not dead.exists()
     assert not ours.exists()
@@ -385,19 +372,19 @@ def test_progress_survives_its_channel() -> None:
 
 def test_an_outcome_waits_for_its_reader_without_limit() -> None:
     """Who reads may have been stopped for any time (^Z), with all news on the way."""
-    ours, theirs = channel.pair()
+    ours, theirs = messages.pair()
     with ours, theirs:
-        driver = channel.DriverEnd(theirs)
+        driver = messages.DriverEnd(theirs)
         theirs.setblocking(False)
         sent = 0
         with suppress(BlockingIOError):
             while True:
-                theirs.send(channel.encode({"progress": "x" * 1000}))
+                theirs.send(messages.encode({"progress": "x" * 1000}))
                 sent += 1
         final = threading.Thread(target=driver.send_final, args=({"final": 1},), daemon=True)
         final.start()
-        assert all("progress" in (channel.receive(ours) or {}) for _ in range(sent))
-        assert channel.receive(ours) == {"final": 1}
+        assert all("progress" in (messages.receive(ours) or {}) for _ in range(sent))
+        assert messages.receive(ours) == {"final": 1}
         final.join(60)
         assert theirs.gettimeout() is None
 
@@ -410,7 +397,7 @@ def test_hosts_name_instances_services_and_host_names(plan_of: Compile) -> None:
         "service a img=x replicas=2\nservice a-0 img=x\nbridge s1\nlink a--s1 latency=1\n"
         "link a-0--s1 latency=1\nat 1s quit\n"
     )
-    lines = hosts.text(read_plan(plan_of(text)).topology).splitlines()
+    lines = etchosts.text(read_plan(plan_of(text)).topology).splitlines()
     assert "10.77.0.1 a.0 a" in lines  # its host name is the other service's
     assert "10.77.0.2 a.1 a-1 a" in lines
     assert "10.77.0.3 a-0.0 a-0-0 a-0" in lines
@@ -418,11 +405,11 @@ def test_hosts_name_instances_services_and_host_names(plan_of: Compile) -> None:
 
 
 def test_host_names_fit_into_the_kernels_room() -> None:
-    assert hosts.hostname("a" * 61 + ".0") == "a" * 61 + "-0"
+    assert etchosts.hostname("a" * 61 + ".0") == "a" * 61 + "-0"
     names = ["a" * 62 + ".0", "a" * 63 + ".0", "a" * 63 + ".1", "a" * 63 + ".64999"]
-    found = [hosts.hostname(name) for name in names]
+    found = [etchosts.hostname(name) for name in names]
     assert len(set(found)) == len(names)
-    assert all(len(name) <= hosts.MAX_HOSTNAME for name in found)
+    assert all(len(name) <= etchosts.MAX_HOSTNAME for name in found)
     assert re.fullmatch("a+-[0-9a-f]{8}-64999", found[-1])
 
 

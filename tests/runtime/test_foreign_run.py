@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from runtime import procs, registry
+from runtime.launch import registry
+from runtime.system import procs
 from tests.fuzz.fuzz_rundir import attempt
 from tests.runtime import recorded
 from tests.runtime.support import ROOT, state

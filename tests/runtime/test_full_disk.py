@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from runtime import reserve
-from runtime.rundir import RunDirectory
+from runtime.rundir import reserve
+from runtime.rundir.rundir import RunDirectory
 from tests.runtime import recorded
 from tests.runtime.support import ROOT, Compile, state
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.plan.reader import Plan, read_plan
-from runtime.holds import Holds
+from runtime.backend.onehost.holds import Holds
 from tests.runtime.support import Compile
 
 TEXT = """

@@ -14,15 +14,17 @@ from typing import Any
 import pytest
 
 from compiler.plan.types import Node, Topology
-from runtime import datapaths, localhosts, programs
-from runtime.agentnetwork import sum_up
+from runtime.backend import choice
+from runtime.backend.base import Effect
+from runtime.backend.hosts import localhosts
+from runtime.backend.hosts.acknowledged import HostSteps, Said
+from runtime.backend.hosts.network import sum_up
+from runtime.backend.hosts.restarts import Supervisor
+from runtime.backend.hosts.told import Port, Told, bind_request
 from runtime.errors import MachineError, RunError
-from runtime.hosts import hostname
-from runtime.hoststeps import HostSteps, Said
-from runtime.network import Effect
 from runtime.options import RunOptions
-from runtime.supervisor import Supervisor
-from runtime.told import Port, Told, bind_request
+from runtime.rundir.etchosts import hostname
+from runtime.system import programs
 from tests.runtime.support import ROOT
 
 # -- options --------------------------------------------------------------------------------------
@@ -65,18 +67,18 @@ def test_a_kernel_that_cannot_is_found_out_by_trying(
     monkeypatch.setattr(programs, "find", lambda n: refusing if n == "tcald" else found(n))
     keeper = found("tstorm-ns")
     with pytest.raises(MachineError) as refusal:
-        datapaths.choose(RunOptions(hosts=2, datapath="kernel"), keeper)
+        choice.choose(RunOptions(hosts=2, datapath="kernel"), keeper)
     assert refusal.value.message.endswith("does not work here: netem: no such qdisc")
     assert "--datapath user" in refusal.value.remedy
     assert refusal.value.remedy.endswith("modprobe -a sch_netem")
     assert refusal.value.exit_code == 3
     refusing.write_text("#!/bin/sh\necho 'out of luck' >&2\nexit 1\n")
-    assert datapaths.kernel_lacks(refusing, keeper) == {"the probe": "out of luck"}
+    assert choice.kernel_lacks(refusing, keeper) == {"the probe": "out of luck"}
     refusing.write_text("#!/bin/sh\nexit 0\n")
-    assert datapaths.choose(RunOptions(hosts=2, datapath="kernel"), keeper) == (str(refusing),)
-    argv = datapaths.choose(RunOptions(hosts=3), keeper)
+    assert choice.choose(RunOptions(hosts=2, datapath="kernel"), keeper) == (str(refusing),)
+    argv = choice.choose(RunOptions(hosts=3), keeper)
     assert argv[1:] == ("--cpu-share", "3")
-    assert datapaths.choose(RunOptions(), keeper)[1:] == ()
+    assert choice.choose(RunOptions(), keeper)[1:] == ()
 
 
 # -- steps ----------------------------------------------------------------------------------------
@@ -312,7 +314,7 @@ def test_an_agent_that_dies_is_started_again_once() -> None:
 def test_an_agent_that_stays_up_may_die_any_number_of_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runtime.supervisor.STEADY_NS", 0)
+    monkeypatch.setattr("runtime.backend.hosts.restarts.STEADY_NS", 0)
 
     async def go() -> None:
         found = Watched()
@@ -326,7 +328,7 @@ def test_an_agent_that_stays_up_may_die_any_number_of_times(
 
 
 def test_a_connection_that_is_cut_is_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.supervisor.CUT_SECONDS", 0.01)
+    monkeypatch.setattr("runtime.backend.hosts.restarts.CUT_SECONDS", 0.01)
 
     async def go() -> None:
         found = Watched()
@@ -341,7 +343,7 @@ def test_a_connection_that_is_cut_is_taken_up_again(monkeypatch: pytest.MonkeyPa
 
 def test_an_agent_that_does_not_come_back_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is killed, started again, and then the run is over with both reasons at hand."""
-    monkeypatch.setattr("runtime.supervisor.CUT_SECONDS", 0.01)
+    monkeypatch.setattr("runtime.backend.hosts.restarts.CUT_SECONDS", 0.01)
 
     async def go() -> None:
         found = Watched()

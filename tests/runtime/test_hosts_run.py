@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from compiler.compile import compile_source, write
-from runtime.compare import compare_events
+from compiler.pipeline import compile_source, write
+from runtime.results.compare import compare_events
 from tests.intime import Attempt, in_time
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, wait_until
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime import nursery, programs
+from runtime.backend import nursery
+from runtime.backend.nursery import Program
 from runtime.errors import RunError
-from runtime.nursery import Program
+from runtime.system import programs
 
 DEADLINE_SECONDS = 20.0
 

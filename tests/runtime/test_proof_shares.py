@@ -19,9 +19,9 @@ from bench.hosts_delivered import Delivered
 from bench.hosts_scenes import Scene, model, numbers, random_scene, two_destinations_text
 from bench.hosts_shares import Stage
 from bench.runlog import NS_PER_S, RunLog
-from compiler.plan.paths import path
+from compiler.plan.paths.path import path
 from compiler.plan.reader import Plan, read_plan
-from runtime.agent.solver import UNLIMITED
+from runtime.agent.share.solver import UNLIMITED
 from tests.intime import Attempt, in_time
 from tests.runtime.support import ROOT, Compile, User
 

@@ -8,10 +8,11 @@ import struct
 
 import pytest
 
-from runtime import portpolicy, tc
-from runtime.missing import Missing
-from runtime.portwatch import gone
-from runtime.refusals import Refusals
+from runtime.backend.hosts import portpolicy
+from runtime.backend.hosts.portwatch import gone
+from runtime.backend.missing import Missing
+from runtime.backend.refusals import Refusals
+from runtime.system import tc
 
 
 def message(kind: int, body: bytes) -> bytes:

@@ -17,10 +17,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from runtime import destroy, inspect, locks, place, procs, registry, rundir, scratch, userdirs
 from runtime.errors import RunError
-from runtime.place import Place
-from runtime.procs import Process
+from runtime.launch import cleanup, lookup, registry, tempdirs, userdirs
+from runtime.rundir import rundir
+from runtime.system import locks, place, procs
+from runtime.system.place import Place
+from runtime.system.procs import Process
 from tests.runtime.recorded import BEGUN
 from tests.runtime.support import NOBODY, ROOT
 
@@ -92,11 +94,11 @@ def test_a_run_of_elsewhere_is_told_and_left_alone(
     (tmp_path / "sock").touch()
     where = f"{words}, host name box"
     with lost(tmp_path, at(), lock=lock) as record:
-        assert destroy.sweep() == []
-        left = destroy.Destroyed("far", str(tmp_path), False, 0, where)
-        assert destroy.destroy() == destroy.destroy(everything=True) == [left]
+        assert cleanup.sweep() == []
+        left = cleanup.Destroyed("far", str(tmp_path), False, 0, where)
+        assert cleanup.destroy() == cleanup.destroy(everything=True) == [left]
         for name in ("far", str(tmp_path)):
-            for asked in (destroy.destroy, registry.find, inspect.inspect):
+            for asked in (cleanup.destroy, registry.find, lookup.inspect):
                 with pytest.raises(RunError) as refusal:
                     asked(name)  # type: ignore[operator]
                 assert refusal.value.message == f"run far is {where}"
@@ -104,7 +106,7 @@ def test_a_run_of_elsewhere_is_told_and_left_alone(
         with pytest.raises(RunError, match="no run is going on") as refusal:
             registry.find(None)
         assert where in refusal.value.remedy
-        assert inspect.live_runs() == []
+        assert lookup.live_runs() == []
         assert list(registry.records()) == [record]
     assert (tmp_path / "sock").exists()
     assert "outcome" not in directory.manifest()
@@ -115,7 +117,7 @@ def test_a_run_here_is_found_beside_one_of_elsewhere(tmp_path: Path) -> None:
     assert mine is not None
     with lost(tmp_path, other_machine()):
         assert registry.find(None) == registry.find(str(tmp_path)) == mine.record
-        assert [run["run_id"] for run in inspect.live_runs()] == ["near"]
+        assert [run["run_id"] for run in lookup.live_runs()] == ["near"]
     mine.remove()
 
 
@@ -123,19 +125,19 @@ def test_a_record_is_forgotten_when_asked_unless_its_lock_is_held(tmp_path: Path
     (tmp_path / "sock").touch()
     with lost(tmp_path, other_machine(), lock=True):
         with pytest.raises(RunError, match="its record is locked"):
-            destroy.forget("far")
+            cleanup.forget("far")
         assert names() == ["far"]
-    assert [(one.run_id, one.forgotten) for one in destroy.forget("far")] == [("far", True)]
+    assert [(one.run_id, one.forgotten) for one in cleanup.forget("far")] == [("far", True)]
     assert names() == []
     assert (tmp_path / "sock").exists(), "its name may be another's here"
-    assert destroy.forget("far") == []
+    assert cleanup.forget("far") == []
 
 
 def test_a_live_run_is_not_forgotten(tmp_path: Path) -> None:
     mine = registry.claim("near", str(tmp_path))
     assert mine is not None
     with pytest.raises(RunError, match="goes on here"):
-        destroy.forget("near")
+        cleanup.forget("near")
     assert names() == ["near"]
     mine.remove()
 
@@ -143,7 +145,7 @@ def test_a_live_run_is_not_forgotten(tmp_path: Path) -> None:
 def test_a_record_of_an_earlier_boot_is_removed(machine: None, tmp_path: Path) -> None:
     directory = begun(tmp_path)
     with lost(tmp_path, earlier_boot()):
-        assert [one.run_id for one in destroy.sweep()] == ["far"]
+        assert [one.run_id for one in cleanup.sweep()] == ["far"]
     assert directory.manifest()["outcome"] == "killed"
 
 
@@ -156,7 +158,7 @@ def test_numbers_of_an_earlier_boot_name_nobody(machine: None, tmp_path: Path) -
         claim = registry.register(record)
         assert claim is not None
         os.close(claim._lock)
-        assert [(one.was_live, one.processes) for one in destroy.destroy("old")] == [(False, 0)]
+        assert [(one.was_live, one.processes) for one in cleanup.destroy("old")] == [(False, 0)]
         assert bystander.poll() is None
     finally:
         bystander.kill()
@@ -176,16 +178,16 @@ def test_a_copy_of_this_machine_is_not_an_earlier_boot(
     with lost(tmp_path, replace(at, machine="x") if "id" in why else at, lock=why == "held"):
         if why == "no id":
             place._MACHINE_ID.unlink()
-        assert destroy.sweep() == []
+        assert cleanup.sweep() == []
         assert names() == ["far"]
 
 
 def test_a_lock_that_is_held_is_stronger_than_a_missing_process(tmp_path: Path) -> None:
     with lost(tmp_path, place.here(), lock=True):
-        assert destroy.sweep() == []
-        destroy.destroy(everything=True)
+        assert cleanup.sweep() == []
+        cleanup.destroy(everything=True)
         assert names() == ["far"]
-    assert [one.run_id for one in destroy.sweep()] == ["far"]
+    assert [one.run_id for one in cleanup.sweep()] == ["far"]
 
 
 def test_without_locks_the_dead_of_this_machine_are_still_found(
@@ -201,11 +203,11 @@ def test_without_locks_the_dead_of_this_machine_are_still_found(
     assert mine is not None
     assert not mine.record.locked
     with lost(tmp_path, other_machine()):
-        assert destroy.sweep() == []
+        assert cleanup.sweep() == []
         assert names() == ["far", "near"]
-    destroy.forget("far")
+    cleanup.forget("far")
     with lost(tmp_path, place.here()):
-        assert [one.run_id for one in destroy.sweep()] == ["far"]
+        assert [one.run_id for one in cleanup.sweep()] == ["far"]
     mine.remove()
     assert names() == []
 
@@ -239,11 +241,11 @@ def test_a_record_of_another_release_is_told_and_can_be_forgotten(
     me = {"pid": os.getpid(), "start": 1, "boot": "b"}
     old = {"run_id": "old", "directory": "/d", "socket": "/s", "tstorm": me, "keeper": None}
     (userdirs.records() / "old.json").write_text(json.dumps({**old, **version}))
-    assert destroy.sweep() == []
+    assert cleanup.sweep() == []
     with pytest.raises(RunError, match="another release of tstorm") as refusal:
         registry.find("/d")
     assert "tstorm destroy old --forget" in refusal.value.remedy
-    assert [one.forgotten for one in destroy.forget("old")] == [True]
+    assert [one.forgotten for one in cleanup.forget("old")] == [True]
     assert names() == []
 
 
@@ -253,9 +255,9 @@ def test_temporary_folders_are_where_locks_are_seen(
 ) -> None:
     """Another machine with this home would take them for those of the dead."""
     monkeypatch.setattr(locks, "_file_system", lambda _: (kind, ["rw"]))
-    with scratch.folder() as ours:
+    with tempdirs.folder() as ours:
         assert ours.relative_to(tmp_path).parts[0].startswith(where)
-        destroy.destroy(everything=True)
+        cleanup.destroy(everything=True)
         assert ours.is_dir()
     assert not ours.exists()
 
@@ -300,7 +302,7 @@ def in_namespace(script: str, *options: str) -> str:
 def test_a_number_in_a_user_namespace_names_nothing_outside(tmp_path: Path) -> None:
     (tmp_path / "tstorm-0").mkdir(mode=0o700)
     script = (
-        "from pathlib import Path; from runtime import userdirs\n"
+        "from pathlib import Path; from runtime.launch import userdirs\n"
         f"userdirs.TEMPORARY = Path({str(tmp_path)!r})\n"
         "print(userdirs.sockets().name, userdirs._temporary().name)"
     )
@@ -319,7 +321,7 @@ def test_a_stranger_without_a_number_is_not_taken_for_us(tmp_path: Path) -> None
         os.chown(tmp_path / name, owner, owner)
     tmp_path.chmod(0o755)
     script = (
-        "from pathlib import Path; from runtime import userdirs; import os\n"
+        "from pathlib import Path; from runtime.launch import userdirs; import os\n"
         f"place = Path({str(tmp_path)!r})\n"
         "print(os.geteuid(), *(userdirs._is_ours(place / n) for n in ('ours', 'theirs', 'others')))"
     )
@@ -329,7 +331,7 @@ def test_a_stranger_without_a_number_is_not_taken_for_us(tmp_path: Path) -> None
 @pytest.mark.e2e
 def test_foreign_process_numbers_are_refused_by_name() -> None:
     script = (
-        "from runtime import place\nfrom runtime.errors import MachineError\n"
+        "from runtime.system import place\nfrom runtime.errors import MachineError\n"
         "try:\n    place.here()\nexcept MachineError as error:\n    print(error)"
     )
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import environment
-from runtime.procs import descendants
+from runtime.backend import environment
+from runtime.system.procs import descendants
 from tests.runtime.support import Compile, User, records, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -130,7 +130,7 @@ def test_what_python_needs_still_reaches_the_driver(plan_of: Compile, user: User
     more = {"PYTHONUSERBASE": base, "HOME": str(user.home)}
     started = replace(user, environment={**user.environment, **more})
     process = started.begin(plan_of(PLAN))
-    drivers = [pid for pid in below(process) if b"runtime.driver\0" in command_of(pid)]
+    drivers = [pid for pid in below(process) if b"runtime.driver.driver\0" in command_of(pid)]
     assert drivers
     for pid in drivers:
         found = environment_of(pid)

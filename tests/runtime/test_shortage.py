@@ -18,10 +18,11 @@ from typing import Any, NoReturn
 import pytest
 
 from compiler.plan.types import Node
-from runtime import cgroups, memory, nursery, programs, shortage
+from runtime.backend import nursery
+from runtime.backend.instances import Maker
+from runtime.backend.nursery import Program
 from runtime.errors import MachineError, RunError
-from runtime.instances import Maker
-from runtime.nursery import Program
+from runtime.system import cgroups, memory, programs, shortage
 from tests.runtime.support import ROOT, Compile, state, wait_until
 
 DEADLINE_SECONDS = 180.0

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from compiler.plan.reader import read_plan
-from runtime import timeline as tl
+from runtime import schedule as tl
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from tests.runtime.support import Compile

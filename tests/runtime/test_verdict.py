@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
-from runtime import lateness, verdict, wallclock
-from runtime.directory import Directory
-from runtime.logtail import LINE_CHARACTERS, last_line
+from runtime.judge import lateness, verdict
+from runtime.judge.pulse import TICK_NS, Pulse
+from runtime.judge.verdict import BOUNDS, MS, Judge
 from runtime.options import RunOptions, RunResult
-from runtime.pulse import TICK_NS, Pulse
-from runtime.summary import unexpected
-from runtime.timeline import Timeline
-from runtime.verdict import BOUNDS, MS, Judge
+from runtime.results.logtail import LINE_CHARACTERS, last_line
+from runtime.results.summary import unexpected
+from runtime.rundir.directory import Directory
+from runtime.schedule import Timeline
+from runtime.system import wallclock
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = 1000 * MS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from tdl.diagnostics import TdlError
 from tests.tdl.helpers import codes, meaning, unspanned
 

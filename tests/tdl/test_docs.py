@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.compile import compile_source
+from compiler.pipeline import compile_source
 from tdl.formatter import format_text
 from tdl.words import (
     ACTIONS,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.compile import compile_source
-from tdl.codes import CODES
+from compiler.pipeline import compile_source
+from tdl.codes.registry import CODES
 from tdl.diagnostics import TdlError
 from tdl.parser import parse_partial
 from tests.tdl.helpers import found

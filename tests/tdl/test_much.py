@@ -14,8 +14,8 @@ from types import FrameType
 
 import pytest
 
-from compiler.compile import compile_source
-from tdl import ast, limits, parser, render
+from compiler.pipeline import compile_source
+from tdl import ast, bounds, parser, presentation
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
 from tdl.formatter import format_text
 from tdl.lexer import logical_lines
@@ -45,7 +45,7 @@ def only(text: str | bytes) -> Diagnostic:
 def test_what_is_no_text_is_called_so_once(data: bytes | str) -> None:
     found = only(data)
     assert (found.code, found.span.line, found.message) == ("TS0029", 1, "this is not a text file")
-    shown = render.render_text([found], "f", data)
+    shown = presentation.render_text([found], "f", data)
     assert shown.splitlines()[0] == "f:1:1: error TS0029: this is not a text file"
     with pytest.raises(TdlError):
         format_text(data)
@@ -120,15 +120,15 @@ def test_the_size_of_a_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_reading_ends_at_the_first_bridge_too_many() -> None:
-    found = only("".join(f"bridge b{i}\n" for i in range(limits.MAX_BRIDGES + 1000)) + "nonsense\n")
-    assert (found.code, found.span.line) == ("TS0031", limits.MAX_BRIDGES + 1)
+    found = only("".join(f"bridge b{i}\n" for i in range(bounds.MAX_BRIDGES + 1000)) + "nonsense\n")
+    assert (found.code, found.span.line) == ("TS0031", bounds.MAX_BRIDGES + 1)
     assert "more than 65,535 bridges" in found.message
 
 
 def test_the_first_name_too_many_of_a_list_is_shown() -> None:
-    names = [f"b{i}" for i in range(limits.MAX_BRIDGES + 5)]
+    names = [f"b{i}" for i in range(bounds.MAX_BRIDGES + 5)]
     found = only("\nbridges " + " ".join(names) + "\n")
-    column = len("bridges " + " ".join(names[: limits.MAX_BRIDGES])) + 2
+    column = len("bridges " + " ".join(names[: bounds.MAX_BRIDGES])) + 2
     assert (found.code, found.span.line, found.span.col) == ("TS0031", 2, column)
 
 
@@ -151,23 +151,23 @@ def test_so_are_services_links_and_events(
 
 
 def test_a_statement_has_an_end() -> None:
-    found = only("bridges " + "b " * (limits.MAX_WORDS + 9) + "\nnonsense\n")
-    assert (found.code, found.span.line, found.span.col) == ("TS0031", 1, 7 + 2 * limits.MAX_WORDS)
+    found = only("bridges " + "b " * (bounds.MAX_WORDS + 9) + "\nnonsense\n")
+    assert (found.code, found.span.line, found.span.col) == ("TS0031", 1, 7 + 2 * bounds.MAX_WORDS)
 
 
 @pytest.mark.parametrize("text", ["?\n" * 50_000, "? " * 50_000, "nonsense\n" * 50_000])
 def test_so_many_errors_end_the_reading(text: str) -> None:
     partial = parse_partial(text)
     assert not partial.whole
-    assert len(partial.diagnostics) == limits.MAX_ERRORS + 1
+    assert len(partial.diagnostics) == bounds.MAX_ERRORS + 1
     assert partial.diagnostics[-1].code == "TS0032"
 
 
 def test_warnings_do_not_end_it_so_soon() -> None:
-    text = "bridge s1 tags=x" + ";x" * (2 * limits.MAX_ERRORS)
+    text = "bridge s1 tags=x" + ";x" * (2 * bounds.MAX_ERRORS)
     partial = parse_partial(text)
     assert not partial.failed
-    assert len(partial.diagnostics) == 2 * limits.MAX_ERRORS
+    assert len(partial.diagnostics) == 2 * bounds.MAX_ERRORS
 
 
 def test_lines_are_read_one_after_the_other() -> None:
@@ -192,9 +192,9 @@ def test_shown_are_errors_before_warnings_in_order_of_place() -> None:
         Diagnostic(Severity.WARNING if at.line < 5 else Severity.ERROR, "TS0901", at, "m")
         for at in place
     ]
-    assert [item.span.line for item in render.first(found, 6)] == [1, 2, 5, 6, 7, 8]
-    assert [item.span.line for item in render.first(found, 2)] == [5, 6]
-    assert render.first(found, 0) == tuple(found)
-    assert render.rest(found, render.first(found, 6)) == "2 more warnings"
-    assert render.rest(found, render.first(found, 3)) == "1 more error, 4 more warnings"
-    assert render.rest(found, found) == ""
+    assert [item.span.line for item in presentation.first(found, 6)] == [1, 2, 5, 6, 7, 8]
+    assert [item.span.line for item in presentation.first(found, 2)] == [5, 6]
+    assert presentation.first(found, 0) == tuple(found)
+    assert presentation.rest(found, presentation.first(found, 6)) == "2 more warnings"
+    assert presentation.rest(found, presentation.first(found, 3)) == "1 more error, 4 more warnings"
+    assert presentation.rest(found, found) == ""

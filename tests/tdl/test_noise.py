@@ -7,12 +7,12 @@ import random
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tdl.codes import CODES
+from tdl.codes.registry import CODES
 from tdl.diagnostics import TdlError
 from tdl.formatter import format_text
 from tdl.lexer import source_lines
 from tdl.parser import parse, parse_partial
-from tdl.render import render_text
+from tdl.presentation import render_text
 from tests.fuzz.fuzz_tdl import mutate, noise
 
 

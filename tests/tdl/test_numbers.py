@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tdl import limits, units, values
+from tdl import bounds, quantities, values
 
 MS = 10**6
 S = 10**9
@@ -86,30 +86,30 @@ def test_what_is_not_a_value(convert: Callable[[str], int], text: str, code: str
     assert caught.value.code in (code, "TS0021")
 
 
-@given(st.integers(0, limits.MAX_TIME_NS))
+@given(st.integers(0, bounds.MAX_TIME_NS))
 def test_a_time_reads_back(ns: int) -> None:
-    assert values.time(units.time(ns)) == ns
+    assert values.time(quantities.time(ns)) == ns
 
 
-@given(st.integers(0, limits.MAX_LATENCY_NS))
+@given(st.integers(0, bounds.MAX_LATENCY_NS))
 def test_a_latency_reads_back(ns: int) -> None:
-    assert values.latency(units.latency(ns)) == ns
+    assert values.latency(quantities.latency(ns)) == ns
 
 
-@given(st.integers(0, limits.MAX_RATE_BPS))
+@given(st.integers(0, bounds.MAX_RATE_BPS))
 def test_a_rate_reads_back(bps: int) -> None:
-    assert values.rate(units.rate(bps)) == bps
+    assert values.rate(quantities.rate(bps)) == bps
 
 
 @given(st.integers(0, 10**9))
 def test_a_share_reads_back(ppb: int) -> None:
-    assert values.percent(units.share(ppb)) == ppb
-    assert values.loss(units.share(ppb)) == ppb
+    assert values.percent(quantities.share(ppb)) == ppb
+    assert values.loss(quantities.share(ppb)) == ppb
 
 
-@given(st.integers(0, limits.MAX_SIZE_BYTES))
+@given(st.integers(0, bounds.MAX_SIZE_BYTES))
 def test_a_size_reads_back(count: int) -> None:
-    assert values.size(units.size(count)) == count
+    assert values.size(quantities.size(count)) == count
 
 
 @given(st.text(max_size=30))

@@ -6,7 +6,7 @@ import json
 
 from tdl.ast import Span
 from tdl.diagnostics import Diagnostic, Severity
-from tdl.render import render_json, render_sarif, render_text, summary
+from tdl.presentation import render_json, render_sarif, render_text, summary
 from tests.tdl.helpers import found
 
 TEXT = "bridge s1\nlink a--s1 up=1GB loss=1\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tdl import ast, limits, values
+from tdl import ast, bounds, values
 from tdl.words import DISTRIBUTIONS, RESERVED, STATEMENTS
 from tests.tdl.helpers import NOWHERE
 
@@ -22,9 +22,9 @@ some_tags = st.lists(names, min_size=1, max_size=3, unique=True).map(tuple)
 images = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,20}\Z")
 plain = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp"))
 texts = st.text(plain | st.sampled_from("\n\t\\\"'#;$ "), max_size=20)
-times = st.integers(0, limits.MAX_TIME_NS)
-rates = st.integers(1, limits.MAX_RATE_BPS)
-sizes = st.integers(1500, limits.MAX_QUEUE_BYTES)
+times = st.integers(0, bounds.MAX_TIME_NS)
+rates = st.integers(1, bounds.MAX_RATE_BPS)
+sizes = st.integers(1500, bounds.MAX_QUEUE_BYTES)
 shares = st.integers(0, values.PPB)
 
 
@@ -62,14 +62,14 @@ services = st.builds(
     exec=st.none() | texts.map(_argv),
     command=st.none() | st.lists(texts, max_size=3).map(tuple),
     entrypoint=st.none() | st.builds(lambda program, rest: (program, *rest), *_WORDS),
-    replicas=st.none() | st.integers(1, limits.MAX_COUNT),
+    replicas=st.none() | st.integers(1, bounds.MAX_COUNT),
     tags=tag_lists,
     env=st.dictionaries(st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,5}\Z"), texts, max_size=3).map(
         lambda found: tuple(found.items())
     ),
     ports=st.lists(st.integers(1, 65535), max_size=3, unique=True).map(tuple),
-    cpu_millis=st.none() | st.integers(1, limits.MAX_COUNT),
-    mem_bytes=st.none() | st.integers(1, limits.MAX_SIZE_BYTES),
+    cpu_millis=st.none() | st.integers(1, bounds.MAX_COUNT),
+    mem_bytes=st.none() | st.integers(1, bounds.MAX_SIZE_BYTES),
     options=options.map(_options),
 )
 
@@ -78,7 +78,7 @@ services = st.builds(
 def links(draw: st.DrawFn) -> ast.Link:
     a, b = draw(st.lists(names, min_size=2, max_size=2, unique=True))
     indexes = (draw(st.none() | st.integers(0, 99)), draw(st.none() | st.integers(0, 99)))
-    latency = draw(st.integers(0, limits.MAX_LATENCY_NS))
+    latency = draw(st.integers(0, bounds.MAX_LATENCY_NS))
     up, down = draw(st.none() | rates), draw(st.none() | rates)
     symmetric = draw(st.booleans())
     return ast.Link(
@@ -107,7 +107,7 @@ bridges = st.builds(
 )
 settings = (
     st.builds(ast.Bootstrapper, images, st.just(NOWHERE))
-    | st.builds(ast.Seed, st.integers(0, limits.MAX_SEED), st.just(NOWHERE))
+    | st.builds(ast.Seed, st.integers(0, bounds.MAX_SEED), st.just(NOWHERE))
     | st.builds(ast.Routing, st.sampled_from(["delay", "hops"]), st.just(NOWHERE))
 )
 
@@ -119,7 +119,7 @@ link_selectors = st.builds(
 selectors = st.just(ast.Everything(NOWHERE)) | elements | tagged | link_selectors
 
 numbers = st.builds(
-    ast.Count, st.just(ast.Unit.NUMBER), st.integers(0, limits.MAX_COUNT), st.just(NOWHERE)
+    ast.Count, st.just(ast.Unit.NUMBER), st.integers(0, bounds.MAX_COUNT), st.just(NOWHERE)
 )
 percentages = st.builds(ast.Count, st.just(ast.Unit.PERCENT), shares, st.just(NOWHERE))
 counts = numbers | percentages
@@ -168,11 +168,11 @@ def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
             where,
         )
     ranges: dict[str, tuple[st.SearchStrategy[int | None], int]] = {
-        "latency": (st.integers(10**6, limits.MAX_LATENCY_NS), limits.MAX_LATENCY_NS),
-        "jitter": (st.integers(0, 10**6), limits.MAX_LATENCY_NS),
-        "queue": (sizes, limits.MAX_QUEUE_BYTES),
+        "latency": (st.integers(10**6, bounds.MAX_LATENCY_NS), bounds.MAX_LATENCY_NS),
+        "jitter": (st.integers(0, 10**6), bounds.MAX_LATENCY_NS),
+        "queue": (sizes, bounds.MAX_QUEUE_BYTES),
     }
-    absolute, most = ranges.get(word, (st.none() | rates, limits.MAX_RATE_BPS))
+    absolute, most = ranges.get(word, (st.none() | rates, bounds.MAX_RATE_BPS))
     return st.builds(ast.Assignment, prop, st.just(ast.Op.ASSIGN), absolute, where) | _relative(
         word, most
     )
@@ -209,8 +209,8 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
     selector: ast.Selector = draw(selectors)
     single = isinstance(selector, ast.Element) and selector.index is not None
     count = None if single else draw(st.none() | counts)
-    start = draw(st.integers(0, limits.MAX_TIME_NS - 2))
-    end: int | None = draw(st.integers(start + 1, limits.MAX_TIME_NS))
+    start = draw(st.integers(0, bounds.MAX_TIME_NS - 2))
+    end: int | None = draw(st.integers(start + 1, bounds.MAX_TIME_NS))
     form = draw(st.sampled_from(["counted", "period", "instant", "alone"]))
     action: ast.Action
     open_ended = False
@@ -220,7 +220,7 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
         end = draw(st.sampled_from([None, end]))
     elif form == "period":
         churn = st.builds(ast.Churn, counts, shares, st.just(NOWHERE))
-        flap = st.builds(ast.Flap, st.integers(1, limits.MAX_TIME_NS), st.just(NOWHERE))
+        flap = st.builds(ast.Flap, st.integers(1, bounds.MAX_TIME_NS), st.just(NOWHERE))
         action = draw(flap if single else churn | flap)
         open_ended = draw(st.booleans())
         end = None if open_ended else end
@@ -238,7 +238,7 @@ backgrounds = st.builds(
     times,
     st.none(),
     selectors,
-    st.builds(ast.Background, st.integers(0, limits.MAX_RATE_BPS), st.just(NOWHERE)),
+    st.builds(ast.Background, st.integers(0, bounds.MAX_RATE_BPS), st.just(NOWHERE)),
     st.just(NOWHERE),
 )
 statements = settings | services | bridges | links() | events() | backgrounds

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler.compile import compile_source, write
+from compiler.pipeline import compile_source, write
 from tests.runtime.support import User, processes_with, records, somebody, wait_until
 
 END_SECONDS = 20  # for what is killed to be gone; only a trial that fails takes so long

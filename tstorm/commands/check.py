@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from tstorm import options
+from tstorm import parameters
 
 
 @click.command()
-@click.argument("file", metavar="EXP.tdl", type=options.INPUT)
-@options.seed
-@options.budget
-@options.underlay
-@options.diagnostics
+@click.argument("file", metavar="EXP.tdl", type=parameters.INPUT)
+@parameters.seed
+@parameters.budget
+@parameters.underlay
+@parameters.diagnostics
 def command(
     file: str,
     seed: int | None,
@@ -33,7 +33,7 @@ def command(
       tstorm check --strict --format sarif quickstart.tdl > quickstart.sarif
       tstorm check --budget 10Gb --underlay 200us quickstart.tdl
     """
-    from compiler.feasibility import Machines
+    from compiler.feasibility.warnings import Machines
     from tstorm.loading import compile_file
 
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import options
 from tstorm import output as out
+from tstorm import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from compiler.compile import Compilation
+    from compiler.pipeline import Compilation
 
 
 def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
     """The plan as Kubernetes objects, by file name. What they cannot express is no error here."""
     from compiler.plan.format import PlanError
     from manifests import bundle, kubernetes
-    from manifests.errors import ManifestError
-    from manifests.options import Options
+    from manifests.refusal import ManifestError
+    from manifests.settings import Options
     from manifests.write import encoded
 
     try:
@@ -32,21 +32,21 @@ def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
 
 
 @click.command()
-@click.argument("file", metavar="EXP.tdl", type=options.INPUT)
+@click.argument("file", metavar="EXP.tdl", type=parameters.INPUT)
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
-    type=options.DIRECTORY,
+    type=parameters.DIRECTORY,
     help="The plan directory.  [default: EXP.plan in the working directory]",
 )
 @click.option(
     "--no-manifests", is_flag=True, help="Leave out manifests/: see 'tstorm render' for what it is."
 )
-@options.seed
-@options.budget
-@options.underlay
-@options.diagnostics
+@parameters.seed
+@parameters.budget
+@parameters.underlay
+@parameters.diagnostics
 def command(
     file: str,
     output: str | None,
@@ -76,7 +76,7 @@ def command(
             "for its content see 'tstorm events' and 'tstorm paths'",
             param_hint="'-o'",
         )
-    from compiler.feasibility import Machines
+    from compiler.feasibility.warnings import Machines
     from tstorm.loading import compile_file, source_name, write_plan
 
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import options, output
+from tstorm import output, parameters
 
 if TYPE_CHECKING:
-    from runtime.destroy import Destroyed
+    from runtime.launch.cleanup import Destroyed
 
 
 def _state(one: Destroyed) -> str:
@@ -28,14 +28,14 @@ def _row(one: Destroyed) -> tuple[str, ...]:
 
 
 @click.command()
-@options.run_argument(required=False)
+@parameters.run_argument(required=False)
 @click.option("--all", "everything", is_flag=True, help="Every run of this user.")
 @click.option(
     "--forget",
     is_flag=True,
     help="Only forget RUN, which was on another machine or in another container that is no more.",
 )
-@options.table_or_json
+@parameters.table_or_json
 def command(run: str | None, everything: bool, forget: bool, form: str) -> None:
     """End RUN if it is running and remove its processes, namespaces and temporary files.
 
@@ -61,12 +61,12 @@ def command(run: str | None, everything: bool, forget: bool, form: str) -> None:
     from tstorm.running import errors_shown
 
     with errors_shown():
-        from runtime import destroy
+        from runtime.launch import cleanup
 
         if forget and run is not None:
-            found = destroy.forget(run)
+            found = cleanup.forget(run)
         else:
-            found = destroy.destroy(run, everything=everything)
+            found = cleanup.destroy(run, everything=everything)
     if form == "json":
         output.emit_json_rows(
             {

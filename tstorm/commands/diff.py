@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import options, output
+from tstorm import output, parameters
 from tstorm.exits import FAILED, CommandError
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ def _errors_shown(*named: tuple[str, Plan]) -> Iterator[None]:
 
 
 @click.command()
-@click.argument("a", metavar="A", type=options.INPUT)
-@click.argument("b", metavar="B", type=options.INPUT)
+@click.argument("a", metavar="A", type=parameters.INPUT)
+@click.argument("b", metavar="B", type=parameters.INPUT)
 @click.option(
     "--limit",
     metavar="N",
-    type=options.WholeNumber(min=0),
+    type=parameters.WholeNumber(min=0),
     default=10,
     show_default=True,
     help="How many entries of a list are printed; how many are left out is always said.",
@@ -46,8 +46,8 @@ def _errors_shown(*named: tuple[str, Plan]) -> Iterator[None]:
     is_flag=True,
     help="Compare topologies and timelines only; paths take longest.",
 )
-@options.seed
-@options.table_or_json
+@parameters.seed
+@parameters.table_or_json
 def command(a: str, b: str, limit: int, no_network: bool, seed: int | None, form: str) -> None:
     """Compare two experiments, each a plan, a run or a TDL file.
 
@@ -64,10 +64,10 @@ def command(a: str, b: str, limit: int, no_network: bool, seed: int | None, form
       tstorm diff quickstart.plan runs/quickstart-20260301T120000Z
       tstorm diff a.plan b.plan --format json | jq .timeline.counts
     """
-    from compiler.plan.plandiff import compare_plans
+    from compiler.analysis.plandiff import compare_plans
     from tstorm import difftext
     from tstorm.loading import collector_paused, load_plan
-    from tstorm.telling import Statements
+    from tstorm.notes import Statements
 
     if a == b == "-":
         raise click.UsageError("only one of the two can be standard input")

@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 import click
 
-from tstorm import options, output
+from tstorm import output, parameters
 from tstorm.exits import CANNOT, CommandError
 
 
 @click.command()
-@options.table_or_json
+@parameters.table_or_json
 def command(form: str) -> None:
     """Say whether this machine can run experiments, how well, and what to do about the rest.
 
@@ -27,7 +27,7 @@ def command(form: str) -> None:
     from tstorm.running import errors_shown
 
     with errors_shown():
-        from runtime.doctor import FAIL, probe
+        from runtime.doctor.checks import FAIL, probe
 
         checks = probe()
     if form == "json":

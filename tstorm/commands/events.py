@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import options, output, units
-from tstorm.telling import arguments
+from tstorm import output, parameters, units
+from tstorm.notes import arguments
 
 if TYPE_CHECKING:
     from compiler.plan.types import Event
@@ -25,9 +25,9 @@ def _record(event: Event) -> dict[str, Any]:
 
 
 @click.command()
-@options.source
-@options.seed
-@options.table_or_json
+@parameters.source
+@parameters.seed
+@parameters.table_or_json
 def command(source: str, seed: int | None, form: str) -> None:
     """List every event of a plan, a run or a TDL file: when, what, to which instance or link.
 

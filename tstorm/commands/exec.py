@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from tstorm import options
+from tstorm import parameters
 from tstorm.exits import CommandError
 
 
 # Options end at RUN: what follows INSTANCE belongs to CMD, with or without the `--`.
 @click.command(context_settings={"allow_interspersed_args": False})
-@options.run_argument(required=True)
+@parameters.run_argument(required=True)
 @click.argument("instance")
 @click.argument("argv", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
@@ -31,7 +31,7 @@ def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
     if not words:
         raise click.UsageError("Missing command after '--'.")
     with errors_shown():
-        from runtime.enter import exec_argv
+        from runtime.launch.enter import exec_argv
 
         code = exec_argv(run, instance, words)
     raise CommandError(code=code)

@@ -6,32 +6,32 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import options, output, units
+from tstorm import output, parameters, units
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
 
 
 @click.command()
-@options.source
+@parameters.source
 @click.option("--from", "src", metavar="A", help="An instance, or a service that has one.")
 @click.option("--to", "dst", metavar="B", help="The other end.")
 @click.option(
     "--at",
     "at_ns",
     metavar="T",
-    type=options.DURATION,
+    type=parameters.DURATION,
     help="When.  [default: the first time that both are joined]",
 )
 @click.option(
     "--event",
     "seq",
     metavar="K",
-    type=options.WholeNumber(min=0),
+    type=parameters.WholeNumber(min=0),
     help="Explain event K instead, as `tstorm events` counts them.",
 )
-@options.seed
-@options.table_or_json
+@parameters.seed
+@parameters.table_or_json
 def command(
     source: str,
     src: str | None,
@@ -80,11 +80,11 @@ def _check_usage(src: str | None, dst: str | None, at_ns: int | None, seq: int |
 
 
 def _path(plan: Plan, source: str, ends: tuple[str, str], at_ns: int | None, form: str) -> None:
-    from compiler.plan.history import History
-    from compiler.plan.story import story
+    from compiler.analysis.history import History
+    from compiler.analysis.story import story
     from tstorm import pathtext
     from tstorm.naming import one_instance
-    from tstorm.telling import Statements
+    from tstorm.notes import Statements
 
     topology = plan.topology
     first, second = (
@@ -110,9 +110,9 @@ def _path(plan: Plan, source: str, ends: tuple[str, str], at_ns: int | None, for
 
 
 def _event(plan: Plan, source: str, seq: int, form: str) -> None:
-    from compiler.explain import explain_event
+    from compiler.origin import explain_event
     from tstorm import eventtext
-    from tstorm.telling import Statements
+    from tstorm.notes import Statements
 
     if seq >= len(plan.events):
         if not plan.events:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tstorm import options, output, units
+from tstorm import output, parameters, units
 
 _LINKS = ("link", "pkts", "out_pkts", "drop_queue", "drop_loss", "drop_down", "backlog_bytes")
 _PAIRS = ("src", "dst", "offered_pkts", "delivered_pkts", "drop_queue", "drop_loss", "drop_down")
@@ -68,7 +68,7 @@ def _live(found: Mapping[str, Any]) -> None:
 
 
 def _finished(found: Mapping[str, Any]) -> None:
-    from runtime import verdict
+    from runtime.judge import verdict
 
     manifest, summary = found["manifest"], found["summary"]
     for line in verdict.told(summary.get("verdict")):
@@ -92,8 +92,8 @@ def _finished(found: Mapping[str, Any]) -> None:
 
 
 @click.command()
-@options.run_argument(required=False)
-@options.table_or_json
+@parameters.run_argument(required=False)
+@parameters.table_or_json
 def command(run: str | None, form: str) -> None:
     """Show the state of RUN: time, instances, next events, counters of links and pairs.
 
@@ -109,7 +109,7 @@ def command(run: str | None, form: str) -> None:
     from tstorm.running import errors_shown
 
     with errors_shown():
-        from runtime.inspect import inspect
+        from runtime.launch.lookup import inspect
 
         found = inspect(run)
     if form == "json":

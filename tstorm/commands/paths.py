@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import options, output, units
+from tstorm import output, parameters, units
 
 if TYPE_CHECKING:
-    from compiler.plan.paths import PathProperties
+    from compiler.plan.paths.path import PathProperties
     from compiler.plan.reader import Plan
     from compiler.plan.sparse import SparseState
     from compiler.plan.types import Link, Node
@@ -48,11 +48,11 @@ def _paths(
 ) -> Iterator[PathProperties]:
     """All pairs of different ones, by start and end."""
     if len(starts) * len(ends) <= FEW:
-        from compiler.plan.paths import Paths
+        from compiler.plan.paths.path import Paths
 
         paths = Paths(state)
         return (paths.path(a, b) for a in starts for b in ends if a != b)
-    from compiler.plan.pairs import between
+    from compiler.plan.paths.pairs import between
 
     return between(plan.state_at(state.at_ns), starts, ends)
 
@@ -107,12 +107,12 @@ def _row(
 
 
 @click.command()
-@options.source
-@click.option("--at", "at_ns", metavar="T", type=options.DURATION, required=True, help="When.")
+@parameters.source
+@click.option("--at", "at_ns", metavar="T", type=parameters.DURATION, required=True, help="When.")
 @click.option("--from", "src", metavar="X", help="Only from this instance or service.")
 @click.option("--to", "dst", metavar="Y", help="Only to this instance or service.")
-@options.seed
-@options.table_or_json
+@parameters.seed
+@parameters.table_or_json
 def command(
     source: str, at_ns: int, src: str | None, dst: str | None, seed: int | None, form: str
 ) -> None:

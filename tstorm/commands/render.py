@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import options, output
+from tstorm import output, parameters
 from tstorm.exits import CommandError
 
 if TYPE_CHECKING:
     from manifests.bundle import Bundle
-    from manifests.options import Options
+    from manifests.settings import Options
 
 STDOUT = "-"
 FOLDERS = {"yaml": "kubernetes", "kustomize": "kustomize", "compose": "compose"}
@@ -52,13 +52,13 @@ def _print(files: Mapping[str, str | bytes]) -> None:
 
 
 @click.command()
-@options.source
+@parameters.source
 @click.option(
     "-o",
     "--output",
     "target",
     metavar="DIR",
-    type=options.DIRECTORY,
+    type=parameters.DIRECTORY,
     help="The directory, or '-' for one YAML stream.  "
     "[default: EXP.kubernetes, EXP.kustomize or EXP.compose in the working directory]",
 )
@@ -73,13 +73,13 @@ def _print(files: Mapping[str, str | bytes]) -> None:
 @click.option(
     "--namespace",
     metavar="N",
-    type=options.Text(),
+    type=parameters.Text(),
     help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's SHA-256]",
 )
 @click.option(
     "--agent-image",
     metavar="REF",
-    type=options.Text(),
+    type=parameters.Text(),
     help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
     "release's]",
 )
@@ -88,7 +88,7 @@ def _print(files: Mapping[str, str | bytes]) -> None:
     is_flag=True,
     help="Carry a smaller plan: agents compute its snapshots and routes again and check them.",
 )
-@options.seed
+@parameters.seed
 def command(
     source: str,
     target: str | None,
@@ -113,8 +113,8 @@ def command(
     """
     _check(target, namespace, form)
     from manifests import bundle
-    from manifests.errors import ManifestError
-    from manifests.options import Options
+    from manifests.refusal import ManifestError
+    from manifests.settings import Options
     from manifests.write import write
     from tstorm.loading import experiment_name, load_plan, plan_errors_shown
 

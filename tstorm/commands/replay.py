@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import options, output
+from tstorm import output, parameters
 from tstorm.exits import FAILED, OK, TOO_LATE, CommandError
 
 if TYPE_CHECKING:
-    from runtime.compare import Difference
+    from runtime.results.compare import Difference
 
 
 SHOWN_NAMES = 20
@@ -66,14 +66,14 @@ def _sum_up(events: list[Difference], starts: list[Difference]) -> None:
 
 
 @click.command()
-@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=options.INPUT)
-@options.seed
+@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=parameters.INPUT)
+@parameters.seed
 @click.option(
     "--check", is_flag=True, help="Compare with the recorded run; end with 1 if it differs."
 )
-@options.running
+@parameters.running
 def command(
-    source: str, seed: int | None, check: bool, asked: options.Running, quiet: bool, form: str
+    source: str, seed: int | None, check: bool, asked: parameters.Running, quiet: bool, form: str
 ) -> None:
     """Run a recorded experiment again.
 
@@ -101,7 +101,7 @@ def command(
     from tstorm.running import carry_out, errors_shown, options_of, recorded_run
 
     with errors_shown():
-        from runtime import compare
+        from runtime.results import compare
 
         recorded = recorded_run(source)
         if check and recorded is None:

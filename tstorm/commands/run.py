@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import click
 
-from tstorm import options
+from tstorm import parameters
 from tstorm.exits import OK, CommandError
 
 
 @click.command()
-@options.source
-@options.seed
-@options.budget
-@options.running
+@parameters.source
+@parameters.seed
+@parameters.budget
+@parameters.running
 def command(
     source: str,
     seed: int | None,
     budget_bps: int | None,
-    asked: options.Running,
+    asked: parameters.Running,
     quiet: bool,
     form: str,
 ) -> None:

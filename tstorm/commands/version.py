@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from tstorm import options, output
+from tstorm import output, parameters
 
 _LIBRARIES = ("click", "pyroute2", "rich")
 
@@ -20,7 +20,7 @@ def _version(name: str) -> str:
 
 
 @click.command()
-@options.table_or_json
+@parameters.table_or_json
 def command(form: str) -> None:
     """Print the version of tstorm, of the plan format, of Python and of the libraries in use.
 

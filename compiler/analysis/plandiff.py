@@ -1,0 +1,41 @@
+"""Two plans compared in every respect that matters to who runs them.
+
+Input: two plans. Output: a `PlanDiff`. Two plans whose sources differ in their text only (comments,
+spaces, the numbers of lines) do not differ here, though their digests do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compiler.analysis.netdiff import Network, compare
+from compiler.analysis.timelinediff import Entry, compare_timelines
+from compiler.analysis.topologydiff import Difference, compare_topologies
+
+if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDiff:
+    topology: tuple[Difference, ...]
+    timeline: tuple[Entry, ...]
+    network: Network | None  # None: not asked for
+
+    @property
+    def equal(self) -> bool:
+        """Nothing differs, as far as it was asked for."""
+        groups = () if self.network is None else self.network.groups
+        return not (self.topology or self.timeline or groups)
+
+
+def compare_plans(a: Plan, b: Plan, *, network: bool = True) -> PlanDiff:
+    """Raises PlanError. Without `network` paths are not compared, which takes longest."""
+    if a.digest == b.digest:
+        instances = a.core.instances
+        same = Network(instances, instances, a.end_ns, ())
+        return PlanDiff((), (), same if network else None)
+    topology = compare_topologies(a, b)
+    timeline = compare_timelines(a.events, b.events)
+    return PlanDiff(topology, timeline, compare(a, b) if network else None)

@@ -1,0 +1,1 @@
+"""What a file declares, checked and expanded: names, replicas, topology, selectors, the model."""

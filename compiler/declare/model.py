@@ -1,0 +1,66 @@
+"""The model: a file checked as a whole and expanded, ready for the walk through time.
+
+Input: the tree (tdl/ast.py). Output: `Model`. The passes: declared.py, replicas.py, topology.py,
+selection.py, steps.py, beginning.py. Everything that is wrong goes to the sink; the model is usable
+even then, so that the timeline can look for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.declare import replicas as replicas_pass
+from compiler.declare.beginning import Beginning, find_beginning
+from compiler.declare.declared import Declared, declare
+from compiler.declare.selectors import Resolver
+from compiler.declare.steps import Doubt, Step, build_steps
+from compiler.declare.topology import Layout, expand
+from compiler.plan.types import Topology
+from tdl import ast
+from tdl.diagnostics import Sink
+
+DEFAULT_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    seed: int
+    declared: Declared
+    layout: Layout
+    steps: tuple[Step, ...]
+    doubts: tuple[Doubt, ...]
+    beginning: Beginning
+    oversized: bool  # reported; the layout is a stand-in, not to be walked through
+
+    @property
+    def topology(self) -> Topology:
+        return self.layout.topology
+
+
+def build(
+    file: ast.File,
+    sink: Sink,
+    seed: int | None = None,
+    raised: Mapping[str, int] | None = None,
+) -> Model:
+    """`seed` wins over the file's. `raised`: replicas of services that do not declare them.
+
+    Without `raised` the number is what the joins of the file need at least; the timeline raises
+    `NeedReplicas` (compiler/expand/world.py) where that is not enough, and compile.py tries with
+    more.
+    """
+    declared = declare(file, sink)
+    if seed is None:
+        seed = declared.seed.value if declared.seed else DEFAULT_SEED
+    counts = replicas_pass.count(declared, raised or {})
+    oversized = replicas_pass.too_many(declared, counts, sink)
+    if oversized:
+        counts = dict.fromkeys(counts, 1)
+    else:
+        replicas_pass.check_linked(declared, counts, sink)
+    layout = expand(declared, counts, seed)
+    resolver = Resolver(declared, layout, sink)
+    steps, doubts = build_steps(declared, resolver, sink)
+    beginning = find_beginning(declared, layout, steps, bool(doubts))
+    return Model(seed, declared, layout, tuple(steps), tuple(doubts), beginning, oversized)

@@ -1,0 +1,44 @@
+"""What else is wrong with a file that has syntax errors.
+
+The statements that could be read are checked against each other, so that all errors of a file are
+reported in one go. Kept are findings that no unreadable statement can be the reason of: those about
+what is there (CERTAIN), and those about what is missing (MISSING) if no unreadable statement
+mentions the name, since it may have declared or used it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from compiler.declare.model import build
+from tdl.ast import Span
+from tdl.diagnostics import Diagnostic, Sink
+from tdl.lexer import source_lines
+from tdl.parser import Partial
+
+CERTAIN = frozenset(("TS0101", "TS0107", "TS0108", "TS0204", "TS0209", "TS0212"))
+MISSING = frozenset(("TS0102", "TS0103", "TS0123", "TS0201", "TS0202", "TS0203", "TS0901"))
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
+
+
+def also_wrong(partial: Partial, text: str | bytes) -> list[Diagnostic]:
+    """The findings of the model about the statements of `partial`, which has errors already."""
+    sink = Sink()
+    build(partial.file, sink)
+    lines = source_lines(text)
+    return [
+        found
+        for found in sink.found
+        if found.code in CERTAIN
+        or (found.code in MISSING and partial.mentioned.isdisjoint(_names(found.span, lines)))
+    ]
+
+
+def _names(span: Span, lines: list[str]) -> list[str]:
+    """The words that a span covers."""
+    rows = lines[span.line - 1 : span.end_line]
+    if not rows:
+        return []
+    rows[-1] = rows[-1][: span.end_col - 1]
+    rows[0] = rows[0][span.col - 1 :]
+    return [word for row in rows for word in _NAME.findall(row)]

@@ -1,0 +1,215 @@
+"""Pass 4: what each dynamic statement asks for, as far as that is independent of time.
+
+Input: the dynamic statements and a resolver. Output: one `Step` for every statement that makes
+sense; the others are reported (TS02xx, TS0304, TS0305) and left out. What they would have
+touched is in *doubt* from their time on: the timeline reports no state errors there, as these might
+follow from the statement that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.declare.declared import Declared
+from compiler.declare.groups import resolve_groups
+from compiler.declare.selectors import EMPTY, Resolver, Selection
+from compiler.draws import PPB
+from compiler.say import end_name
+from tdl import ast
+from tdl.diagnostics import Sink
+
+Group = tuple[int, ...]  # nodes
+
+MEMBERS = (ast.Join, ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Reconnect)
+WHOLE = (ast.Partition, ast.Heal, ast.Quit)
+
+KINDS: dict[type, tuple[str, ...]] = {
+    ast.Join: ("service", "bridge", "link"),
+    ast.Leave: ("service", "bridge", "link"),
+    ast.Crash: ("service",),
+    ast.Churn: ("service",),
+    ast.Disconnect: ("service",),
+    ast.Reconnect: ("service",),
+    ast.Flap: ("link",),
+    ast.Set: ("link",),
+    ast.Background: ("link",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A dynamic statement with its targets; `order` is its place among the dynamic statements."""
+
+    order: int
+    statement: ast.Dynamic
+    chosen: Selection
+    end_ns: int | None  # of an interval; the quit for an open one
+    groups: tuple[Group, ...] = ()
+
+    @property
+    def line(self) -> int:
+        return self.statement.span.line
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What a statement with an error would have touched, from its time on."""
+
+    start_ns: int
+    order: int
+    selection: Selection = EMPTY
+    kinds: tuple[str, ...] = ()  # all of these, when the selector could not be resolved
+
+
+def _doubt(order: int, statement: ast.Dynamic, selection: Selection | None) -> Doubt:
+    start = statement.start_ns
+    if selection is not None:
+        changes_members = isinstance(statement.action, MEMBERS)
+        touched = selection if changes_members else selection.only(("link",))
+        return Doubt(start, order, touched)
+    if isinstance(statement.selector, ast.LinkSelector):
+        return Doubt(start, order, kinds=("link",))
+    return Doubt(start, order, kinds=KINDS[type(statement.action)])
+
+
+def build_steps(
+    declared: Declared, resolver: Resolver, sink: Sink
+) -> tuple[list[Step], list[Doubt]]:
+    """The steps in order of the file; the doubts in order of time."""
+    quits = [d for d in declared.dynamics if isinstance(d.action, ast.Quit)]
+    _check_quits(quits, sink)
+    quit_ns = min((d.start_ns for d in quits), default=None)
+    steps: list[Step] = []
+    doubts = [Doubt(0, -1, resolver.named(name)) for name in sorted(declared.doubtful)]
+    repeated = {id(again) for again in quits[1:]}
+    for order, statement in enumerate(declared.dynamics):
+        if id(statement) in repeated:
+            continue
+        before = len(sink.found)
+        if isinstance(statement.action, WHOLE):
+            step = _whole(order, statement, resolver, sink)
+            touched: Selection | None = EMPTY
+        else:
+            touched = resolver.resolve(statement.selector)
+            step = _selected(order, statement, touched, quit_ns, declared, sink)
+        failed = any(d.severity.value == "error" for d in sink.found[before:])
+        if step is not None and not failed:
+            steps.append(step)
+        else:
+            doubts.append(_doubt(order, statement, touched))
+    return steps, sorted(doubts, key=lambda doubt: (doubt.start_ns, doubt.order))
+
+
+def _check_quits(quits: Sequence[ast.Dynamic], sink: Sink) -> None:
+    for again in quits[1:]:
+        sink.error(
+            "TS0305",
+            again.span,
+            f"the experiment quits already on line {quits[0].span.line}",
+            "keep one of them",
+        )
+
+
+def _verb(action: ast.Action) -> str:
+    return type(action).__name__.lower()
+
+
+# --- partition, heal, quit ----------------------------------------------------------------------
+
+
+def _whole(order: int, statement: ast.Dynamic, resolver: Resolver, sink: Sink) -> Step | None:
+    if not isinstance(statement.action, ast.Partition):
+        return Step(order, statement, EMPTY, None)
+    groups = resolve_groups(statement.action, resolver, sink)
+    return None if groups is None else Step(order, statement, EMPTY, None, groups)
+
+
+# --- everything else ----------------------------------------------------------------------------
+
+
+def _selected(
+    order: int,
+    statement: ast.Dynamic,
+    chosen: Selection | None,
+    quit_ns: int | None,
+    declared: Declared,
+    sink: Sink,
+) -> Step | None:
+    end_ns = _end(statement, quit_ns, sink)
+    if chosen is None:
+        return None
+    if chosen is not EMPTY:
+        if not _check_kind(statement, chosen, declared, sink):
+            return None
+        chosen = chosen.only(KINDS[type(statement.action)])
+    _check_count(statement, chosen, sink)
+    _check_down(statement, chosen, sink)
+    return Step(order, statement, chosen, end_ns)
+
+
+def _end(statement: ast.Dynamic, quit_ns: int | None, sink: Sink) -> int | None:
+    """The end of the interval; None for an instant."""
+    if not statement.open_ended:
+        return statement.end_ns
+    if quit_ns is None:
+        verb = _verb(statement.action)
+        message = f"{verb!r} without an end goes on until `quit`, which is missing"
+        sink.error("TS0304", statement.span, message, "add `at T quit`, or write `from … to …`")
+        return None
+    return max(quit_ns, statement.start_ns + 1)  # after the quit nothing of it is left
+
+
+def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, sink: Sink) -> bool:
+    kinds = KINDS[type(statement.action)]
+    if any(kind in kinds for kind in chosen.kinds):
+        return True
+    verb = _verb(statement.action)
+    if not chosen.named:
+        hint = f"{verb!r} applies to {' and '.join(f'{kind}s' for kind in kinds)}"
+        message = f"there is nothing here that can {verb}" if verb != "set" else "nothing to set"
+        sink.error("TS0219", statement.span, message, hint)
+        return False
+    kind = chosen.kinds[0] if chosen.kinds else "link"
+    message = f"{verb!r} does not apply to a {kind}"
+    sink.error("TS0204", statement.action.span, message, _kind_hint(statement, kind, declared))
+    return False
+
+
+def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
+    verb = _verb(statement.action)
+    selector = statement.selector
+    if kind != "service" and verb in ("crash", "disconnect", "reconnect", "churn"):
+        other = {"reconnect": "join"}.get(verb, "leave")
+        return f"a {kind} can `leave` and `join`: write `{other}`"
+    if isinstance(selector, ast.Element):
+        name, index = selector.name.text, selector.index
+        for link in declared.links_at(name):
+            ends = ((link.a, link.a_index), (link.b, link.b_index))
+            if any(end.text == name and own in (None, index) for end, own in ends):
+                words = [end_name(e, index if e.text == name else own) for e, own in ends]
+                return f"{verb!r} applies to links: write `{words[0]}--{words[1]} {verb} …`"
+    return f"{verb!r} applies to {' and '.join(f'{k}s' for k in KINDS[type(statement.action)])}"
+
+
+def _check_count(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
+    """A bridge or a link by itself has no count (the parser says so of instances)."""
+    action = statement.action
+    if not isinstance(action, MEMBERS) or action.count is None or not chosen.single:
+        return
+    percent = action.count.unit is ast.Unit.PERCENT
+    if action.count.value != (PPB if percent else 1):
+        message = f"{chosen.what} is one thing, a count makes no sense"
+        sink.error("TS0209", action.count.span, message, "leave the number out")
+
+
+def _check_down(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
+    """`a->b set down=…` names the direction that it has left out."""
+    if not isinstance(statement.action, ast.Set):
+        return
+    if not any(len(link) == 1 for link in chosen.links):
+        return
+    for assignment in statement.action.assignments:
+        if assignment.prop.text == "down":
+            message = "`down` is the direction that `a->b` leaves out"
+            sink.error("TS0204", assignment.prop.span, message, "write `rate=`, or select `a--b`")

@@ -1,0 +1,134 @@
+"""Pass 2: services become instances and links become link directions between nodes.
+
+Input: `Declared` and the number of replicas of every service. Output: the plan's `Topology`, and
+where each service and each declared link lies in it. Numbering is fixed by compiler/plan/types.py;
+addresses by docs/tdl.md: instance k has 10.77.0.0 + k + 1 and fd77:7473:: + k + 1.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler import queues
+from compiler.declare.declared import Declared
+from compiler.draws import link_seed
+from compiler.plan.types import Link, LinkState, Node, Service, Topology
+from tdl import ast
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The topology, and the way from declared names to its indexes.
+
+    A declared link with ends a and b owns the directions `2k, 2k + 1` for k in `pairs[link]`, in
+    order of the instances of a, then of b, that it is for: all of a service, or the one it names.
+    """
+
+    topology: Topology
+    service_of: Mapping[str, int]
+    instances: tuple[range, ...]  # by service: its nodes
+    node_of: Mapping[str, int]  # bridges and instances
+    pairs: tuple[range, ...]  # by declared link
+
+    @property
+    def bridges(self) -> range:
+        """The nodes that are bridges: all after the instances."""
+        first = self.instances[-1].stop if self.instances else 0
+        return range(first, len(self.topology.nodes))
+
+
+def expand(declared: Declared, replicas: Mapping[str, int], seed: int) -> Layout:
+    """`replicas` has every service and at most MAX_INSTANCES instances in total."""
+    services: list[Service] = []
+    nodes: list[Node] = []
+    instances: list[range] = []
+    for position, (name, statement) in enumerate(declared.services.items()):
+        services.append(_service(statement, replicas[name]))
+        instances.append(range(len(nodes), len(nodes) + replicas[name]))
+        for index in range(replicas[name]):
+            nodes.append(_instance(f"{name}.{index}", position, len(nodes), services[-1].tags))
+    for name, bridge in declared.bridges.items():
+        nodes.append(Node(name, -1, "", "", texts(bridge.tags)))
+    node_of = {node.name: index for index, node in enumerate(nodes)}
+    ends = {name: [f"{name}.{i}" for i in range(replicas[name])] for name in declared.services}
+    links: list[Link] = []
+    pairs: list[range] = []
+    for link in declared.links:
+        first = len(links) // 2
+        for a in _ends(ends, link.a.text, link.a_index):
+            for b in _ends(ends, link.b.text, link.b_index):
+                links += _directions(link, a, b, node_of, seed)
+        pairs.append(range(first, len(links) // 2))
+    topology = Topology(
+        services=tuple(services),
+        nodes=tuple(nodes),
+        links=tuple(links),
+        bootstrapper=declared.bootstrapper.image if declared.bootstrapper else "",
+        routing=declared.routing.metric if declared.routing else "delay",
+    )
+    service_of = {name: index for index, name in enumerate(declared.services)}
+    return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs))
+
+
+def _ends(instances: Mapping[str, Sequence[str]], name: str, index: int | None) -> Sequence[str]:
+    """The nodes that an end of a link stands for."""
+    if name not in instances:
+        return (name,)
+    return instances[name] if index is None else instances[name][index : index + 1]
+
+
+def texts(names: Iterable[ast.Name]) -> tuple[str, ...]:
+    """The words, each once, in the order written."""
+    return tuple(dict.fromkeys(name.text for name in names))
+
+
+def _service(statement: ast.Service, replicas: int) -> Service:
+    return Service(
+        name=statement.name.text,
+        image=statement.image or "",
+        exec=tuple(shlex.split(statement.exec)) if statement.exec else (),
+        command=statement.command or (),
+        entrypoint=statement.entrypoint or (),
+        replicas=replicas,
+        tags=texts(statement.tags),
+        env=statement.env,
+        ports=statement.ports,
+        cpu_millis=statement.cpu_millis or 0,
+        mem_bytes=statement.mem_bytes or 0,
+        options=tuple((name.text, value) for name, value in statement.options),
+    )
+
+
+def _instance(name: str, service: int, node: int, tags: tuple[str, ...]) -> Node:
+    number = node + 1
+    ipv4 = f"10.77.{number >> 8}.{number & 255}"
+    return Node(name, service, ipv4, f"fd77:7473::{number:x}", tags)
+
+
+def _directions(
+    link: ast.Link, a: str, b: str, node_of: Mapping[str, int], seed: int
+) -> tuple[Link, Link]:
+    down = link.up_bps if link.symmetric else link.down_bps
+    tags = texts(link.tags)
+    there, back = f"{a}->{b}", f"{b}->{a}"
+    return (
+        Link(
+            there, node_of[a], node_of[b], link_seed(seed, there), tags, _state(link, link.up_bps)
+        ),
+        Link(back, node_of[b], node_of[a], link_seed(seed, back), tags, _state(link, down)),
+    )
+
+
+def _state(link: ast.Link, rate_bps: int | None) -> LinkState:
+    queue = link.queue_bytes
+    return LinkState(
+        up=True,
+        rate_bps=rate_bps or 0,
+        delay_ns=link.latency_ns,
+        jitter_ns=link.jitter_ns,
+        loss_ppb=link.loss_ppb,
+        queue_bytes=queues.default_bytes(rate_bps or 0) if queue is None else queue,
+        distribution=link.distribution or "normal",
+    )

@@ -1,0 +1,1 @@
+"""The walk through time: statements of a model become the events of a timeline."""

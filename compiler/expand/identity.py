@@ -1,0 +1,47 @@
+"""Who a statement is, for its random draws: its canonical text and its place among equal ones.
+
+So a statement draws the same numbers wherever it stands in the file and whatever else is edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compiler.declare.steps import Step
+from compiler.draws import statement_key
+from tdl import ast
+from tdl.formatter import format_statement
+
+DRAWS = (ast.Join, ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Reconnect)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the key of a statement's draws is made of, beside the seed."""
+
+    text: str  # canonical
+    ordinal: int  # among statements that draw and have the same text
+
+    def key(self, seed: int) -> bytes:
+        return statement_key(seed, self.text, self.ordinal)
+
+
+def identities(steps: Iterable[Step]) -> dict[int, Identity]:
+    """Of every step that may draw, by order."""
+    seen: dict[str, int] = {}
+    found: dict[int, Identity] = {}
+    for step in steps:
+        action = step.statement.action
+        if not isinstance(action, DRAWS) or (action.count is None and step.end_ns is None):
+            continue  # everything legal, at once: nothing to draw
+        text = format_statement(step.statement)
+        ordinal = seen.get(text, 0)
+        seen[text] = ordinal + 1
+        found[step.order] = Identity(text, ordinal)
+    return found
+
+
+def keys(steps: Iterable[Step], seed: int) -> dict[int, bytes]:
+    """The key of every step that may draw, by order."""
+    return {order: identity.key(seed) for order, identity in identities(steps).items()}

@@ -1,0 +1,154 @@
+"""flap, set, background: what happens to links.
+
+All three hit every link of the selection; `set` checks all its changes before it makes any.
+"""
+
+from __future__ import annotations
+
+from compiler.declare.steps import Step
+from compiler.expand import changes
+from compiler.expand.walk import Walk
+from compiler.expand.world import LinkNow
+from compiler.say import moment
+from tdl import ast
+
+PROPERTIES = ("rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "queue_bytes", "distribution")
+
+
+# --- flap ---------------------------------------------------------------------------------------
+
+
+def flap(walk: Walk, step: Step) -> None:
+    """Down at T1, then a toggle every period before T2; at T2 it is up in any case.
+
+    A flap is one reason for a link to be down: where there are others, it stays down.
+    """
+    world, action, end = walk.world, step.statement.action, step.end_ns
+    assert isinstance(action, ast.Flap)
+    assert end is not None
+    directions = sorted(d for link in step.chosen.links for d in link if not world.left[d])
+    if not directions:
+        _all_left(walk, step)
+        return
+    last = end if walk.quit_ns is None else min(end, walk.quit_ns)
+    toggles = max(last - world.now, 0) // action.period_ns
+    if walk.fits(step, toggles * len(directions)):
+        _toggle(walk, step, directions, action.period_ns, end, down=False)
+
+
+def _toggle(
+    walk: Walk, step: Step, directions: list[int], period_ns: int, end_ns: int, *, down: bool
+) -> None:
+    """Switches from `down` to the other state, and schedules the next time."""
+    world = walk.world
+    for direction in directions:
+        if down:
+            world.unblock(direction, step.order)
+        else:
+            world.block(direction)
+    following = world.now + period_ns
+    if following < end_ns:
+        walk.later(
+            following,
+            step,
+            lambda: _toggle(walk, step, directions, period_ns, end_ns, down=not down),
+        )
+    elif not down:
+        walk.later(end_ns, step, lambda: _end_flap(walk, step, directions), closing=True)
+
+
+def _end_flap(walk: Walk, step: Step, directions: list[int]) -> None:
+    for direction in directions:
+        walk.world.unblock(direction, step.order)
+
+
+def _all_left(walk: Walk, step: Step) -> None:
+    now = moment(walk.world.now)
+    code = "TS0307" if step.chosen.single else "TS0302"
+    message = f"{step.chosen.what} {'has' if step.chosen.single else 'have all'} left at {now}"
+    walk.error(step, code, message, "only a link that is in place can flap")
+
+
+# --- set ----------------------------------------------------------------------------------------
+
+
+def set_properties(walk: Walk, step: Step) -> None:
+    world, action = walk.world, step.statement.action
+    assert isinstance(action, ast.Set)
+    after: dict[int, LinkNow] = {}
+    for link in step.chosen.links:
+        for place, direction in enumerate(link):
+            try:
+                after[direction] = changes.apply(world.links[direction], action, back=place == 1)
+            except changes.Illegal as problem:
+                name, now = world.link_names[direction], moment(world.now)
+                message = f"{problem.what} of {name!r} {problem.why} at {now}"
+                walk.error(step, problem.code, message, problem.hint)
+                return
+    changed = False
+    for direction in sorted(after):
+        before, world.links[direction] = world.links[direction], after[direction]
+        args = {
+            name: value
+            for name in PROPERTIES
+            if (value := getattr(after[direction], name)) != getattr(before, name)
+        }
+        if args:
+            changed = True
+            world.emit("set", world.link_names[direction], args)
+    if not changed:
+        message = f"nothing changes: these are the values at {moment(world.now)} already"
+        walk.warning(step, "TS0911", message)
+
+
+# --- background ---------------------------------------------------------------------------------
+
+
+def background(walk: Walk, step: Step) -> None:
+    world, action = walk.world, step.statement.action
+    assert isinstance(action, ast.Background)
+    directions = sorted(direction for link in step.chosen.links for direction in link)
+    for direction in directions:
+        problem = _refuse(world.links[direction], action.rate_bps, step)
+        if problem is not None:
+            code, why, hint = problem
+            name, now = world.link_names[direction], moment(world.now)
+            walk.error(step, code, f"{name!r} {why} at {now}", hint)
+            return
+    changed = [_load(walk, d, action.rate_bps, step) for d in directions]
+    if not any(changed):
+        message = f"nothing changes: this is the background at {moment(world.now)} already"
+        walk.warning(step, "TS0911", message)
+    if step.end_ns is not None:
+        walk.later(step.end_ns, step, lambda: _free(walk, step, directions), closing=True)
+
+
+def _refuse(link: LinkNow, rate_bps: int, step: Step) -> tuple[str, str, str] | None:
+    if rate_bps and not link.rate_bps:
+        return "TS0216", "has no rate that background traffic could take from", "give it a rate"
+    if rate_bps and rate_bps >= link.rate_bps:
+        why = f"has {link.rate_bps:,} b/s, of which {rate_bps:,} b/s of background leave nothing"
+        return "TS0216", why, "the background must be below the link's rate"
+    busy = link.background_bps and (step.end_ns is not None or link.background_owner >= 0)
+    if rate_bps and busy:
+        why = f"carries {link.background_bps:,} b/s of background already"
+        return "TS0310", why, "end the first with `background 0`, or before this begins"
+    return None
+
+
+def _load(walk: Walk, direction: int, rate_bps: int, step: Step) -> bool:
+    world = walk.world
+    link = world.links[direction]
+    link.background_owner = step.order if step.end_ns is not None and rate_bps else -1
+    if link.background_bps == rate_bps:
+        return False
+    link.background_bps = rate_bps
+    world.emit("background", world.link_names[direction], {"rate_bps": rate_bps})
+    return True
+
+
+def _free(walk: Walk, step: Step, directions: list[int]) -> None:
+    """The end of an interval; links freed by `background 0` in the meantime stay as they are."""
+    for direction in directions:
+        if walk.world.links[direction].background_owner == step.order:
+            _load(walk, direction, 0, step)

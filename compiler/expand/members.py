@@ -1,0 +1,183 @@
+"""join, leave, crash, churn, disconnect, reconnect: who is there, and who is reachable.
+
+Each act runs at the start of its statement. At an instant the targets are drawn without
+replacement and hit in order of node and link. In an interval the number is fixed at its start, the
+moments are drawn uniformly from [T1, T2), and each moment draws one of the targets legal then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compiler.declare.steps import Step
+from compiler.expand import illegal
+from compiler.expand.targets import CRASH, DISCONNECT, JOIN, LEAVE, RECONNECT, Targets, Verb
+from compiler.expand.walk import Walk, asked
+from compiler.expand.world import CUT, UP
+from compiler.say import moment
+from tdl import ast
+
+
+def join(walk: Walk, step: Step) -> None:
+    if not _single_service(step):
+        if not illegal.undeclared_instance(walk, step):
+            _members(walk, step, JOIN)
+        return
+    count = _count(step)
+    if count is not None and count.unit is ast.Unit.NUMBER and step.end_ns is None:
+        service = step.chosen.services[0]
+        if not _make_room(walk, step, service, walk.world.joined(service) + count.value):
+            return
+    _members(walk, step, JOIN)
+
+
+def leave(walk: Walk, step: Step) -> None:
+    _members(walk, step, LEAVE)
+
+
+def crash(walk: Walk, step: Step) -> None:
+    _members(walk, step, CRASH)
+
+
+def churn(walk: Walk, step: Step) -> None:
+    action = step.statement.action
+    assert isinstance(action, ast.Churn)
+    coins = walk.stream(step, "replace")
+
+    def one(targets: Targets, position: int) -> None:
+        (node,) = targets.apply((position,), "crash")
+        if coins.chance(action.replace_ppb):
+            walk.world.bring(node)
+
+    _in_interval(walk, step, CRASH, one)
+
+
+def disconnect(walk: Walk, step: Step) -> None:
+    """In an interval: those disconnected at its start are reconnected at its end."""
+    world = walk.world
+    cut = _now(walk, step, DISCONNECT)
+    for node in cut:
+        world.move(node, CUT, "disconnect")
+        world.cut_by[node] = step.order if step.end_ns is not None else -1
+    if cut and step.end_ns is not None:
+        walk.later(step.end_ns, step, lambda: _reconnect_same(walk, step, cut), closing=True)
+
+
+def _reconnect_same(walk: Walk, step: Step, cut: list[int]) -> None:
+    world = walk.world
+    for node in cut:
+        if world.nodes[node] == CUT and world.cut_by[node] == step.order:
+            world.move(node, UP, "reconnect")
+            continue
+        state = {UP: "is connected already", CUT: "was disconnected again by another statement"}
+        what = state.get(world.nodes[node], "is not joined any more")
+        message = f"{world.names[node]!r} {what} at {moment(world.now)}, so it is not reconnected"
+        walk.warning(step, "TS0912", message, "check what happens to it in the meantime")
+
+
+def reconnect(walk: Walk, step: Step) -> None:
+    for node in _now(walk, step, RECONNECT):
+        walk.world.move(node, UP, "reconnect")
+
+
+def _make_room(walk: Walk, step: Step, service: int, count: int) -> bool:
+    """Raises the number of instances to `count`, which only `replicas=` can forbid."""
+    world = walk.world
+    if count <= world.declared[service]:
+        return True
+    if not world.fixed[service]:
+        world.grow(service, count)
+        return True
+    illegal.too_many(walk, step, service, count)
+    return False
+
+
+# --- the common part ----------------------------------------------------------------------------
+
+
+def _count(step: Step) -> ast.Count | None:
+    action = step.statement.action
+    assert not isinstance(
+        action, ast.Flap | ast.Set | ast.Partition | ast.Heal | ast.Background | ast.Quit
+    )
+    return action.count
+
+
+def _single_service(step: Step) -> bool:
+    return step.chosen.named and len(step.chosen.services) == 1
+
+
+def _members(walk: Walk, step: Step, verb: Verb) -> None:
+    if step.end_ns is not None:
+        _in_interval(walk, step, verb, lambda targets, at: targets.apply((at,), verb.name))
+        return
+    targets = walk.targets(step, verb, drawn=_count(step) is not None)
+    targets.apply(_pick(walk, step, targets), verb.name)
+
+
+def _now(walk: Walk, step: Step, verb: Verb) -> list[int]:
+    """The instances that a statement hits at this moment."""
+    targets = walk.targets(step, verb, drawn=_count(step) is not None)
+    return [targets.nodes[position] for position in _pick(walk, step, targets)]
+
+
+def _pick(walk: Walk, step: Step, targets: Targets) -> list[int]:
+    """The positions a statement hits at this moment; [] after a report."""
+    legal = targets.count_legal()
+    wanted = asked(_count(step), legal)
+    if legal == 0 or wanted > legal:
+        illegal.too_few(walk, step, targets, legal, wanted)
+        return []
+    if wanted == 0:
+        illegal.none(walk, step, _count(step), legal)
+        return []
+    if wanted == legal:
+        return targets.all_legal()
+    return targets.pick(walk.stream(step, "who"), wanted)
+
+
+def _in_interval(walk: Walk, step: Step, verb: Verb, act: Callable[[Targets, int], object]) -> None:
+    """Schedules `act` on one legal target at each of the moments."""
+    world = walk.world
+    start, end = world.now, step.end_ns
+    assert end is not None
+    targets = walk.targets(step, verb, drawn=True)
+    count = _count(step)
+    legal = targets.count_legal()
+    if legal == 0 and (count is None or count.unit is ast.Unit.PERCENT):
+        illegal.too_few(walk, step, targets, legal, 1)
+        return
+    wanted = asked(count, legal)
+    if wanted == 0:
+        illegal.none(walk, step, count, legal)
+        return
+    if not walk.fits(step, wanted):
+        return
+    when, who = walk.stream(step, "when"), walk.stream(step, "who")
+    moments = sorted(start + when.below(end - start) for _ in range(wanted))
+    failed = False
+    grows = verb is JOIN and _single_service(step)
+
+    def one() -> None:
+        nonlocal failed, targets
+        if failed:
+            return
+        targets = targets.renewed()
+        if grows and not targets.any_legal():
+            _grow_by_one(walk, step)
+            targets = targets.renewed()
+        if targets.any_legal():
+            act(targets, targets.choose(who))
+        else:
+            failed = True
+            illegal.too_few(walk, step, targets, 0, 1)
+
+    for at_ns in moments:
+        walk.later(at_ns, step, one)
+
+
+def _grow_by_one(walk: Walk, step: Step) -> None:
+    """A join in an interval raises the number of instances like one at an instant."""
+    service = step.chosen.services[0]
+    if not walk.world.fixed[service]:
+        walk.world.grow(service, walk.world.declared[service] + 1)

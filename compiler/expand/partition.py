@@ -1,0 +1,64 @@
+"""partition and heal: links between the sides go down, and come up again.
+
+The cut is found by compiler/expand/cut.py. It is one reason for a link to be down: links that are
+down for another reason at that moment get it too when they would join two sides, so that nothing
+that comes up later opens a way between the groups before `heal`.
+"""
+
+from __future__ import annotations
+
+from compiler.declare.steps import Step
+from compiler.expand.cut import assign
+from compiler.expand.walk import Walk
+from compiler.say import moment
+
+KNOWN_CUTS = 64
+
+
+def partition(walk: Walk, step: Step) -> None:
+    world = walk.world
+    if not step.groups:  # an undeclared tag, reported
+        walk.partitions.append((step.order, ()))
+        return
+    count = len(walk.topology.links)
+    usable = bytes(world.usable(d) or world.usable(d + 1) for d in range(0, count, 2))
+    cut = _cut(walk, step.groups, usable)
+    if not any(usable[i] for i in cut) and not walk.model.declared.broken:
+        message = f"nothing is cut: there is no way between the groups at {moment(world.now)}"
+        walk.warning(step, "TS0911", message)
+    directions = tuple(d for i in cut for d in (2 * i, 2 * i + 1))
+    for direction in directions:
+        world.block(direction)
+    walk.partitions.append((step.order, directions))
+
+
+def _cut(walk: Walk, groups: tuple[tuple[int, ...], ...], usable: bytes) -> list[int]:
+    """The pairs of links between the sides. The same question gets the answer it got before."""
+    if (groups, usable) not in walk.cuts:
+        if len(walk.cuts) >= KNOWN_CUTS:
+            walk.cuts.clear()
+        links = walk.topology.links
+        edges = [(link.src, link.dst) for link in links[::2]]
+        # One usable link counts more than all unusable ones together.
+        weights = [len(edges) + 1 if carries else 1 for carries in usable]
+        side = assign(len(walk.topology.nodes), edges, weights, groups)
+        walk.cuts[groups, usable] = [i for i, (a, b) in enumerate(edges) if side[a] != side[b]]
+    return walk.cuts[groups, usable]
+
+
+def heal(walk: Walk, step: Step) -> None:
+    """Undoes all partitions in force."""
+    if not walk.partitions:
+        if not _partition_failed(walk, step):
+            message = f"nothing is partitioned at {moment(walk.world.now)}"
+            walk.sink.error("TS0306", step.statement.span, message, "put a `partition` before it")
+        return
+    for direction, by in sorted((d, by) for by, cut in walk.partitions for d in cut):
+        walk.world.unblock(direction, by)
+    walk.partitions.clear()
+
+
+def _partition_failed(walk: Walk, step: Step) -> bool:
+    """An earlier partition was left out because of an error of its own."""
+    failed = walk.failed_partition_ns
+    return failed is not None and failed <= step.statement.start_ns

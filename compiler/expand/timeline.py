@@ -1,0 +1,90 @@
+"""The timeline: dynamic statements become primitive events, by walking through time in order.
+
+Input: a model. Output: `Timeline`, its events in total order: (time, place of the statement in the
+file, expansion order). Every statement sees the state that all earlier ones have left; statements
+that are not legal in that state are reported and skipped. Source: docs/tdl.md (dynamic part).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from compiler.declare.model import Model
+from compiler.declare.selectors import EMPTY
+from compiler.declare.steps import WHOLE, Step
+from compiler.expand import links, members
+from compiler.expand import partition as acts_partition
+from compiler.expand.recorder import Recorder
+from compiler.expand.walk import Walk
+from compiler.expand.world import GONE
+from compiler.plan.format import MAX_INT
+from compiler.plan.types import Event
+from tdl import ast
+from tdl.diagnostics import Sink
+
+GRACE_NS = 10_000_000_000  # without `quit` the experiment ends this long after its last event
+
+ACTS: dict[type, Callable[[Walk, Step], None]] = {
+    ast.Join: members.join,
+    ast.Leave: members.leave,
+    ast.Crash: members.crash,
+    ast.Churn: members.churn,
+    ast.Disconnect: members.disconnect,
+    ast.Reconnect: members.reconnect,
+    ast.Flap: links.flap,
+    ast.Set: links.set_properties,
+    ast.Background: links.background,
+    ast.Partition: acts_partition.partition,
+    ast.Heal: acts_partition.heal,
+    ast.Quit: lambda walk, _: walk.quit(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    events: tuple[Event, ...]
+    end_ns: int
+    replicas: tuple[int, ...]  # by service: how many were asked for in the end
+    holders: Mapping[str, tuple[int, ...]]  # of links down at the end, by order; NOBODY: at first
+
+
+def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeline:
+    """Raises NeedReplicas when a join needs more instances than the model has."""
+    walk = Walk(model, sink, recorder)
+    _begin(walk)
+    for step in model.steps:
+        if step.chosen is not EMPTY or isinstance(step.statement.action, WHOLE):
+            walk.later(step.statement.start_ns, step, _act(walk, step))
+    walk.run()
+    events = tuple(walk.world.events)
+    world = walk.world
+    holders = {world.link_names[d]: tuple(by) for d, by in world.holders.items()}
+    return Timeline(events, _end(events), tuple(world.declared), holders)
+
+
+def _act(walk: Walk, step: Step) -> Callable[[], None]:
+    act = ACTS[type(step.statement.action)]
+
+    def begin() -> None:
+        walk.begun.add(step.order)
+        act(walk, step)
+
+    return begin
+
+
+def _begin(walk: Walk) -> None:
+    """What holds before the first statement, as events at 0 s without a line."""
+    world, beginning = walk.world, walk.model.beginning
+    for node in beginning.absent_bridges:
+        world.move(node, GONE, "bridge_down")
+    for direction in beginning.absent_links:
+        world.leave(direction)
+    for node in beginning.joins:
+        world.bring(node)
+
+
+def _end(events: tuple[Event, ...]) -> int:
+    if events and events[-1].kind == "quit":
+        return events[-1].at_ns
+    return min((events[-1].at_ns if events else 0) + GRACE_NS, MAX_INT)

@@ -1,0 +1,206 @@
+"""The agenda of the walk through time, and how its statements report.
+
+Entries run by (time, order of the statement in the file, order of scheduling): a total order that
+does not depend on anything else. `quit` stops the walk; what is left is reported, not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from heapq import heappop, heappush
+
+from compiler.declare.model import Model
+from compiler.declare.selectors import Selection
+from compiler.declare.steps import Step
+from compiler.draws import Stream
+from compiler.expand import identity
+from compiler.expand.recorder import Recorder
+from compiler.expand.targets import Targets, Verb
+from compiler.expand.world import MAX_EVENTS, TooManyEvents, World
+from compiler.plan.types import Topology
+from compiler.say import moment
+from tdl import ast
+from tdl.diagnostics import Sink
+
+Act = Callable[[], None]
+
+
+class Walk:
+    """State of one walk. `run` executes everything that is on the agenda."""
+
+    def __init__(self, model: Model, sink: Sink, recorder: Recorder | None = None) -> None:
+        self.model = model
+        self.world = World(model)
+        self.sink = sink
+        self.partitions: list[tuple[int, tuple[int, ...]]] = []  # in force: order, directions cut
+        self.cuts: dict[tuple[tuple[tuple[int, ...], ...], bytes], list[int]] = {}  # known ones
+        self._keys = identity.keys(model.steps, model.seed)
+        self._agenda: list[tuple[int, int, int, Step, bool, Act]] = []
+        self._scheduled = 0
+        self._quit = False
+        self.begun: set[int] = set()  # by order
+        self._targets: dict[tuple[int, str, bool], Targets] = {}  # by identity of the selection
+        self._doubts = list(reversed(model.doubts))
+        self._doubtful_kinds: set[str] = set()
+        self._doubtful_marks: set[tuple[str, int]] = set()
+        self._recorder = recorder
+        if recorder is not None:
+            recorder.begin(lambda: len(self.world.events), identity.identities(model.steps))
+
+    @property
+    def topology(self) -> Topology:
+        return self.model.topology
+
+    # --- agenda --------------------------------------------------------------------------------
+
+    def later(self, at_ns: int, step: Step, act: Act, *, closing: bool = False) -> None:
+        """`closing`: ends an interval; not missed when the experiment quits at that instant."""
+        self._scheduled += 1
+        entry = (at_ns, step.order, self._scheduled, step, closing, act)
+        heappush(self._agenda, entry)
+
+    def run(self) -> None:
+        agenda, world = self._agenda, self.world
+        while agenda and not self._quit:
+            at_ns, order, _, step, _, act = heappop(agenda)
+            self._begin_doubts(at_ns, order)
+            world.now = at_ns
+            world.line, world.by = step.line, step.order
+            if self._recorder is not None:
+                self._recorder.act(step)
+            try:
+                act()
+            except TooManyEvents:
+                self.too_many_events(step)
+                agenda.clear()
+        self._report_missed()
+
+    def fits(self, step: Step, events: int) -> bool:
+        """Whether a statement may add so many events; TS0309 if not."""
+        if len(self.world.events) + events <= MAX_EVENTS:
+            return True
+        self.too_many_events(step)
+        return False
+
+    def too_many_events(self, step: Step) -> None:
+        message = f"with this the timeline has more than {MAX_EVENTS:,} events"
+        hint = "shorten the interval, lengthen the period or lower the number"
+        self.error(step, "TS0309", message, hint)
+
+    @cached_property
+    def quit_ns(self) -> int | None:
+        """When the experiment quits, if it does."""
+        quits = (s.statement for s in self.model.steps if isinstance(s.statement.action, ast.Quit))
+        return min((statement.start_ns for statement in quits), default=None)
+
+    @cached_property
+    def failed_partition_ns(self) -> int | None:
+        """When the first partition is written, if some of them were left out because of errors."""
+        made = sum(isinstance(s.statement.action, ast.Partition) for s in self.model.steps)
+        written = [
+            dynamic.start_ns
+            for dynamic in self.model.declared.dynamics
+            if isinstance(dynamic.action, ast.Partition)
+        ]
+        return min(written) if made < len(written) else None
+
+    def quit(self) -> None:
+        self.world.emit("quit", "")
+        self._quit = True
+
+    def _report_missed(self) -> None:
+        now = self.world.now
+        for at_ns, _, _, step, closing, _ in sorted(self._agenda, key=lambda entry: entry[:3]):
+            if closing and at_ns == now:
+                continue
+            begun = step.order in self.begun
+            what = "the rest of this statement" if begun else "this statement"
+            self.sink.warning(
+                "TS0904",
+                step.statement.span,
+                f"the experiment quits at {moment(now)}; {what} is left out",
+                "move it before the quit, or remove it",
+            )
+        self._agenda.clear()
+
+    def targets(self, step: Step, verb: Verb, *, drawn: bool) -> Targets:
+        """The candidates of a step now. Steps with the same selector share them."""
+        key = (id(step.chosen), verb.name, drawn)
+        if key not in self._targets:
+            self._targets[key] = Targets(self.world, step.chosen, verb, drawn=drawn)
+        self._targets[key] = self._targets[key].renewed()
+        return self._targets[key]
+
+    def stream(self, step: Step, label: str) -> Stream:
+        key = self._keys[step.order]
+        return Stream(key, label) if self._recorder is None else self._recorder.stream(key, label)
+
+    # --- reports -------------------------------------------------------------------------------
+
+    def error(
+        self,
+        step: Step,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        *,
+        certain: bool = False,
+    ) -> None:
+        """An error about the state of what the step has chosen.
+
+        Silent where an earlier error may be the reason (unless `certain`: nothing can be); from
+        here on this one may be a reason too.
+        """
+        if certain or not self._doubtful(step):
+            self.sink.error(code, step.statement.span, message, hint)
+        self._doubtful_marks.update(self._marks(step.chosen))
+
+    def warning(
+        self,
+        step: Step,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        span: ast.Span | None = None,
+    ) -> None:
+        if not self._doubtful(step):
+            self.sink.warning(code, span or step.statement.span, message, hint)
+
+    def _doubtful(self, step: Step) -> bool:
+        chosen = step.chosen
+        marks = self._marks(chosen) | {("part", service) for service in chosen.services}
+        marks -= {("part", self.world.service_of[node]) for node in chosen.instances}
+        marks |= {("service", self.world.service_of[node]) for node in chosen.instances}
+        return not (
+            self._doubtful_marks.isdisjoint(marks) and self._doubtful_kinds.isdisjoint(chosen.kinds)
+        )
+
+    def _begin_doubts(self, at_ns: int, order: int) -> None:
+        doubts = self._doubts
+        while doubts and (doubts[-1].start_ns, doubts[-1].order) <= (at_ns, order):
+            doubt = doubts.pop()
+            self._doubtful_kinds.update(doubt.kinds)
+            self._doubtful_marks.update(self._marks(doubt.selection))
+
+    def _marks(self, selection: Selection) -> set[tuple[str, int]]:
+        """What is doubtful after an error about `selection`; ("part", s): some instance of s."""
+        service_of = self.world.service_of
+        marks = {("service", service) for service in selection.services}
+        marks.update(("instance", node) for node in selection.instances)
+        marks.update(("part", service_of[node]) for node in selection.instances)
+        marks.update(("bridge", node) for node in selection.bridges)
+        marks.update(("link", direction) for link in selection.links for direction in link)
+        return marks
+
+
+def half_up(count: int, ppb: int) -> int:
+    """`ppb` of `count`, rounded half up."""
+    return (count * ppb + 500_000_000) // 1_000_000_000
+
+
+def asked(count: ast.Count | None, legal: int) -> int:
+    """How many a count stands for, when `legal` are possible."""
+    if count is None:
+        return legal
+    return count.value if count.unit is ast.Unit.NUMBER else half_up(legal, count.value)

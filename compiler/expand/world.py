@@ -1,0 +1,214 @@
+"""The state that the walk through time carries, and the events it leaves behind.
+
+Nodes: one byte each, so that counting is fast. Link directions: the statements that have them down
+(a leave, each flap, each partition); an event is written when the first comes or the last goes.
+Properties: what `set` and `background` have made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.declare.model import Model
+from compiler.declare.replicas import at_first
+from compiler.plan.types import Event
+
+NEVER, UP, CUT, GONE = range(4)  # states of a node; a bridge is UP or GONE
+ABSENT = frozenset((NEVER, GONE))
+PRESENT = frozenset((UP, CUT))
+
+MAX_EVENTS = 1_000_000
+NOBODY = -1  # in place of a statement's order: what is there at first
+
+_NOTHING: Mapping[str, int | str] = {}
+
+
+class NeedReplicas(Exception):  # noqa: N818 - not an error: the caller comes back with more
+    """A join needs more instances of a service without `replicas=` than the model has."""
+
+    def __init__(self, service: int, count: int) -> None:
+        self.service = service
+        self.count = count
+        super().__init__(f"service {service} needs {count}")
+
+
+class TooManyEvents(Exception):  # noqa: N818
+    """More events than MAX_EVENTS; the step that made one too many reports it."""
+
+
+@dataclass(slots=True)
+class LinkNow:
+    """The properties of one link direction at this moment."""
+
+    rate_bps: int  # 0 = unlimited; background not taken off
+    delay_ns: int
+    jitter_ns: int
+    loss_ppb: int
+    queue_bytes: int
+    queue_given: bool  # else it follows the rate
+    distribution: str
+    background_bps: int = 0
+    background_owner: int = -1  # the order of the interval step that put it there
+
+    def copy(self) -> LinkNow:
+        """As copy.copy(), which takes five times as long."""
+        return LinkNow(
+            self.rate_bps,
+            self.delay_ns,
+            self.jitter_ns,
+            self.loss_ppb,
+            self.queue_bytes,
+            self.queue_given,
+            self.distribution,
+            self.background_bps,
+            self.background_owner,
+        )
+
+
+class World:
+    """State and events. All times are `self.now`, set by the walk."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.topology = model.topology
+        self.now = 0
+        self.line = 0
+        self.by = NOBODY  # the order of the statement that acts
+        self.events: list[Event] = []
+        layout = model.layout
+        statements = list(model.declared.services.values())
+        self.fixed = [statement.replicas is not None for statement in statements]
+        # Services without replicas= start with what links name and grow with their joins; draws
+        # and percentages look at what has been asked for so far, never at what comes later in the
+        # file.
+        self.declared = list(at_first(model.declared).values())
+        self.growth = 0
+        self.instances = layout.instances
+        self.service_of = [node.service for node in self.topology.nodes]
+        self.names = [node.name for node in self.topology.nodes]
+        self.nodes = bytearray(len(self.names))  # NEVER
+        for bridge in layout.bridges:
+            self.nodes[bridge] = UP
+        self.cut_by = [-1] * len(self.names)  # the order of the interval step that cut it
+        count = len(self.topology.links)
+        self.link_names = [link.name for link in self.topology.links]
+        self.left = bytearray(count)
+        self.left_by: dict[int, int] = {}  # which statement, of directions that have left
+        self.holders: dict[int, list[int]] = {}  # of directions that are down, by order
+        self.links = _links(model)
+
+    # --- events --------------------------------------------------------------------------------
+
+    def emit(self, kind: str, target: str, args: Mapping[str, int | str] = _NOTHING) -> None:
+        seq = len(self.events)
+        if seq >= MAX_EVENTS:
+            raise TooManyEvents
+        self.events.append(Event(seq, self.now, kind, target, args, self.line))
+
+    # --- nodes ---------------------------------------------------------------------------------
+
+    def move(self, node: int, state: int, kind: str) -> None:
+        self.nodes[node] = state
+        self.cut_by[node] = -1
+        self.emit(kind, self.names[node])
+
+    def take(self, node: int, kind: str) -> None:
+        """An instance leaves or crashes, or a bridge goes down."""
+        self.move(node, GONE, kind if self.service_of[node] >= 0 else "bridge_down")
+
+    def bring(self, node: int) -> None:
+        self.move(node, UP, "join" if self.service_of[node] >= 0 else "bridge_up")
+
+    def range_of(self, service: int) -> range:
+        """The instances of a service that have been asked for so far."""
+        first = self.instances[service].start
+        return range(first, first + self.declared[service])
+
+    def joined(self, service: int) -> int:
+        return self.count(self.range_of(service), PRESENT)
+
+    def count(self, nodes: Sequence[int], states: frozenset[int]) -> int:
+        if isinstance(nodes, range):
+            return sum(self.nodes.count(state, nodes.start, nodes.stop) for state in states)
+        return sum(self.nodes[node] in states for node in nodes)
+
+    def next_to_join(self, service: int, count: int) -> list[int]:
+        """Those that never joined, then those that are gone; the lowest first."""
+        found: list[int] = []
+        nodes = self.range_of(service)
+        for state in (NEVER, GONE):
+            node = nodes.start - 1
+            while len(found) < count:
+                node = self.nodes.find(state, node + 1, nodes.stop)
+                if node < 0:
+                    break
+                found.append(node)
+        return found
+
+    def grow(self, service: int, count: int) -> None:
+        """Raises the number of instances asked for; NeedReplicas if the model has less."""
+        if count > len(self.instances[service]):
+            raise NeedReplicas(service, count)
+        self.declared[service] = max(self.declared[service], count)
+        self.growth += 1
+
+    # --- links ---------------------------------------------------------------------------------
+
+    def block(self, direction: int) -> None:
+        """The statement that acts has this direction down from now on."""
+        holders = self.holders.setdefault(direction, [])
+        holders.append(self.by)
+        if len(holders) == 1:
+            self.emit("link_down", self.link_names[direction])
+
+    def unblock(self, direction: int, by: int) -> None:
+        """The statement `by` has it so no longer."""
+        holders = self.holders[direction]
+        holders.remove(by)
+        if not holders:
+            del self.holders[direction]
+            self.emit("link_up", self.link_names[direction])
+
+    def leave(self, direction: int) -> None:
+        self.left[direction] = 1
+        self.left_by[direction] = self.by
+        self.block(direction)
+
+    def rejoin(self, direction: int) -> None:
+        self.left[direction] = 0
+        self.unblock(direction, self.left_by.pop(direction))
+
+    def asked_for(self, direction: int) -> bool:
+        """Both ends of a link are bridges, or instances that have been asked for."""
+        link = self.topology.links[direction]
+        return all(
+            self.service_of[node] < 0 or node in self.range_of(self.service_of[node])
+            for node in (link.src, link.dst)
+        )
+
+    def usable(self, direction: int) -> bool:
+        """Carries packets now: not taken down, and both ends there and connected."""
+        link = self.topology.links[direction]
+        ends_up = self.nodes[link.src] == UP and self.nodes[link.dst] == UP
+        return ends_up and direction not in self.holders
+
+
+def _links(model: Model) -> list[LinkNow]:
+    found = []
+    for position, pairs in enumerate(model.layout.pairs):
+        given = model.declared.links[position].queue_bytes is not None
+        for direction in range(2 * pairs.start, 2 * pairs.stop):
+            state = model.topology.links[direction].state
+            found.append(
+                LinkNow(
+                    rate_bps=state.rate_bps,
+                    delay_ns=state.delay_ns,
+                    jitter_ns=state.jitter_ns,
+                    loss_ppb=state.loss_ppb,
+                    queue_bytes=state.queue_bytes,
+                    queue_given=given,
+                    distribution=state.distribution,
+                )
+            )
+    return found

@@ -1,0 +1,111 @@
+"""TS0918: services and instances that never join. TS0919: tags that no event selects.
+
+Input: a model without errors and its timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from compiler.declare.model import Model
+from compiler.expand.timeline import Timeline
+from compiler.feasibility.wording import Names, lines
+from compiler.say import moment, number
+from tdl import ast
+from tdl.diagnostics import Sink
+
+
+def warn(model: Model, timeline: Timeline, sink: Sink) -> None:
+    _never_joined(model, timeline, sink)
+    _tags(model, sink)
+
+
+# --- joins --------------------------------------------------------------------------------------
+
+
+def _never_joined(model: Model, timeline: Timeline, sink: Sink) -> None:
+    """A whole service always; some of its instances only where a join of theirs comes too late."""
+    joined = {event.target for event in timeline.events if event.kind == "join"}
+    nodes = model.topology.nodes
+    for position, statement in enumerate(model.declared.services.values()):
+        instances = model.layout.instances[position]
+        absent = [node for node in instances if nodes[node].name not in joined]
+        late = sorted(_late_joins(model, timeline, position, absent)) if absent else []
+        if not absent or (len(absent) < len(instances) and not late):
+            continue
+        name = statement.name.text
+        if len(absent) == len(instances):
+            what = f"service {name!r} never joins"
+        else:
+            what = f"{Names(model.topology, ()).of(absent)} never join{'s' * (len(absent) == 1)}"
+        hint = f"add `at 0s {name} join`, or remove the service"
+        if late:
+            end = moment(timeline.end_ns)
+            hint = f"the join of {lines(late)} comes after the end at {end}: move it before"
+        sink.warning("TS0918", statement.name.span, what, hint)
+
+
+def _late_joins(
+    model: Model, timeline: Timeline, service: int, absent: Sequence[int]
+) -> Iterator[int]:
+    """Lines of joins of the service, or of those of it that are absent, that the end of the
+    experiment has cut off or left out."""
+    if not timeline.events or timeline.events[-1].kind != "quit":
+        return
+    for step in model.steps:
+        statement = step.statement
+        if not isinstance(statement.action, ast.Join):
+            continue
+        theirs = service in step.chosen.services or any(n in absent for n in step.chosen.instances)
+        last = statement.start_ns if step.end_ns is None else step.end_ns
+        if theirs and last > timeline.end_ns:
+            yield step.line
+
+
+# --- tags ---------------------------------------------------------------------------------------
+
+
+def _tags(model: Model, sink: Sink) -> None:
+    """Silent for a file without events: its tags are for other readers. Silent, too, where an event
+    selects a tag that nobody has (TS0901): any unused one may be what it means."""
+    declared, dynamics = model.declared, model.declared.dynamics
+    if all(isinstance(statement.action, ast.Quit) for statement in dynamics):
+        return
+    used = {name for statement in dynamics for name in _selected(statement)}
+    if any(name not in declared.tags and not declared.knows(name) for name in used):
+        return
+    first = _first_uses(model)
+    for tag in declared.tags:
+        if tag not in used:
+            place, count = first[tag]
+            also = f" (it stands on {number(count, 'declaration')})" if count > 1 else ""
+            message = f"no event selects the tag {tag!r}{also}"
+            hint = f"select it with `tags={tag}`, or remove it"
+            sink.warning("TS0919", place.span, message, hint)
+
+
+def _selected(statement: ast.Dynamic) -> Iterator[str]:
+    """The words of a statement that may be tags."""
+    action = statement.action
+    selectors: list[ast.Selector] = [statement.selector]
+    if isinstance(action, ast.Partition):
+        selectors += [member for group in action.groups for member in group]
+    for selector in selectors:
+        if isinstance(selector, ast.Tagged):
+            yield from (tag.text for tag in selector.tags)
+        elif isinstance(selector, ast.Element):
+            yield selector.name.text  # the public dialect names tags without `tags=`
+
+
+def _first_uses(model: Model) -> dict[str, tuple[ast.Name, int]]:
+    """Where each tag stands first, and on how many declarations."""
+    declared = model.declared
+    carriers = [service.tags for service in declared.services.values()]
+    carriers += [link.tags for link in declared.links]
+    carriers += [bridge.tags for bridge in declared.bridges.values()]
+    found: dict[str, tuple[ast.Name, int]] = {}
+    for carrier in carriers:
+        for tag in carrier:
+            name, count = found.get(tag.text, (tag, 0))
+            found[tag.text] = (min(name, tag, key=lambda each: each.span), count + 1)
+    return found

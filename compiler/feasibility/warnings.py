@@ -1,0 +1,49 @@
+"""Warnings about a timeline that is legal and may still not be what is wanted, or not be possible.
+
+Input: a model and its timeline, both without errors, and what the user says about the machines.
+Output: warnings TS0914 to TS0921 in the sink. The plan does not depend on any of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.declare.model import Model
+from compiler.expand.timeline import Timeline
+from compiler.feasibility import apart, budget, homes, unused
+from compiler.feasibility import pace as feasibility_pace
+from compiler.feasibility.places import Places
+from compiler.plan.reader import decode
+from tdl.diagnostics import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """What an experiment is to run on; None: nothing is said, so nothing is compared with it."""
+
+    budget_bps: int | None = None  # what one machine can carry
+    underlay_ns: int | None = None  # the round trip between two machines
+    pace: int = 1  # the timeline runs this many times faster
+
+
+ANY = Machines()
+
+
+def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> None:
+    places = Places(model)
+    apart.warn(model, timeline, places, sink)
+    feasibility_pace.warn(timeline, machines.pace, places, sink)
+    unused.warn(model, timeline, sink)
+    homes.warn(model, sink)
+    if machines.budget_bps is not None:
+        budget.warn(model, timeline, machines.budget_bps, places, sink)
+
+
+def warn_of_plan(model: Model, files: Mapping[str, bytes], machines: Machines, sink: Sink) -> None:
+    """What only the finished plan can tell: round trips depend on routes."""
+    if machines.underlay_ns is not None:
+        from compiler.feasibility import underlay
+
+        plan = decode(files, topology=model.topology)
+        underlay.warn(plan, machines.underlay_ns, Places(model), sink)

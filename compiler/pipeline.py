@@ -1,0 +1,132 @@
+"""From a text to a plan: parse, model, timeline, snapshots.
+
+Nothing here looks at the machine: the same text and seed give the same bytes everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from compiler.declare.model import Model, build
+from compiler.declare.recovery import also_wrong
+from compiler.expand.recorder import Recorder
+from compiler.expand.timeline import Timeline, expand
+from compiler.expand.world import NeedReplicas
+from compiler.feasibility import warnings
+from compiler.feasibility.warnings import ANY, Machines
+from compiler.plan.reader import Plan, decode
+from compiler.plan.snapshots import snapshots
+from compiler.plan.types import Event, Topology
+from compiler.plan.writer import PlanContents, encode, write_plan
+from tdl import ast
+from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
+from tdl.parser import parse_partial
+
+GROWTH_STEP = 4096  # instances that a guess is ahead at most
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A plan in memory, and the warnings on the way to it."""
+
+    model: Model
+    timeline: Timeline
+    files: Mapping[str, bytes]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @cached_property
+    def plan(self) -> Plan:
+        return decode(self.files, topology=self.topology)
+
+    @property
+    def topology(self) -> Topology:
+        return self.model.topology
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.timeline.events
+
+
+def compile_source(
+    text: str | bytes,
+    *,
+    filename: str = "experiment.tdl",  # noqa: ARG001
+    seed: int | None = None,
+    machines: Machines = ANY,
+) -> Compilation:
+    """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0.
+
+    `filename` is what the caller calls the text, `machines` what the plan is to run on: the plan
+    does not depend on them.
+    """
+    raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
+    partial = parse_partial(text)
+    if partial.failed:
+        more = also_wrong(partial, text) if partial.whole else []
+        raise TdlError([*partial.diagnostics, *more])
+    sink = Sink()
+    sink.found += partial.diagnostics
+    model, timeline = elaborate(partial.file, sink, seed)
+    if sink.failed:
+        raise TdlError(sink.found)
+    warnings.warn(model, timeline, machines, sink)
+    contents = PlanContents(
+        source=raw,
+        seed=model.seed,
+        topology=model.topology,
+        events=timeline.events,
+        end_ns=timeline.end_ns,
+        snapshots=snapshots(model.topology, timeline.events),
+    )
+    files = encode(contents)
+    warnings.warn_of_plan(model, files, machines, sink)
+    return Compilation(model, timeline, files, sort(sink.found))
+
+
+def elaborate(
+    file: ast.File, sink: Sink, seed: int | None = None, recorder: Recorder | None = None
+) -> tuple[Model, Timeline]:
+    """The model and its timeline, with as many instances as the joins ask for.
+
+    Services without `replicas=` have as many instances as were asked for at once. The model guesses
+    from the joins alone; where the walk needs more (or less), the model is built again. Neither
+    draws nor joins look at the number in the model, so the last walk repeats the ones before.
+    """
+    raised: dict[str, int] = {}
+    needed: dict[str, int] = {}
+    while True:
+        attempt = Sink()
+        model = build(file, attempt, seed, raised)
+        if model.oversized and raised != needed:
+            raised = dict(needed)
+            continue
+        if model.oversized:
+            sink.found += attempt.found
+            return model, Timeline((), 0, (), {})
+        services = model.topology.services
+        try:
+            timeline = expand(model, attempt, recorder)
+        except NeedReplicas as need:
+            name, before = services[need.service].name, services[need.service].replicas
+            needed[name] = need.count
+            # More than needed, so that a file that grows by steps is not walked once a step.
+            raised[name] = max(need.count, min(2 * before, before + GROWTH_STEP))
+            continue
+        exact = {s.name: n for s, n in zip(services, timeline.replicas, strict=True)}
+        if all(s.replicas == exact[s.name] for s in services):
+            sink.found += attempt.found
+            return model, timeline
+        raised = needed = exact
+
+
+def write(
+    compilation: Compilation, directory: str | Path, beside: Mapping[str, bytes] | None = None
+) -> str:
+    """Writes the plan as a directory, whole or not at all; returns its digest (PlanError).
+
+    `beside` is what else goes into it: rendered files for its folder manifests.
+    """
+    return write_plan(directory, compilation.files, beside)

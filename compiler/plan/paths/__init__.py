@@ -1,0 +1,1 @@
+"""Paths of a plan: the properties of links composed along a route."""

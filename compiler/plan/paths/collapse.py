@@ -1,0 +1,183 @@
+"""Path properties in bulk: everything a source can reach in one state of the network.
+
+Input: a NetworkState and which sources and destinations are asked about. Output: one Row per
+source, with the figures of compiler.plan.paths.path in arrays. For single paths use that module: it
+also names the links.
+
+The work is done in C (tcal_c/routes: compose.c, row.c). What does not fit in its integers, or
+cannot be rounded there with certainty, is asked of compiler.plan.paths.path; so is everything when
+the routes cannot be followed, for its error.
+"""
+
+from __future__ import annotations
+
+import weakref
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from compiler.plan.paths.path import Paths
+from compiler.plan.routes import tsroutes
+from compiler.plan.routes.core import NO_LINK, Core
+from compiler.plan.state import NetworkState
+from compiler.plan.types import Topology
+
+_BLOCK_BYTES = 32 << 20  # memory for the stretches between core nodes that are kept at a time
+_STRETCH_BYTES = 64
+_NOWHERE = 0xFFFF_FFFF
+_UNSURE = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """From `source` to each of `dests` (instances, by node index); all sequences are parallel.
+
+    Where `hops` is 0 there is no path (or the destination is the source itself), and the other
+    values are 0 as well. Figures are arrays of type 'Q'; where one is 2^64 or more, a list.
+    """
+
+    source: int
+    dests: Sequence[int]
+    delay_ns: Sequence[int]
+    jitter_ns: Sequence[int]
+    loss_ppb: Sequence[int]
+    rate_bps: Sequence[int]  # 0 = unlimited
+    hops: Sequence[int]  # links on the path
+
+
+class Collapse:
+    """Answers for any state of one topology."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.core = core = Core(topology)
+        self._library = tsroutes.library()
+        self._state: NetworkState | None = None  # whose links C knows
+        self._request: object = None  # for whom C holds a block
+        places = range(core.instances)
+        first, out = array("I", [0]), array("I")
+        for links in core.out:
+            out.extend(links)
+            first.append(len(out))
+        row_of = core.row_of
+        self._rows = array("I", (row_of[core.anchor[i]] for i in places))
+        self._columns = array("I", (core.column_of[core.anchor[i]] for i in places))
+        self._handle = self._library.tsroutes_paths_new(
+            len(core.rows),
+            len(core.columns),
+            len(topology.links),
+            core.instances,
+            array("I", (row_of[anchor] for anchor in core.columns)),
+            first,
+            out,
+            array("I", (_or_nowhere(row_of[link.dst]) for link in topology.links)),
+            self._rows,
+            self._columns,
+            array("I", (_or_nowhere(core.access_out[i]) for i in places)),
+            array("I", (_or_nowhere(core.access_in[i]) for i in places)),
+        )
+        if not self._handle:
+            raise tsroutes.no_memory("for composing paths")
+        weakref.finalize(self, self._library.tsroutes_paths_free, self._handle)
+
+    def rows(
+        self, state: NetworkState, sources: Sequence[int], dests: Sequence[int] | None = None
+    ) -> Iterator[Row]:
+        """One row per source, in their order; `dests` are all instances unless given.
+
+        Raises PlanError if the routes of the state are wrong (docs/plan.md, composing a path).
+        """
+        wanted = array("I", range(self.core.instances) if dests is None else dests)
+        columns = array("I", sorted({self._columns[dest] for dest in wanted}))
+        paths = Paths(state)
+        for block in self._blocks(sources, len(columns)):
+            request = object()
+            for source in block:
+                # Whoever takes rows of another state in between leaves another block behind.
+                if self._request is not request:
+                    known = self._compose(state, block, columns)
+                    self._request = request
+                if known:
+                    yield self._row(paths, source, wanted)
+                else:
+                    yield _exact_row(paths, source, wanted)
+
+    def _blocks(self, sources: Sequence[int], columns: int) -> Iterator[list[int]]:
+        """The sources in their order, so many at a time as there is memory for."""
+        limit = max(1, _BLOCK_BYTES // (_STRETCH_BYTES * max(1, columns)))
+        block: list[int] = []
+        rows: set[int] = set()
+        for source in sources:
+            if len(rows) == limit and self._rows[source] not in rows:
+                yield block
+                block, rows = [], set()
+            block.append(source)
+            rows.add(self._rows[source])
+        if block:
+            yield block
+
+    def _compose(self, state: NetworkState, sources: list[int], columns: array[int]) -> bool:
+        """False if the table cannot be followed, or only with more memory."""
+        self._set(state)
+        rows = array("I", sorted({self._rows[source] for source in sources}))
+        failed: int = self._library.tsroutes_paths_compose(
+            self._handle, state.table, len(rows), rows, len(columns), columns
+        )
+        return not failed
+
+    def _set(self, state: NetworkState) -> None:
+        if self._state is state:
+            return
+        links = state.links
+        failed = self._library.tsroutes_paths_set(
+            self._handle,
+            array("B", [link.up for link in links]),
+            array("Q", [link.delay_ns for link in links]),
+            array("Q", [link.jitter_ns for link in links]),
+            array("I", [link.loss_ppb for link in links]),
+            array("Q", [link.rate_bps for link in links]),
+        )
+        assert not failed
+        self._state = state
+
+    def _row(self, paths: Paths, source: int, dests: array[int]) -> Row:
+        count = len(dests)
+        delay, jitter, loss, rate = (array("Q", [0]) * count for _ in range(4))
+        hops = array("I", [0]) * count
+        unsure = self._library.tsroutes_paths_row(
+            self._handle, source, count, dests, delay, jitter, loss, rate, hops
+        )
+        assert unsure >= 0
+        row = Row(source, dests, delay, jitter, loss, rate, hops)
+        return _corrected(row, paths) if unsure else row
+
+
+def _or_nowhere(number: int) -> int:
+    return _NOWHERE if number == NO_LINK else number
+
+
+def _exact_row(paths: Paths, source: int, dests: Sequence[int]) -> Row:
+    """The row with every path composed on its own."""
+    unsure = array("I", [_UNSURE if dest != source else 0 for dest in dests])
+    zeros = array("Q", [0]) * len(dests)
+    return _corrected(Row(source, dests, zeros, zeros, zeros, zeros, unsure), paths)
+
+
+def _corrected(row: Row, paths: Paths) -> Row:
+    """The row with exact figures where C could not tell them."""
+    figures = [list(one) for one in (row.delay_ns, row.jitter_ns, row.loss_ppb, row.rate_bps)]
+    hops = array("I", row.hops)
+    for at, dest in enumerate(row.dests):
+        if hops[at] != _UNSURE:
+            continue
+        found = paths.path(row.source, dest)
+        hops[at] = len(found.links)
+        exact = (found.delay_ns, found.jitter_ns, found.loss_ppb, found.rate_bps)
+        for one, value in zip(figures, exact, strict=True):
+            one[at] = value or 0
+    delay, jitter, loss, rate = map(_as_array, figures)
+    return Row(row.source, row.dests, delay, jitter, loss, rate, hops)
+
+
+def _as_array(numbers: list[int]) -> Sequence[int]:
+    return array("Q", numbers) if max(numbers, default=0) < 1 << 64 else numbers

@@ -1,0 +1,90 @@
+"""Shortest routes over the core of a topology, repaired when links change.
+
+Metric: least total delay (or fewest hops, where the topology says so), then fewer hops, then at
+each node the next node whose name sorts first (by code points). Only bridges forward. The two
+directions of a link are independent. Source: docs/plan.md (routes).
+
+The work is done in C (tcal_c/routes/table.c tells how); here topologies and link states become the
+arrays of numbers that it reads. Cost follows the size of a change.
+"""
+
+from __future__ import annotations
+
+import weakref
+from array import array
+from collections.abc import Iterable
+
+from compiler.plan.format import PlanError
+from compiler.plan.routes import tsroutes
+from compiler.plan.routes.core import Core
+from compiler.plan.routes.table import RouteDelta
+from compiler.plan.types import LinkState, Topology
+
+
+class Routes:
+    """The next hop of every core node towards every anchor; starts with all links down.
+
+    Raises PlanError for a table that is too large, or when the library is missing.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self.core = core = Core(topology)
+        self.table: array[int] = array("H", bytes(2 * core.cells))
+        self._pin = memoryview(self.table)  # the table stays where it is while C writes to it
+        self._library = tsroutes.library()
+        order = _by_preference(topology, core)
+        self._number = {link: i for i, (_, _, link, _) in enumerate(order)}
+        row_of = core.row_of
+        self._handle = self._library.tsroutes_table_new(
+            len(core.rows),
+            len(core.columns),
+            len(order),
+            array("B", (node >= core.instances for node in core.rows)),
+            array("I", (row_of[anchor] for anchor in core.columns)),
+            array("I", (row for row, _, _, _ in order)),
+            array("I", (row_of[topology.links[link].dst] for _, _, link, _ in order)),
+            array("H", (choice for _, _, _, choice in order)),
+            topology.routing == "hops",
+            self.table,
+        )
+        if not self._handle:
+            raise self._no_memory()
+        weakref.finalize(self, self._library.tsroutes_table_free, self._handle)
+
+    def apply(self, links: Iterable[tuple[int, LinkState]]) -> RouteDelta:
+        """Takes the new states of links and returns the cells of the table that change.
+
+        Raises PlanError when there is no memory for it; these routes are then of no use any more.
+        """
+        numbers, delays, up = array("I"), array("Q"), array("B")
+        for link, state in links:
+            number = self._number.get(link)
+            if number is not None:
+                numbers.append(number)
+                delays.append(state.delay_ns)
+                up.append(state.up)
+        if not numbers:
+            return RouteDelta(array("I"), array("H"))
+        failed = self._library.tsroutes_table_apply(self._handle, len(numbers), numbers, delays, up)
+        if failed:
+            raise self._no_memory()
+        count = self._library.tsroutes_table_changed(self._handle)
+        cells, values = array("I", [0]) * count, array("H", [0]) * count
+        if count:
+            self._library.tsroutes_table_changes(self._handle, cells, values)
+        return RouteDelta(cells, values)
+
+    def _no_memory(self) -> PlanError:
+        rows, columns = len(self.core.rows), len(self.core.columns)
+        return tsroutes.no_memory(
+            f"for routes between {rows} core nodes and {columns} destinations"
+        )
+
+
+def _by_preference(topology: Topology, core: Core) -> list[tuple[int, str, int, int]]:
+    """Core links as (row, name of the next node, link, choice): by row, then by that name."""
+    return sorted(
+        (row, topology.nodes[topology.links[link].dst].name, link, choice)
+        for row, links in enumerate(core.out)
+        for choice, link in enumerate(links, 1)
+    )

@@ -1,0 +1,1 @@
+"""Collapsed paths of one host: what they need, and what its datapath is told."""

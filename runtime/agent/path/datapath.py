@@ -1,0 +1,125 @@
+"""The datapath of one host, over the path protocol (docs/tcal.md): an agent's side of it.
+
+Times are the agent's; they become the machine's here. Commits are counted by the datapath, so
+whoever wants to know when one has taken effect gives a function.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Sequence
+
+from runtime.agent.clock import Clock
+from runtime.agent.vocabulary import Usage
+from runtime.datapath.pktd import PROTOCOL, Answer, Engine, EngineError
+from runtime.errors import MachineError
+
+NAMES = ("pktd", "tcald")
+BATCH_LINES = 2000  # sent before their answers are waited for
+NOW = 0
+TOKEN_BYTES = 8
+
+OnApplied = Callable[[int], None]  # when, on the agent's clock
+OnEvent = Callable[[str], None]
+
+
+class Datapath:
+    """One connection. `on_event` gets what the datapath says on its own, commits aside."""
+
+    def __init__(self, clock: Clock, on_event: OnEvent) -> None:
+        self._clock = clock
+        self._waiting: dict[int, OnApplied | None] = {}
+        self._early: dict[int, int] = {}  # applied before the answer to `commit` was seen
+        self._unanswered = 0  # commits
+        self.engine = Engine(self._applied, on_event)
+        self.facts: dict[str, str] = {}  # what `hello` told
+        self.name = ""
+
+    async def connect(self, descriptor: int) -> None:
+        """Takes the connection over and greets. EngineError, or MachineError for a stranger."""
+        # Closed with the process only; whoever started it has another copy.
+        connection = socket.socket(fileno=descriptor)
+        connection.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.create_unix_connection(lambda: self.engine, sock=connection)
+        await self.engine.sync(os.urandom(TOKEN_BYTES).hex())
+        answer = await self.engine.call(f"hello {PROTOCOL}")
+        facts = answer.values()
+        if answer.words[:1] not in ([name] for name in NAMES) or facts.get("paths") != "1":
+            raise MachineError(
+                f"the datapath does not know collapsed paths: it says {' '.join(answer.words)!r}",
+                "build this release's: make -C tcal_c",
+            )
+        self.name, self.facts = answer.words[0], facts
+
+    def _applied(self, number: int, machine_ns: int) -> None:
+        at_ns = self._clock.agent_ns(machine_ns)
+        if number in self._waiting:
+            on_applied = self._waiting.pop(number)
+            if on_applied is not None:
+                on_applied(at_ns)
+        elif self._unanswered:  # else one of an agent before us
+            self._early[number] = at_ns
+
+    async def stage(self, lines: Sequence[str]) -> None:
+        """Lines without a commit, for before the start. Raises EngineError."""
+        for begin in range(0, len(lines), BATCH_LINES):
+            await self.engine.batch(lines[begin : begin + BATCH_LINES])
+
+    async def commit(
+        self, lines: Sequence[str], at_ns: int = NOW, on_applied: OnApplied | None = None
+    ) -> None:
+        """Returns when the datapath has taken the commit, for then or NOW. Raises EngineError.
+
+        All is sent at once, so what somebody else commits cannot come in between. At most a few
+        hundred lines, so that nobody waits for long.
+        """
+        machine_ns = NOW if at_ns == NOW else max(self._clock.machine_ns(at_ns), 1)
+        self._unanswered += 1
+        try:
+            answers = await self.engine.batch([*lines, f"commit {machine_ns}"])
+        finally:
+            self._unanswered -= 1
+        number = int(answers[-1].words[0])
+        when = self._early.pop(number, None)
+        if when is None:
+            self._waiting[number] = on_applied
+        elif on_applied is not None:
+            on_applied(when)
+        if not self._unanswered:
+            self._early.clear()
+
+    async def usage(self, *, everything: bool = False) -> list[Usage]:
+        """Paths that moved since this was last asked, or all that ever did."""
+        answer = await self.engine.call("usage all" if everything else "usage")
+        return usages(answer)
+
+    async def usage_and_pairs(self) -> tuple[list[Usage], list[bytes]]:
+        """The same, and the lines of `stats pairs`."""
+        usage, pairs = await self.engine.batch(["usage", "stats pairs"])
+        return usages(usage), pairs.body
+
+    async def lease(self, duration_ns: int) -> None:
+        await self.engine.call(f"lease {duration_ns}")
+
+    async def totals(self) -> dict[str, str]:
+        """What `stats engine` tells."""
+        return (await self.engine.call("stats engine")).values()
+
+    async def ports(self) -> dict[int, int]:
+        """Attached ports, each with the inode of its network namespace."""
+        answer = await self.engine.call("ports")
+        found = {}
+        for row in answer.body:
+            words = row.split()
+            found[int(words[0])] = int(words[3])
+        return found
+
+
+def usages(answer: Answer) -> list[Usage]:
+    try:
+        return [Usage(*[int(word) for word in line.split()]) for line in answer.body]
+    except (TypeError, ValueError) as error:
+        raise EngineError(f"the datapath's usage is not as it should be: {error}") from error

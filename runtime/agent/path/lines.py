@@ -1,0 +1,82 @@
+"""Lines of the path protocol (docs/tcal.md) for the figures of a path.
+
+Node numbers are the plan's indices, so nothing is translated. The seed of a path is drawn from the
+plan's seed and the names of both ends, and so stays with the pair whatever route it takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from ipaddress import ip_network
+
+from compiler.plan.types import Node, Topology
+from runtime.agent.path.bulk import Figures
+from runtime.system.interface import IPV4_PREFIX, IPV6_PREFIX
+
+SEED_MASK = (1 << 63) - 1  # as the seeds of links
+
+
+def path_seed(seed: int, src: str, dst: str) -> int:
+    """63 bits: the first 8 bytes, big-endian, of the SHA-256 of this text, without the top bit."""
+    text = f"thunderstorm path 1\n{seed}\n{src}\n{dst}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") & SEED_MASK
+
+
+def node_line(index: int, node: Node) -> str:
+    return f"node {index} ip={node.ipv4} ip6={node.ipv6}"
+
+
+def whole_line(src: int, dst: int, figures: Figures, seed: int) -> str:
+    """Everything about a path: good for its first declaration and for any later one."""
+    return (
+        f"path {src} {dst} rate={figures.rate_bps} delay={figures.delay_ns} "
+        f"jitter={figures.jitter_ns} loss={figures.loss_ppb} queue={figures.queue_bytes} "
+        f"dist={figures.dist} seed={seed} up=1"
+    )
+
+
+def changed_line(src: int, dst: int, before: Figures, after: Figures) -> str:
+    """What differs between two figures of a path that are not the same."""
+    words = [f"path {src} {dst}"]
+    if after.rate_bps != before.rate_bps:
+        words.append(f"rate={after.rate_bps}")
+    if after.delay_ns != before.delay_ns:
+        words.append(f"delay={after.delay_ns}")
+    if after.jitter_ns != before.jitter_ns:
+        words.append(f"jitter={after.jitter_ns}")
+    if after.loss_ppb != before.loss_ppb:
+        words.append(f"loss={after.loss_ppb}")
+    if after.queue_bytes != before.queue_bytes:
+        words.append(f"queue={after.queue_bytes}")
+    if after.dist != before.dist:
+        words.append(f"dist={after.dist}")
+    return " ".join(words)
+
+
+def rate_line(src: int, dst: int, rate_bps: int, queue_bytes: int) -> str:
+    return f"path {src} {dst} rate={rate_bps} queue={queue_bytes}"
+
+
+def down_line(src: int, dst: int) -> str:
+    """For a path that was declared before."""
+    return f"path {src} {dst} up=0"
+
+
+def closed_line(src: int, dst: int) -> str:
+    """For a path of which nobody knows whether it was declared."""
+    return f"path {src} {dst} rate=0 delay=0 jitter=0 loss=0 queue=0 up=0"
+
+
+def attach_line(port: int, netns: str, interface: str, prefixes: str) -> str:
+    return f"attach {port} netns={netns} if={interface} prefix={prefixes}"
+
+
+def prefixes(topology: Topology) -> str:
+    """The networks that the plan's instances are in, as `attach` wants them."""
+    found = set()
+    for node in topology.nodes:
+        if node.ipv4:
+            found.add(str(ip_network(f"{node.ipv4}/{IPV4_PREFIX}", strict=False)))
+        if node.ipv6:
+            found.add(str(ip_network(f"{node.ipv6}/{IPV6_PREFIX}", strict=False)))
+    return ",".join(sorted(found))

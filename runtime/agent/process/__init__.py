@@ -1,0 +1,1 @@
+"""The agent as a process: options, orders of the coordinator, one run."""

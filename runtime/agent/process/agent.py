@@ -1,0 +1,181 @@
+"""The agent as a process: its connections, how long it lives, and how it ends.
+
+It lives as long as its datapath and its coordinator do. What it does for a run is in
+runtime.agent.process.hostrun, what it answers in runtime.agent.process.responder; docs/agent.md has
+the whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from runtime.agent.clock import SystemClock
+from runtime.agent.metadata.udp import Mailbox
+from runtime.agent.path.datapath import Datapath
+from runtime.agent.process.commandline import AgentOptions
+from runtime.agent.process.responder import Service
+from runtime.errors import RunError
+from runtime.rpc import calls
+from runtime.rpc.secure import Channel, ChannelError, Server
+
+ENDED, FAILED, LOST = 0, 1, 4  # exit status; 2 is for wrong options
+FIRST_SECONDS = 60.0  # a coordinator that has not come by then does not come
+LOST_SECONDS = 10.0  # one that was there and has said nothing for so long is lost
+CHECK_SECONDS = 0.5
+LAST_SECONDS = 1.0  # for an answer that is on its way at the end
+NICE = -10  # where permitted: a late loop is a wrong network
+SAYINGS = 10_000  # kept for a coordinator that is away
+
+
+class Agent:
+    """Made within a running event loop. `run` does everything and returns the exit status."""
+
+    def __init__(self, options: AgentOptions, key: bytes) -> None:
+        self.options = options
+        self.clock = SystemClock(options.clock_offset_ns)
+        self.datapath = Datapath(self.clock, self._datapath_says)
+        self.mailbox = Mailbox(self.clock, options.metadata, options.drop_metadata_ppb)
+        self.server = Server(key, self._welcome)
+        self.service = Service(
+            options.plan,
+            key,
+            self.clock,
+            self.datapath,
+            self.mailbox,
+            self.say,
+            self._fail,
+            lambda: self._end(ENDED),
+            resumes=options.resume,
+        )
+        self._channel: Channel | None = None
+        self._answering = False
+        self._answered_ns = 0
+        self._unsaid: deque[Mapping[str, object]] = deque(maxlen=SAYINGS)
+        self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._wake = asyncio.Event()  # something has happened that ends the process
+        self._serving: set[asyncio.Task[None]] = set()
+
+    # -- the coordinator ------------------------------------------------------------------------
+
+    def _welcome(self, channel: Channel) -> None:
+        self._channel = channel
+        while self._unsaid and not channel.over:
+            channel.send(self._unsaid.popleft())
+        serving = calls.answer(channel, self._answer, self._over.done)
+        task = asyncio.get_running_loop().create_task(serving)
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _answer(self, request: dict[str, Any], at_ns: int) -> Mapping[str, object]:
+        self._answering = True
+        try:
+            answer = await self.service.answer(request, at_ns)
+        finally:
+            self._answering = False
+            self._answered_ns = time.monotonic_ns()
+        if request.get("do") in ("status", "stop"):
+            return {**answer, "channel": self.server.counters()}
+        return answer
+
+    def say(self, message: Mapping[str, object]) -> None:
+        """To the coordinator, or kept until one is there."""
+        if self._channel is not None and not self._channel.over:
+            try:
+                self._channel.send(message)
+                return
+            except ChannelError:
+                pass  # gone in this moment
+        self._unsaid.append(message)
+
+    async def _watch(self) -> None:
+        """Returns when the coordinator does not come, or stays away."""
+        began = time.monotonic_ns()
+        first = LOST_SECONDS if self.options.resume else FIRST_SECONDS
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            now, channel = time.monotonic_ns(), self._channel
+            if channel is None:
+                heard, patience = began, first
+            elif self._answering or not (channel.over or self.service.running):
+                continue  # it waits for us; before the start it may have to wait for others
+            else:
+                heard, patience = max(channel.heard_ns, self._answered_ns), LOST_SECONDS
+            if now - heard > patience * 1e9:
+                return
+
+    # -- from beginning to end ------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Until stopped, lost, failed or told to end by a signal. RunError if it cannot begin."""
+        loop = asyncio.get_running_loop()
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, NICE)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end, ENDED)
+        await self.datapath.connect(self.options.datapath_fd)
+        await self.server.listen(*self.options.listen)
+        watch = loop.create_task(self._watch())
+        gone = loop.create_task(self._datapath_gone())
+        for ended in (watch, gone):
+            ended.add_done_callback(lambda _: self._wake.set())
+        self._over.add_done_callback(lambda _: self._wake.set())
+        await self._wake.wait()
+        if not self._over.done() and gone.done():
+            self._fail("the datapath of this host has ended")
+        if not self._over.done():
+            await self._drop_all()
+            self._end(LOST)
+        watch.cancel()
+        gone.cancel()
+        await self._close()
+        return self._over.result()
+
+    async def _datapath_gone(self) -> None:
+        await asyncio.wait({self.datapath.engine.closed})
+
+    def _datapath_says(self, event: str) -> None:
+        if event.startswith("failed"):
+            self._fail(f"the datapath could not apply a change: {event}")
+        else:
+            self.say({"say": "notice", "text": f"the datapath says: {event}"})
+
+    def _fail(self, text: str) -> None:
+        if not self._over.done():
+            self.say({"say": "failed", "text": text})
+            _tell(text)  # the coordinator may not hear it
+        self._end(FAILED)
+
+    def _end(self, status: int) -> None:
+        if not self._over.done():
+            self._over.set_result(status)
+
+    async def _drop_all(self) -> None:
+        """The datapath hears of nobody any more, and lets nothing pass from now on."""
+        _tell("the coordinator is lost: all traffic is cut")
+        if self.service.conduct is not None:
+            await self.service.conduct.finish()
+        await self.datapath.lease(1)
+
+    async def _close(self) -> None:
+        """The network stays as it is."""
+        if self.service.conduct is not None:
+            try:
+                await self.service.conduct.finish()
+            except RunError as error:
+                _tell(f"at the end: {error}")
+        if self._serving and self._channel is not None and self.service.stopping:
+            await asyncio.wait(self._serving, timeout=LAST_SECONDS)
+        await self.server.close()
+        self.mailbox.close()
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201  # the process has no other place to say it

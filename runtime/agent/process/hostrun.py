@@ -1,0 +1,268 @@
+"""One run on one host, after it was prepared: steps ahead of time, the sharing loop, what is said.
+
+Owns the tasks of the run. What goes wrong in one of them (a plan that cannot be read further, a
+datapath that refuses or is gone) ends up in `broken`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from compiler.plan.reader import Plan
+from runtime.agent.clock import Clock
+from runtime.agent.metadata.udp import Mailbox
+from runtime.agent.path.ahead import Ahead, Scene, Scenes
+from runtime.agent.path.datapath import Datapath
+from runtime.agent.path.enforcer import Enforcer
+from runtime.agent.path.needs import Needs, Stage
+from runtime.agent.process.orders import CLOSE, OrderError, Preparation, Resume
+from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
+from runtime.agent.vocabulary import PathChange
+from runtime.datapath.sampler import arrays
+from runtime.options import RunOptions
+from runtime.schedule import Timeline
+
+RESUME_TICKS = 4
+GREET_NS = 100_000_000
+STAGE_AHEAD_NS = 600_000_000
+LEASE_NS = 1_000_000_000  # with on_loss=close: the datapath closes when nothing came for so long
+SAMPLE_ROWS = 5000  # in one message
+
+Say = Callable[[Mapping[str, object]], None]
+
+
+class Conduct:
+    """`applied` counts the steps that have taken effect here."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        order: Preparation,
+        clock: Clock,
+        datapath: Datapath,
+        mailbox: Mailbox,
+        sharing: SharingPart,
+        metadata: MetadataPart,
+        say: Say,
+    ) -> None:
+        self.order = order
+        self.applied = 0
+        self.started = False
+        self._finished = False
+        self._plan = plan
+        self._clock = clock
+        self._datapath = datapath
+        self._mailbox = mailbox
+        self._sharing = sharing
+        self._metadata = metadata
+        self._say = say
+        options = RunOptions(
+            start_at_ns=order.start_at_ns, until_ns=order.until_ns, pace=order.pace
+        )
+        self.timeline = Timeline(plan, options)
+        self._scenes = Scenes(order.placement, len(order.hosts))
+        self._tasks: list[asyncio.Task[None]] = []
+        self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def _make(self, first: int) -> None:
+        """The parts, to begin with step `first`."""
+        order, steps = self.order, self.timeline.steps
+        needs = Needs(self._plan, steps, order.own, order.start_at_ns, first)
+        self.enforcer = Enforcer(
+            self._datapath, self._clock, needs, steps, self._was_applied, self.notice
+        )
+        self.ahead = Ahead(needs.later(), self._scenes, self._clock, self.elapsed_ns, self._due_ns)
+        self.loop = Loop(
+            self._clock,
+            self._datapath,
+            self.enforcer,
+            self._sharing,
+            self._metadata,
+            self._mailbox,
+            self._sample,
+            order.period_ns,
+        )
+        self._needs, self._first = needs, first
+
+    def elapsed_ns(self) -> int:
+        """Since T0; 0 before."""
+        return self._clock.now_ns() - self.enforcer.t0_ns if self.started else 0
+
+    def _due_ns(self, step: int) -> int:
+        return self.timeline.steps[step].due_ns
+
+    # -- from the beginning ------------------------------------------------------------------------
+
+    async def prepare(self) -> int:
+        """Declares the network of the first step, uncommitted. Returns the number of paths."""
+        self._make(0)
+        paths = await self.enforcer.declare()
+        self._begin_loop()
+        self._spawn(self.ahead.run())
+        self._spawn(self._greet())
+        return paths
+
+    async def _greet(self) -> None:
+        """Until the loop does it: others know of us at its first tick, and tell us their flows."""
+        while not self.loop.running:
+            self.loop.greet()
+            await self._clock.sleep_until(self._clock.now_ns() + GREET_NS)
+
+    def _begin_loop(self) -> None:
+        self.loop.begin(self._scenes.make(Stage(self._first, self._needs.state, ())))
+
+    async def start(self, t0_ns: int) -> None:
+        """Commits the first step for T0; from then on everything goes by itself."""
+        if self.started:
+            raise OrderError("the experiment has started already")
+        self.started = True
+        await self.enforcer.start(t0_ns)
+        for coroutine in self._early:
+            await coroutine
+        self._early.clear()
+        self._go(t0_ns)
+
+    def _go(self, first_ns: int) -> None:
+        self._spawn(self._stage_all())
+        self._spawn(self._share(first_ns))
+
+    async def _share(self, first_ns: int) -> None:
+        await self._clock.sleep_until(first_ns)
+        if self.order.on_loss == CLOSE:
+            await self._datapath.lease(LEASE_NS)
+        await self.loop.run(first_ns)
+
+    async def _stage_all(self) -> None:
+        for step in range(self._first + 1, len(self.timeline.steps)):
+            scene = await self._staged_in_time(step)
+            self.loop.expect(scene)
+
+    async def _staged_in_time(self, step: int) -> Scene:
+        await self._clock.sleep_until(self.enforcer.due_ns(step) - STAGE_AHEAD_NS)
+        scene = await self.ahead.take(step)
+        await self.enforcer.stage(scene.stage)
+        return scene
+
+    # -- after a crash -----------------------------------------------------------------------------
+
+    async def resume(self, resume: Resume) -> None:
+        """Goes on from where the experiment is now; says what was missed, late."""
+        elapsed = self._clock.now_ns() - resume.t0_ns
+        steps = self.timeline.steps
+        first = max((n for n, step in enumerate(steps) if step.due_ns <= elapsed), default=0)
+        self._make(first)
+        self.enforcer.t0_ns, self.started = resume.t0_ns, True
+        self.enforcer.holds.hold(resume.held, first)
+        self._begin_loop()
+        limits = await self._find_limits()
+        await self.enforcer.take_over(resume.t0_ns, first)
+        await self.enforcer.enforce(limits)
+        bound = {port.node: port.port for port in resume.ports if port.node >= 0}
+        await self._datapath.commit([f"bind {n} {port}" for n, port in sorted(bound.items())])
+        self.applied = first + 1
+        for step in range(resume.applied, first + 1):
+            self._say_applied(step, self._clock.now_ns(), late=True)
+        self._spawn(self.ahead.run())
+        self._go(self._clock.now_ns())
+
+    async def _find_limits(self) -> list[PathChange]:
+        """What sharing wants for the flows that there are. It takes some ticks until it has seen
+        them and others have told of theirs; meanwhile all stays as it was enforced last."""
+        now = self._clock.now_ns()
+        self._sharing.restore(now, await self._datapath.usage(everything=True))
+        found: dict[tuple[int, int], PathChange] = {}
+        for tick in range(RESUME_TICKS):
+            await self._clock.sleep_until(now + tick * self.order.period_ns)
+            for change in (await self.loop.look()).changes:
+                found[change.src, change.dst] = change
+        return [found[pair] for pair in sorted(found)]
+
+    # -- while it runs -----------------------------------------------------------------------------
+
+    async def bind(
+        self, step: int, bound: Mapping[int, int], gone: Sequence[int], hold: Sequence[int]
+    ) -> None:
+        if step >= len(self.timeline.steps):
+            raise OrderError(f"there is no step {step}: the last is {len(self.timeline.steps) - 1}")
+        own = set(self.order.own)  # all agents are told alike, since holds concern all of them
+        mine = {node: port for node, port in bound.items() if node in own}
+        left = [node for node in gone if node in own]
+        if not self.started and step == 0:
+            await self.enforcer.attach_early(mine)
+            return
+        binding = self.enforcer.bind(step, mine, left, hold, bound.keys())
+        if self.started:
+            await binding
+        else:
+            self._early.append(binding)
+
+    def announce(self, starts: Sequence[int]) -> None:
+        self._metadata.announce(starts)
+
+    async def cut(self, nodes: Sequence[int]) -> None:
+        await self.enforcer.cut(nodes)
+
+    def _was_applied(self, step: int, at_ns: int, late: bool) -> None:
+        self.applied += 1
+        self._say_applied(step, at_ns, late=late)
+
+    def _say_applied(self, step: int, at_ns: int, *, late: bool) -> None:
+        elapsed = at_ns - self.enforcer.t0_ns
+        self._say({"say": "applied", "step": step, "elapsed_ns": elapsed, "late": late})
+
+    def notice(self, text: str) -> None:
+        self._say({"say": "notice", "text": text})
+
+    def _sample(self, at_ns: int, rows: list[bytes]) -> None:
+        elapsed = max(at_ns - self.enforcer.t0_ns, 0)
+        for begin in range(0, len(rows), SAMPLE_ROWS):
+            pairs = json.loads(arrays(rows[begin : begin + SAMPLE_ROWS]))
+            self._say({"say": "sample", "elapsed_ns": elapsed, "pairs": pairs})
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        return {
+            "run": {"applied": self.applied, "step": self.enforcer.present},
+            "loop": {**self.loop.counters(), "slice_max_ns": self.ahead.slice_max_ns},
+            "sharing": self._sharing.counters(),
+            "metadata": self._metadata.counters(),
+            "mailbox": self._mailbox.counters(),
+        }
+
+    # -- tasks and the end -------------------------------------------------------------------------
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self.broken.done():
+            self.broken.set_exception(error)
+            self.broken.exception()  # whoever waits sees it; nobody need
+
+    async def finish(self) -> None:
+        """Ends the tasks and takes the last sample, once. The network stays as it is."""
+        if self._finished:
+            return
+        self._finished = True
+        with suppress(TimeoutError):
+            await self.loop.stop()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for coroutine in self._early:
+            coroutine.close()
+        if not self.started or self._datapath.engine.closed.done():
+            return
+        _, pairs = await self._datapath.usage_and_pairs()
+        if pairs:
+            self._sample(self._clock.now_ns(), pairs)
+        if self.order.on_loss == CLOSE:
+            await self._datapath.lease(0)  # it was promised to last as long as an agent does

@@ -1,0 +1,191 @@
+"""What the coordinator asks of an agent, checked: types out of JSON, or an error that says what is
+wrong. Table in docs/agent.md (messages)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from typing import Any
+
+from runtime.agent.metadata.codec import MAX_BOOT
+from runtime.agent.process.commandline import METADATA_PORT, Address
+from runtime.agent.share.loop import PERIOD_NS
+from runtime.errors import RunError
+
+KEEP, CLOSE = "keep", "close"
+MAX_PORT = 65535
+
+
+class OrderError(RunError):
+    """A request that makes no sense."""
+
+
+def number(value: Any, what: str, least: int = 0, most: int = 1 << 63) -> int:
+    if type(value) is not int or not least <= value < most:
+        raise OrderError(
+            f"{what} is {value!r:.60}: a number from {least} to {most - 1} is expected"
+        )
+    return value
+
+
+def text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise OrderError(f"{what} is {value!r:.60}: a text is expected")
+    return value
+
+
+def word(value: Any, what: str) -> str:
+    """A text that can be a word of the datapath's protocol."""
+    found = text(value, what)
+    if not found or " " in found or not found.isascii():
+        raise OrderError(f"{what} is {value!r:.60}: it must be one word")
+    return found
+
+
+def items(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise OrderError(f"{what} is {value!r:.60}: a list is expected")
+    return value
+
+
+def mapping(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise OrderError(f"{what} is {value!r:.60}: an object is expected")
+    return value
+
+
+def nodes(value: Any, what: str, instances: int) -> list[int]:
+    """Each once, in order."""
+    return sorted({number(item, f"a node of {what}", 0, instances) for item in items(value, what)})
+
+
+def bindings(value: Any, what: str, instances: int) -> dict[int, int]:
+    """From [[node, port], …]."""
+    found: dict[int, int] = {}
+    for pair in items(value, what):
+        if len(items(pair, f"an item of {what}")) != 2:
+            raise OrderError(f"an item of {what} is {pair!r:.60}: [node, port] is expected")
+        node = number(pair[0], f"a node of {what}", 0, instances)
+        found[node] = number(pair[1], f"a port of {what}", 0, MAX_PORT)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port that an agent before this one was to attach."""
+
+    port: int
+    node: int  # -1: nothing is bound to it yet
+    netns: str
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where the experiment is, for an agent that takes another one's place."""
+
+    t0_ns: int
+    ports: tuple[Port, ...]
+    held: tuple[int, ...]
+    applied: int  # steps that are known to have been applied here, and are not told again
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What `prepare` says. `placement` is the host of each node, -1 for bridges."""
+
+    run: str
+    digest: str
+    host: int
+    hosts: tuple[Address, ...]  # where each agent receives metadata
+    starts: tuple[int, ...]  # which start of each host's agent is the present one
+    placement: tuple[int, ...]
+    start_at_ns: int
+    until_ns: int | None
+    pace: int
+    period_ns: int
+    on_loss: str  # KEEP | CLOSE
+    resume: Resume | None = None
+    own: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        own = tuple([node for node, host in enumerate(self.placement) if host == self.host])
+        object.__setattr__(self, "own", own)
+
+
+def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> Preparation:
+    """Raises OrderError; KeyError for what is missing."""
+    options = mapping(request["options"], "options")
+    hosts = tuple([_host(item) for item in items(request["hosts"], "hosts")])
+    until = options.get("until_ns")
+    on_loss = options.get("on_loss", KEEP)
+    if on_loss not in (KEEP, CLOSE):
+        raise OrderError(f"on_loss is {on_loss!r:.40}: {KEEP} or {CLOSE} is expected")
+    resume = request.get("resume")
+    return Preparation(
+        run=text(request["run"], "run"),
+        digest=text(request["digest"], "digest"),
+        host=number(request["host"], "host", 0, len(hosts)),
+        hosts=hosts,
+        starts=starts(request["starts"], len(hosts)),
+        placement=_placement(request["placement"], node_count, instances, len(hosts)),
+        start_at_ns=number(options.get("start_at_ns", 0), "start_at_ns"),
+        until_ns=None if until is None else number(until, "until_ns"),
+        pace=number(options.get("pace", 1), "pace", 1),
+        period_ns=number(options.get("period_ns", PERIOD_NS), "period_ns", 1_000_000),
+        on_loss=on_loss,
+        resume=None if resume is None else _resume(resume, instances),
+    )
+
+
+def starts(value: Any, hosts: int) -> tuple[int, ...]:
+    """Of the agents of all hosts, in order."""
+    found = items(value, "starts")
+    if len(found) != hosts:
+        raise OrderError(f"there are {len(found)} starts, and {hosts} hosts")
+    return tuple([number(item, "a start", 1, MAX_BOOT + 1) for item in found])
+
+
+def _host(value: Any) -> Address:
+    item = mapping(value, "a host")
+    port = number(item.get("metadata_port", METADATA_PORT), "metadata_port", 1, MAX_PORT + 1)
+    address = text(item["address"], "address")
+    try:
+        return str(IPv4Address(address)), port
+    except ValueError as error:  # a name would be looked up again and again
+        raise OrderError(
+            f"a host's address is {address!r:.60}: an IPv4 address is expected"
+        ) from error
+
+
+def _placement(value: Any, node_count: int, instances: int, hosts: int) -> tuple[int, ...]:
+    found = items(value, "placement")
+    if len(found) != node_count:
+        raise OrderError(f"the placement has {len(found)} nodes, and the plan {node_count}")
+    for node, host in enumerate(found[:instances]):
+        number(host, f"the host of node {node}", 0, hosts)
+    return tuple(found[:instances]) + (-1,) * (node_count - instances)
+
+
+def _resume(found: Any, instances: int) -> Resume:
+    value = mapping(found, "resume")
+    held = nodes(value.get("held", []), "held", instances)
+    ports = tuple([_port(item, instances) for item in items(value["ports"], "ports")])
+    return Resume(
+        t0_ns=number(value["t0_ns"], "t0_ns", -(1 << 63)),
+        ports=ports,
+        held=tuple(held),
+        applied=number(value.get("applied", 0), "applied"),
+    )
+
+
+def _port(item: Any, instances: int) -> Port:
+    if not isinstance(item, list) or len(item) != 4:
+        raise OrderError(f"a port is {item!r:.60}: [port, node, namespace, if] is expected")
+    return Port(
+        number(item[0], "a port", 0, MAX_PORT),
+        number(item[1], "a port's node", -1, instances),
+        word(item[2], "a port's namespace"),
+        word(item[3], "a port's interface"),
+    )

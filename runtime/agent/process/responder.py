@@ -1,0 +1,240 @@
+"""What the coordinator may ask of an agent, and how it is answered; table in docs/agent.md.
+
+States: *new* (nothing known but the plan), *prepared* (the first step is staged), *running*. A
+request that makes no sense in a state, or at all, is refused and changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from compiler.plan.format import PlanError
+from compiler.plan.reader import read_plan
+from runtime.agent.clock import Clock
+from runtime.agent.metadata.auth import Seal
+from runtime.agent.metadata.codec import MAGIC, VERSION
+from runtime.agent.metadata.metadata import Metadata
+from runtime.agent.metadata.udp import Mailbox
+from runtime.agent.path import lines
+from runtime.agent.path.datapath import Datapath
+from runtime.agent.process import orders
+from runtime.agent.process.hostrun import Conduct, Say
+from runtime.agent.process.orders import OrderError, Preparation
+from runtime.agent.share.sharing import Sharing
+from runtime.datapath.pktd import EngineError
+from runtime.errors import MachineError, RunError
+
+MAX_PATHS = 1_048_575  # of one datapath (docs/tcal.md)
+
+Request = Mapping[str, Any]
+Answer = Mapping[str, object]
+
+
+class Service:
+    """One agent's answers. `conduct` is the run, once prepared.
+
+    on_broken   the run cannot go on, and why
+    on_stop     it was asked to end, after this answer
+    """
+
+    def __init__(
+        self,
+        plan: Path,
+        key: bytes,
+        clock: Clock,
+        datapath: Datapath,
+        mailbox: Mailbox,
+        say: Say,
+        on_broken: Callable[[str], None],
+        on_stop: Callable[[], None],
+        *,
+        resumes: bool,
+    ) -> None:
+        self.conduct: Conduct | None = None
+        self.stopping = False  # was asked to end
+        self._directory = plan
+        self._plan = read_plan(plan, lazy=True)
+        self._key = key
+        self._clock = clock
+        self._datapath = datapath
+        self._mailbox = mailbox
+        self._say = say
+        self._on_broken = on_broken
+        self._on_stop = on_stop
+        self._resumes = resumes
+        self._used = False
+        self._prefixes = ""
+        self._instances = 0
+        self._handlers: Mapping[str, Callable[[Request], Awaitable[Answer]]] = {
+            "prepare": self._prepare,
+            "attach": self._attach,
+            "detach": self._detach,
+            "start": self._start,
+            "starts": self._starts,
+            "bind": self._bind,
+            "cut": self._cut,
+            "status": self._status,
+            "stop": self._stop,
+        }
+
+    async def answer(self, request: Request, at_ns: int) -> Answer:
+        """`at_ns` is when it came (CLOCK_MONOTONIC). Raises RunError."""
+        what = str(request.get("do"))
+        if what == "time":
+            return {"t2": self._clock.agent_ns(at_ns), "t3": self._clock.now_ns()}
+        handler = self._handlers.get(what)
+        if handler is None:
+            known = ", ".join(sorted(("time", *self._handlers)))
+            raise OrderError(f"{what!r:.40} is nothing to do", f"there is: {known}")
+        try:
+            return await handler(request)
+        except (PlanError, OSError) as error:
+            raise RunError(str(error)) from error
+
+    @property
+    def running(self) -> bool:
+        return self.conduct is not None and self.conduct.started
+
+    async def _prepare(self, request: Request) -> Answer:
+        topology = self._plan.topology
+        self._instances = instances = sum(node.service >= 0 for node in topology.nodes)
+        order = orders.preparation(request, len(topology.nodes), instances)
+        self._check(order, instances)
+        self._used = True
+        self._prefixes = lines.prefixes(topology)
+        run_tag = Seal(self._key, order.run.encode()).run_tag
+        self._mailbox.meet(order.hosts, MAGIC + bytes([VERSION]) + run_tag)
+        conduct = self._make_conduct(order)
+        if order.resume is None:
+            paths = await conduct.prepare()
+        else:
+            paths = -1
+            await self._attach_again(order.resume)
+            await conduct.resume(order.resume)
+        self.conduct = conduct
+        conduct.broken.add_done_callback(self._broke)
+        gc.collect()
+        gc.freeze()  # what is here stays: later collections look at new objects only
+        return {
+            "digest": self._plan.digest,
+            "datapath": self._datapath.name,
+            "facts": self._datapath.facts,
+            "instances": len(order.own),
+            "paths": paths,
+        }
+
+    def _check(self, order: Preparation, instances: int) -> None:
+        if self._used:
+            raise OrderError("this agent was prepared already", "start another one")
+        if order.digest != self._plan.digest:
+            raise OrderError(
+                f"the plan in {self._directory} has the digest {self._plan.digest}, the run's has"
+                f" {order.digest:.80}",
+                "give every host the plan of this run",
+            )
+        if self._resumes != (order.resume is not None):
+            raise OrderError("only an agent started with --resume can resume, and it has to")
+        paths = len(order.own) * max(instances - 1, 0)
+        if paths > MAX_PATHS:
+            raise MachineError(
+                f"{len(order.own)} instances on one host have {paths} paths, and a datapath holds"
+                f" {MAX_PATHS}",
+                "spread the instances over more hosts",
+            )
+
+    def _make_conduct(self, order: Preparation) -> Conduct:
+        metadata = Metadata(self._key, order.run.encode(), order.host, order.starts)
+        return Conduct(
+            self._plan,
+            order,
+            self._clock,
+            self._datapath,
+            self._mailbox,
+            Sharing(order.period_ns),
+            metadata,
+            self._say,
+        )
+
+    async def _attach_again(self, resume: orders.Resume) -> None:
+        """Attaches what is missing and lets go of what is not ours any more."""
+        have = await self._datapath.ports()
+        wanted = {port.port: port for port in resume.ports}
+        for number in sorted(have.keys() - wanted.keys()):
+            await self._datapath.engine.call(f"detach {number}")
+        for number in sorted(wanted.keys() - have.keys()):
+            await self._attach_port(number, wanted[number].netns, wanted[number].interface)
+
+    async def _attach_port(self, port: int, netns: str, interface: str) -> dict[str, str]:
+        line = lines.attach_line(port, netns, interface, self._prefixes)
+        return (await self._datapath.engine.call(line)).values()
+
+    async def _attach(self, request: Request) -> Answer:
+        self._prepared()
+        port = orders.number(request["port"], "port", 0, orders.MAX_PORT)
+        netns = orders.word(request["netns"], "netns")
+        interface = orders.word(request["if"], "if")
+        facts = await self._attach_port(port, netns, interface)
+        return {"kind": facts.get("kind", "?"), "stamp": facts.get("stamp", "?")}
+
+    async def _detach(self, request: Request) -> Answer:
+        port = orders.number(request["port"], "port", 0, orders.MAX_PORT)
+        await self._datapath.engine.call(f"detach {port}")
+        return {}
+
+    async def _start(self, request: Request) -> Answer:
+        await self._prepared().start(orders.number(request["t0_ns"], "t0_ns", -(1 << 63)))
+        return {}
+
+    async def _starts(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        conduct.announce(orders.starts(request["starts"], len(conduct.order.hosts)))
+        return {}
+
+    async def _bind(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        instances = self._instances
+        await conduct.bind(
+            orders.number(request["step"], "step"),
+            orders.bindings(request.get("bind", []), "bind", instances),
+            orders.nodes(request.get("unbind", []), "unbind", instances),
+            orders.nodes(request.get("hold", []), "hold", instances),
+        )
+        return {}
+
+    async def _cut(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        if not conduct.started:
+            raise OrderError("the experiment has not started")
+        await conduct.cut(orders.nodes(request["nodes"], "nodes", self._instances))
+        return {}
+
+    async def _status(self, _request: Request) -> Answer:
+        found: dict[str, object] = {}
+        if self.conduct is not None:
+            found.update(self.conduct.counters())
+        try:
+            found["datapath"] = await self._datapath.totals()
+        except EngineError:
+            found["datapath"] = {}  # gone: the agent is about to say so
+        return found
+
+    async def _stop(self, request: Request) -> Answer:
+        if self.conduct is not None:
+            await self.conduct.finish()
+        found = await self._status(request)
+        self.stopping = True
+        self._on_stop()
+        return found
+
+    def _prepared(self) -> Conduct:
+        if self.conduct is None:
+            raise OrderError("the agent was not prepared")
+        return self.conduct
+
+    def _broke(self, broken: asyncio.Future[None]) -> None:
+        if not broken.cancelled():
+            self._on_broken(str(broken.exception() or "?"))

@@ -1,0 +1,1 @@
+"""Sharing: demands, shares, limits; the loop that does it."""

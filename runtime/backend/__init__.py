@@ -1,0 +1,1 @@
+"""Where instances live and what joins them: the contract (base), one host, several hosts."""

@@ -1,0 +1,124 @@
+"""What carries the packets of a run, as the driver sees it: one engine that models every link
+(runtime.backend.onehost.network), or hosts with an agent and a datapath each
+(runtime.backend.hosts.network).
+
+The conductor says what happens to instances; links and paths are in the plan, which a network reads
+by itself. Steps are positions in Timeline.steps. Times are ns, of CLOCK_MONOTONIC or since T0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from runtime.backend.nursery import Holder
+from runtime.errors import RunError
+from runtime.judge.pulse import Pulse
+from runtime.rundir.records import LineFile
+from runtime.schedule import Step
+from runtime.system.netlink import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a step asks of the network beside what its epoch says."""
+
+    number: int
+    step: Step
+    bound: Mapping[int, int]  # nodes with a fresh incarnation that is there then: its port
+    gone: Collection[int]  # instances that are not there any more
+    leaving: Collection[int]  # those of them whose program is to say goodbye first
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """When a step had taken effect everywhere, in ns since T0.
+
+    spread_ns   from the first to the last host, None if one engine does it all
+    late        hosts that did it only when they were back
+    """
+
+    at_ns: int
+    spread_ns: int | None = None
+    late: tuple[str, ...] = ()
+
+
+Held = Mapping[int, frozenset[int]]  # leaving node -> links that `cut` is to take down, if any
+OnEffect = Callable[[int, Effect | None], None]  # None: nothing of the network changes in this step
+Notice = Callable[[str], None]
+
+
+class Counters(Protocol):
+    """The latest counters of what moved, as they were said, by number and by both numbers."""
+
+    @property
+    def links(self) -> Mapping[bytes, bytes]:
+        """Empty if the links themselves are nowhere counted."""
+
+    @property
+    def pairs(self) -> Mapping[bytes, bytes]: ...
+
+    async def run(self) -> None:
+        """Writes samples until `stop`, then one more."""
+
+    def stop(self) -> None:
+        """Ends `run`."""
+
+
+class Attaching(Protocol):
+    """Where incarnations are attached. RunError if that is refused.
+
+    `more` is what the kernel is asked for in each incarnation, beside its addresses.
+    """
+
+    more: Sequence[Request]
+
+    async def attach(self, holder: Holder, node: int) -> int:
+        """Makes eth0 of an incarnation, without addresses. Returns its port."""
+
+    async def furnished(self, holder: Holder, node: int, port: int) -> None:
+        """The addresses are there and eth0 is up."""
+
+    def give_back(self, port: int) -> None:
+        """The incarnation at this port is dead; the port is removed when there is time for it."""
+
+
+class Network(Attaching, Protocol):
+    """Raises RunError wherever it is refused something, MachineError if the machine refuses it."""
+
+    facts: dict[str, Any]  # for the manifest; complete after `begin`
+    closed: asyncio.Future[None]  # done when it cannot go on; `why` says why
+    pids: list[int]  # processes that carry packets, for the scheduler
+    fault: RunError | None  # see `end`
+
+    async def start(self, on_effect: OnEffect) -> None:
+        """Starts the processes that it needs."""
+
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        """Removes ports between events (`next_due`: CLOCK_MONOTONIC) until it is cancelled."""
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        """Everything that is there at the start, with these ports. Returns T0."""
+
+    def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
+        """After `begin`. `pulse` hears how long answers take."""
+
+    async def stage(self, change: Change) -> Held:
+        """Asks for a later step at its time; `on_effect` tells. Returns who is held."""
+
+    async def cut(self, node: int, links: frozenset[int]) -> bool:
+        """Ends a hold now. False if the network is gone."""
+
+    def waiting_for(self) -> list[str]:
+        """Names of those that have not yet said that the next step has taken effect."""
+
+    async def why(self) -> RunError:
+        """After `closed`: the reason, for the user."""
+
+    async def end(self) -> dict[str, Any]:
+        """Stops everything; returns the last totals (of all, and of hosts if there are any).
+
+        After that `fault` says what of it had ended by itself, or badly.
+        """

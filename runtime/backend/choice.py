@@ -1,0 +1,91 @@
+"""Which program carries packets, and whether this machine can run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from compiler.plan.fit import misfit
+from compiler.plan.reader import Plan
+from runtime.backend import environment
+from runtime.errors import MachineError, UnfitError
+from runtime.options import RunOptions
+from runtime.system import programs
+
+PROBE_SECONDS = 20.0
+MODULES = {"htb": "sch_htb", "tbf": "sch_tbf", "netem": "sch_netem", "u32": "cls_u32"}
+
+
+def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
+    """The command. Raises MachineError if it is missing, or the kernel lacks what it needs."""
+    if options.datapath == "kernel":
+        tcald = programs.find("tcald")
+        lacking = kernel_lacks(tcald, keeper)
+        if lacking:
+            reasons = "; ".join(f"{name}: {why}" for name, why in lacking.items())
+            raise MachineError(
+                f"the kernel's datapath does not work here: {reasons}", kernel_remedy(lacking)
+            )
+        return (str(tcald),)
+    share = ("--cpu-share", str(options.hosts)) if options.hosts > 1 else ()
+    spoofing = ("--allow-spoofing",) if options.allow_spoofing and not options.hosts else ()
+    return (str(programs.find("pktd")), *share, *spoofing)
+
+
+def check(plan: Plan, options: RunOptions) -> None:
+    """Raises UnfitError if the plan has what the datapath would refuse in the middle of the run."""
+    kernel = options.datapath == "kernel"
+    end = {} if options.until_ns is None else {"end_ns": options.until_ns}
+    found = misfit(plan, "kernel" if kernel else "user", options.start_at_ns, **end)
+    if found is None:
+        return
+    seconds = found.at_ns / 1e9
+    message = f"{found} with {'the kernel' if kernel else 'any datapath'}, at {seconds:g} s"
+    remedy = "lower it"
+    if found.what.startswith("the jitter of the path"):
+        remedy = f"lower the jitter of {found.link}, or use --datapath user"
+    raise UnfitError(found, message, remedy)
+
+
+def kernel_remedy(lacking: dict[str, str]) -> str:
+    """What to do about it: mostly modules are not loaded, or not there."""
+    modules = [MODULES[name] for name in lacking if name in MODULES]
+    load = f"; or load what is missing as root: modprobe -a {' '.join(modules)}" if modules else ""
+    return f"use --datapath user, which needs none of it{load}"
+
+
+def kernel_lacks(tcald: Path, keeper: Path) -> dict[str, str]:
+    """What is missing and why, found out by tcald, which adds all of it in a throw-away namespace.
+
+    Empty if the kernel has everything.
+    """
+    argv = [str(keeper), "sandbox", "--parent", str(os.getpid())]
+    argv += ["--userns"] if os.geteuid() != 0 else []
+    argv += ["--", str(tcald), "--probe"]
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment.inherited(os.environ),
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"the probe": f"it took longer than {PROBE_SECONDS:.0f} s"}
+    except OSError as error:
+        return {"the probe": f"it cannot be started: {error.strerror}"}
+    if done.returncode == 0:
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(done.stdout)
+        if "error" in found:
+            return {"the probe": str(found["error"])}
+        needed = {name: one for name, one in found.items() if one["needed"] and not one["found"]}
+        return {name: str(one["why"]) for name, one in needed.items()}
+    except (ValueError, KeyError, TypeError):
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return {"the probe": said[-1] if said else f"it ended with status {done.returncode}"}

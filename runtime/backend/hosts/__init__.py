@@ -1,0 +1,1 @@
+"""Several local hosts: an agent and a datapath each."""

@@ -1,0 +1,161 @@
+"""The processes of one local host: its datapath and its agent.
+
+Both are children of the driver in the host's network namespace. The driver keeps a duplicate of the
+agent's end of the datapath's socket, so that the datapath outlives an agent and the next agent
+takes it up again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from runtime.agent.process import commandline
+from runtime.agent.process.commandline import AgentOptions
+from runtime.backend.hosts.localhosts import LocalHost
+from runtime.errors import RunError
+from runtime.system import shortage
+
+END_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What a host runs, and how it is started there."""
+
+    entry: str  # path of tstorm-ns
+    datapath: tuple[str, ...]  # argv
+    plan: Path
+    key: bytes
+    log_name: str  # where the user finds what they say on stderr
+    faults: Mapping[str, Mapping[str, int]]  # of agents, by the host's name
+
+
+class Process:
+    """A child in a host's namespace. `ended` is done, with the status, when it has ended."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        host: LocalHost,
+        entry: str,
+        descriptors: Sequence[int],
+        stdio: int | IO[bytes],
+        log: IO[bytes],
+    ) -> None:
+        inside = [entry, "in", "--net", str(host.net), "--parent", str(os.getpid()), "--", *argv]
+        self._process = shortage.start(
+            f"a process of {host.name}",
+            inside,
+            stdin=stdio,
+            stdout=stdio,
+            stderr=log,
+            pass_fds=[host.net, *descriptors],
+        )
+        self.pid = self._process.pid
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[int] = self._loop.create_future()
+        self._pidfd = os.pidfd_open(self.pid)
+        self._loop.add_reader(self._pidfd, self._reap)
+
+    def _reap(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self.ended.set_result(self._process.wait())
+
+    def kill(self) -> None:
+        if not self.ended.done():
+            with suppress(ProcessLookupError):  # dead, and the loop has not told us yet
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    async def end(self, seconds: float = END_SECONDS) -> int:
+        """Waits for its end, which it knows of; kills it if it does not come."""
+        done, _ = await asyncio.wait({self.ended}, timeout=seconds)
+        if not done:
+            self.kill()
+        return await self.ended
+
+
+class HostProcesses:
+    """`datapath` and, once started, `agent`."""
+
+    def __init__(self, host: LocalHost, programs: Programs, log: IO[bytes]) -> None:
+        self.host = host
+        self._programs = programs
+        self._log = log
+        self._agents_end, theirs = socket.socketpair()
+        with theirs:
+            self.datapath = Process(
+                programs.datapath, host, programs.entry, (), theirs.fileno(), log
+            )
+        self.agent: Process | None = None
+
+    def start_agent(self, *, resume: bool = False) -> Process:
+        """The first one, or the one after another that has ended."""
+        key, writable = os.pipe2(os.O_CLOEXEC)
+        try:
+            os.write(writable, self._programs.key)
+        finally:
+            os.close(writable)
+        address, end = self.host.address, self._agents_end.fileno()
+        wanted = AgentOptions(
+            plan=self._programs.plan,
+            listen=(address, commandline.CONTROL_PORT),
+            metadata=(address, commandline.METADATA_PORT),
+            key=f"fd:{key}",
+            datapath_fd=end,
+            resume=resume,
+            **self._programs.faults.get(self.host.name, {}),
+        )
+        try:
+            self.agent = Process(
+                commandline.argv(wanted),
+                self.host,
+                self._programs.entry,
+                (key, end),
+                subprocess.DEVNULL,
+                self._log,
+            )
+        finally:
+            os.close(key)
+        return self.agent
+
+    def all(self) -> list[Process]:
+        """Those that were started last; they may have ended."""
+        return [self.datapath, *([self.agent] if self.agent is not None else [])]
+
+    def ended(self, *, agent: bool = True) -> RunError | None:
+        """Which of them has ended, the datapath first; None if none has."""
+        for what, process in (
+            ("datapath", self.datapath),
+            ("agent", self.agent if agent else None),
+        ):
+            if process is not None and process.ended.done():
+                how = status_text(process.ended.result())
+                return RunError(
+                    f"the {what} of {self.host.name} ended with {how}",
+                    f"its last words are in {self._programs.log_name}",
+                )
+        return None
+
+    async def end(self, *, told: bool) -> RunError | None:
+        """An agent that was not told to stop is killed. The datapath reads its end of file when
+        nobody has the other end any more. Returns what is wrong with how the datapath ended."""
+        if self.agent is not None:
+            if not told:
+                self.agent.kill()
+            await self.agent.end()
+        self._agents_end.close()
+        return self.ended(agent=False) if await self.datapath.end() else None
+
+
+def status_text(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"status {status}"

@@ -1,0 +1,440 @@
+"""The network of a run over several hosts (docs/agent.md): on each an agent that reads the plan and
+a datapath that shapes what the host's own instances send.
+
+The driver makes the instances and is the coordinator: it tells agents which ports instances have,
+and they do the rest by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import IO, Any, TypeVar
+
+from compiler.plan.reader import Plan
+from runtime.backend.base import Change, Counters, Effect, Held, Notice, OnEffect
+from runtime.backend.hosts import localhosts
+from runtime.backend.hosts.acknowledged import HostSteps, Said
+from runtime.backend.hosts.hostprocess import HostProcesses, Programs
+from runtime.backend.hosts.portwatch import PortWatch
+from runtime.backend.hosts.restarts import Supervisor
+from runtime.backend.hosts.samples import HostSamples
+from runtime.backend.hosts.told import Port, Told, bind_request
+from runtime.backend.hosts.veths import HostPorts
+from runtime.backend.missing import Missing
+from runtime.backend.nursery import Holder
+from runtime.backend.ports import Numbers, UnusedPorts
+from runtime.backend.refusals import Refusals
+from runtime.coordinator import placement
+from runtime.coordinator.coordinator import Coordinator, Experiment
+from runtime.coordinator.link import AgentError, Host, LostError
+from runtime.errors import RunError
+from runtime.judge.pulse import Pulse
+from runtime.options import RunOptions
+from runtime.rundir.records import LineFile
+from runtime.schedule import Timeline
+from runtime.system.interface import INTERFACE
+from runtime.system.netlink import Request
+from runtime.system.scheduling import prefer
+
+Log = Callable[[Mapping[str, object]], None]
+CONNECT_SECONDS = 60.0  # agents are Python: on a busy machine they take their time
+HOST_SECONDS = 2.0  # more for each host: all agents start at once and share the processors
+Value = TypeVar("Value")
+
+
+def sum_up(datapaths: Iterable[Mapping[str, int]]) -> dict[str, str]:
+    """Counters of all datapaths as those of one: times of lateness are the largest ones."""
+    found: dict[str, int] = {}
+    for counters in datapaths:
+        for name, value in counters.items():
+            before = found.get(name, 0)
+            found[name] = max(before, value) if name.startswith("late_") else before + value
+    return {name: str(value) for name, value in found.items()}
+
+
+class AgentNetwork:
+    """See runtime.backend.base. Hosts are numbers from 0."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        timeline: Timeline,
+        options: RunOptions,
+        run_id: str,
+        programs: Programs,
+        log: IO[bytes],
+        record: Log,
+        notice: Notice,
+    ) -> None:
+        self._plan = plan
+        self._timeline = timeline
+        self._options = options
+        self._run_id = run_id
+        self._programs = programs
+        self._log = log
+        self._record = record
+        self._notice = notice
+        self._names = tuple(localhosts.host_name(host) for host in range(options.hosts))
+        self._placement = placement.place(plan.topology, options.hosts)
+        self._numbers = Numbers()
+        self._unused = UnusedPorts()
+        self._told = Told()
+        self._host_ports: HostPorts | None = None
+        self._watch: PortWatch | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._refusals = Refusals(notice)
+        self._missing = Missing(record, notice)
+        self._holders: dict[int, Holder] = {}  # of ports that are in use
+        self._processes: list[HostProcesses] = []
+        self._coordinator: Coordinator | None = None
+        self._supervisor: Supervisor | None = None
+        self._steps: HostSteps | None = None
+        self._samples: HostSamples | None = None
+        self._beside: set[asyncio.Task[None]] = set()
+        self._reason: RunError | None = None
+        self._t0_ns = 0
+        self.more: Sequence[Request] = localhosts.neighbours(plan.topology)
+        self.facts: dict[str, Any] = {}
+        self.pids: list[int] = []
+        self.fault: RunError | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # -- the start ------------------------------------------------------------------------------
+
+    async def start(self, on_effect: OnEffect) -> None:
+        self._on_effect = on_effect
+        self._steps = HostSteps(self._names, self._effect)
+        hosts = localhosts.make(self._options.hosts)
+        self._host_ports = HostPorts(
+            hosts,
+            self._plan.topology,
+            self._placement,
+            any_source=self._options.allow_spoofing,
+            whole_segments=self._options.datapath == "kernel",
+        )
+        self._watch = PortWatch(hosts.hosts, self._host_ports, self._refusals, self._gone)
+        self._watch.listen()
+        self._watching = asyncio.get_running_loop().create_task(self._watch.run())
+        self._watching.add_done_callback(self._done_beside)
+        self._netns = tuple(host.netns for host in hosts.hosts)
+        for host in hosts.hosts:
+            self._processes.append(HostProcesses(host, self._programs, self._log))
+            self._processes[-1].start_agent()
+        self._coordinator = Coordinator(
+            [Host(host.name, host.address) for host in hosts.hosts],
+            self._programs.key,
+            self._said,
+            self._lost,
+            lambda _host, text: self._notice(text),
+            self._options.clock_budget_ns,
+        )
+        self._supervisor = Supervisor(
+            self._processes, self._coordinator, self._resume, self._changed, self._fail
+        )
+        patience = CONNECT_SECONDS + HOST_SECONDS * len(hosts.hosts)
+        await self._unless_ended(self._coordinator.connect(patience))
+        found = await self._unless_ended(self._coordinator.prepare(self._experiment()))
+        self.facts["hosts"] = [self._host_facts(n, facts) for n, facts in enumerate(found)]
+        self.pids = [one.pid for host in self._processes for one in host.all()]
+
+    def _experiment(self) -> Experiment:
+        options = self._options
+        return Experiment(
+            self._run_id,
+            self._plan.digest,
+            self._placement,
+            {
+                "start_at_ns": options.start_at_ns,
+                "until_ns": options.until_ns,
+                "pace": options.pace,
+                "period_ns": options.period_ns,
+                "on_loss": options.on_agent_loss,
+            },
+        )
+
+    async def _unless_ended(self, action: Awaitable[Value]) -> Value:
+        """The result of what waits for agents, or an error that says which process has ended."""
+        work = asyncio.ensure_future(action)
+        either: list[asyncio.Future[Any]] = [work]
+        either += [one.ended for host in self._processes for one in host.all()]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        for host in self._processes:
+            error = host.ended()
+            if error is not None:
+                work.cancel()
+                raise error
+        return await work
+
+    def _host_facts(self, host: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+        nodes = self._plan.topology.nodes
+        mine = [node.name for node, at in zip(nodes, self._placement, strict=True) if at == host]
+        return {
+            "name": self._names[host],
+            "address": localhosts.host_address(host),
+            "instances": mine,
+            "datapath": facts.get("datapath"),
+        }
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        assert self._coordinator and self._supervisor and self._host_ports
+        self._told.stage(bind_request(0, bound))
+        await self._coordinator.broadcast(self._told.coming[0], CONNECT_SECONDS)
+        await self._host_ports.wire(bound)
+        self._t0_ns = await self._coordinator.start()
+        self._supervisor.watch()
+        for number, fact in self._coordinator.lost.items():
+            self._supervisor.lost(number, fact)
+        for facts, clock in zip(self.facts["hosts"], self._coordinator.offsets(), strict=True):
+            facts["clock"] = clock["last"]
+        return self._t0_ns
+
+    def sampler(self, file: LineFile, _pulse: Pulse) -> Counters:
+        """Agents say by themselves how late they were."""
+        self._samples = HostSamples(file, self._timeline.clock, self._names)
+        return self._samples
+
+    # -- instances ------------------------------------------------------------------------------
+
+    async def attach(self, holder: Holder, node: int) -> int:
+        assert self._host_ports is not None
+        port = self._numbers.take()
+        try:
+            await self._host_ports.add(port, node, holder.pid)
+        except BaseException:
+            self._numbers.free(port)
+            raise
+        self._holders[port] = holder
+        netns = self._netns[self._placement[node]]
+        self._told.ports[port] = Port(node, netns, localhosts.shaper_name(port))
+        return port
+
+    async def furnished(self, _holder: Holder, node: int, port: int) -> None:
+        known = self._told.ports[port]
+        request = {
+            "do": "attach",
+            "node": node,
+            "port": port,
+            "netns": known.netns,
+            "if": known.interface,
+        }
+        await self._insist(self._placement[node], request)
+        known.attached = True
+
+    def give_back(self, port: int) -> None:
+        self._holders.pop(port, None)
+        self._unused.put(port)
+
+    def _gone(self, port: int, device: str) -> None:
+        """A device of a port has gone. With its instance that is as it should be."""
+        holder = self._holders.get(port)
+        if holder is None or not holder.alive():
+            return
+        node = self._plan.topology.nodes[self._told.ports[port].node]
+        elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
+        what = INTERFACE if device.startswith("p") else device
+        self._missing.tell(node.name, what, elapsed)
+
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        assert self._host_ports is not None
+        while True:
+            port = await self._unused.next(next_due)
+            known = self._told.ports[port]
+            host = self._placement[known.node]
+            try:
+                if known.attached:  # else that was refused, which its instance's join tells
+                    await self._insist(host, {"do": "detach", "port": port})
+            except RunError as error:
+                self._fail(error)
+                return
+            del self._told.ports[port]
+            for instance, more in await self._host_ports.remove(port, known.node):
+                self._refusals.add(instance, more)
+            self._numbers.free(port)
+
+    async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
+        """Asks an agent, and asks again when it is back if it is lost meanwhile."""
+        assert self._coordinator is not None
+        while True:
+            try:
+                return await self._coordinator.request(host, request)
+            except LostError as error:
+                if self._supervisor is None or not self._t0_ns:
+                    raise
+                self._supervisor.lost(host, error.message)
+                await self._supervisor.there(host)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    async def stage(self, change: Change) -> Held:
+        """Agents come to the step by themselves; they are told what the plan does not say."""
+        assert self._coordinator and self._steps
+        leaving = set(change.leaving)
+        unbind = set(change.gone) - leaving
+        if change.bound:
+            self._steps.block(change.number)
+        if change.bound or unbind or leaving:
+            told = bind_request(change.number, change.bound, unbind, leaving)
+            self._told.stage(told)
+            await self._coordinator.broadcast(told, everyone=False)
+        if change.bound:
+            self._beside_this(self._wire_in_time(change))
+        return {node: frozenset() for node in leaving}
+
+    async def _wire_in_time(self, change: Change) -> None:
+        """At the step's time, since the life before may have its network until then."""
+        assert self._steps and self._host_ports
+        due_ns = self._t0_ns + change.step.due_ns
+        while (left := due_ns - time.monotonic_ns()) > 0:
+            await asyncio.sleep(left / 1e9)
+        await self._host_ports.wire(change.bound)
+        self._steps.unblock(change.number)
+
+    def _beside_this(self, action: Coroutine[Any, Any, None]) -> None:
+        """Does something whose failure ends the run."""
+        task = asyncio.get_running_loop().create_task(action)
+        self._beside.add(task)
+        task.add_done_callback(self._done_beside)
+
+    def _done_beside(self, task: asyncio.Task[None]) -> None:
+        self._beside.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._fail(error if isinstance(error, RunError) else RunError(repr(error)))
+
+    def _effect(self, number: int, effect: Effect) -> None:
+        self._told.effect(number)
+        self._on_effect(number, effect)
+
+    async def cut(self, node: int, _links: frozenset[int]) -> bool:
+        assert self._coordinator is not None
+        self._told.cut(node)
+        try:
+            await self._coordinator.broadcast({"do": "cut", "nodes": [node]}, everyone=False)
+        except AgentError as error:
+            self._fail(error)
+            return False
+        return True
+
+    # -- what agents say ------------------------------------------------------------------------
+
+    def _said(self, host: int, message: Mapping[str, Any]) -> None:
+        kind = message["say"]
+        if kind == "applied":
+            self._applied(host, message)
+        elif kind == "sample" and self._samples is not None:
+            self._samples.take(host, message["elapsed_ns"], message["pairs"])
+        elif kind == "notice":
+            self._notice(f"{self._names[host]}: {message['text']}")
+        elif kind == "failed":
+            self._fail(RunError(f"the agent of {self._names[host]} failed: {message['text']}"))
+
+    def _applied(self, host: int, message: Mapping[str, Any]) -> None:
+        assert self._steps is not None
+        said = Said(message["elapsed_ns"], message["late"])
+        if not self._steps.applied(host, message["step"], said):
+            self._record(
+                {
+                    "kind": "late",
+                    "target": self._names[host],
+                    "step": message["step"],
+                    "applied_ns": message["elapsed_ns"],
+                }
+            )
+
+    def _lost(self, host: int, reason: str) -> None:
+        if self._supervisor is not None and self._t0_ns:
+            self._supervisor.lost(host, reason)
+
+    def _changed(self, host: int, reason: str) -> None:
+        """The supervisor noticed that an agent is gone (why), or has it back ('')."""
+        assert self._steps is not None
+        if reason:
+            self._steps.lost(host)
+            self._told.lost(host)
+        else:
+            self._steps.back(host)
+        kind = "agent_lost" if reason else "agent_back"
+        elapsed = time.monotonic_ns() - self._t0_ns
+        record: dict[str, object] = {
+            "kind": kind,
+            "target": self._names[host],
+            "applied_ns": elapsed,
+        }
+        self._record({**record, "reason": reason} if reason else record)
+        name = self._names[host]
+        self._notice(f"lost the agent of {name}: {reason}" if reason else f"{name} is back")
+        if not reason:
+            prefer(*(one.pid for one in self._processes[host].all()))
+            self._beside_this(self._tell_again(host))
+
+    def _resume(self, host: int) -> dict[str, object]:
+        """What a new agent of a host needs to know beside the plan."""
+        assert self._steps is not None
+        applied = self._steps.done(host)
+        return {**self._told.resume(self._placement, host), "applied": applied}
+
+    async def _tell_again(self, host: int) -> None:
+        """What was said while the agent was not there."""
+        for request in self._told.back(host):
+            await self._insist(host, request)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def waiting_for(self) -> list[str]:
+        assert self._steps is not None
+        return self._steps.waiting_for()
+
+    def _fail(self, error: RunError) -> None:
+        if self._reason is None:
+            self._reason = error
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    async def why(self) -> RunError:
+        """A datapath that has ended explains more than what its agent makes of it."""
+        assert self._reason is not None
+        ends = (host.ended(agent=False) for host in self._processes)
+        return next((error for error in ends if error is not None), self._reason)
+
+    async def end(self) -> dict[str, Any]:
+        for task in self._beside:
+            task.cancel()
+        if self._supervisor is not None:
+            self._supervisor.stop()
+        counters, told = await self._stop_agents()
+        ends = (host.end(told=n in told) for n, host in enumerate(self._processes))
+        faults = [error for error in await asyncio.gather(*ends) if error is not None]
+        self.fault = faults[0] if faults else None
+        if self._watch is not None and self._watching is not None:
+            self._watch.stop()
+            await asyncio.wait({self._watching})
+        if self._host_ports is not None:
+            self._host_ports.close()
+        return {**counters, "refused": self._refusals.record()}
+
+    async def _stop_agents(self) -> tuple[dict[str, Any], Collection[int]]:
+        """Their last words: counters by host, and the clocks as they were to the end. And who
+        has said any."""
+        if self._coordinator is None:
+            return {}, ()
+        stopped = await self._coordinator.stop()
+        await self._coordinator.close()
+        clocks = self._coordinator.offsets()
+        for host, facts in enumerate(self.facts.setdefault("hosts", [])):
+            clock = clocks[host]
+            facts["clock"] = clock["last"] or facts.get("clock")
+            facts["drift_ppb"] = clock["drift_ppb"]
+            facts["drift_bound_ppb"] = clock["drift_bound_ppb"]
+            facts["largest_bound_ns"] = clock["largest_bound_ns"]
+        counters: list[dict[str, Any]] = [
+            {"name": name, **stopped.answers.get(host, {"missing": stopped.missing.get(host, "")})}
+            for host, name in enumerate(self._names)
+        ]
+        for one in counters:  # the datapath tells them as text
+            told = one.get("datapath", {})
+            one["datapath"] = {k: int(v) for k, v in told.items() if str(v).isdecimal()}
+        totals = sum_up(one["datapath"] for one in counters)
+        found = {"hosts": self.facts["hosts"], "counters": counters, "totals": totals}
+        return found, stopped.answers.keys()

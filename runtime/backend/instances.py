@@ -1,0 +1,221 @@
+"""The instances of a run: making incarnations ahead of time, starting, stopping and killing them.
+
+An incarnation is one life of an instance: its namespaces (a Holder), its port at the network and
+its addresses. A rejoin is a new incarnation under the old name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from compiler.plan.types import Node
+from runtime.backend.base import Attaching
+from runtime.backend.nursery import KILLED, Ended, Holder, Nursery, Program
+from runtime.errors import MachineError, RunError, unexpected
+from runtime.rundir.etchosts import hostname
+from runtime.system import addresses, shortage
+
+GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL
+AT_ONCE = 32  # incarnations in the making
+READY_SECONDS = 60.0
+GONE_SECONDS = 0.5  # for the news that an instance is dead to arrive
+
+
+@dataclass(slots=True)
+class Incarnation:
+    holder: Holder
+    port: int
+    order: asyncio.Future[int] | None = None  # of a start that waits for its gate
+
+
+class Maker:
+    """Makes incarnations and takes them away again."""
+
+    def __init__(self, nursery: Nursery, network: Attaching) -> None:
+        self._nursery = nursery
+        self._network = network
+        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
+
+    async def make(self, index: int, node: Node) -> Incarnation:
+        """Namespaces, device, addresses. Raises RunError and leaves nothing behind."""
+        async with self._limit:
+            holder = self._nursery.spawn(node.name, hostname(node.name))
+            try:
+                port = await self._furnish(holder, index, node)
+            except (RunError, OSError) as error:
+                await asyncio.wait({holder.gone}, timeout=GONE_SECONDS)
+                raise self._explained(error, holder) from error
+            except BaseException:
+                holder.kill()
+                raise
+        return Incarnation(holder, port)
+
+    def _explained(self, error: RunError | OSError, holder: Holder) -> RunError:
+        """Whatever fails with an instance that is dead fails because it is dead."""
+        reason = str(error.strerror or error) if isinstance(error, OSError) else error.message
+        if not holder.gone.done():
+            holder.kill()
+        if isinstance(error, MachineError) or not holder.gone.done():
+            return error if isinstance(error, RunError) else unexpected(error)
+        return RunError(f"instance {holder.name} died while it was being set up: {reason}", KILLED)
+
+    async def _furnish(self, holder: Holder, index: int, node: Node) -> int:
+        try:
+            netlink = await asyncio.wait_for(holder.ready, READY_SECONDS)
+        except TimeoutError as error:
+            raise RunError(
+                f"instance {node.name} was not ready in {READY_SECONDS:.0f} s"
+            ) from error
+        with netlink:
+            port = await self._network.attach(holder, index)
+            try:
+                wanted = addresses.Addresses(node.ipv4, node.ipv6)
+                await shortage.in_thread(
+                    self._pool, addresses.configure, netlink, node.name, wanted, self._network.more
+                )
+                await self._network.furnished(holder, index, port)
+            except BaseException:
+                self._network.give_back(port)
+                raise
+        return port
+
+    def give_back(self, incarnation: Incarnation) -> None:
+        """Its processes are dead: its port can go."""
+        self._network.give_back(incarnation.port)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
+
+
+OnEnded = Callable[["Instance", Ended, bool], None]  # True: the run asked for it
+OnKilled = Callable[["Instance"], None]
+
+
+class Instance:
+    """One instance through all its incarnations.
+
+    `state` is 'up', 'cut' or 'down', as the timeline has it; set by the conductor.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        node: Node,
+        environment: Mapping[str, str],
+        program: Program | None,
+        maker: Maker,
+        on_ended: OnEnded,
+        on_killed: OnKilled,
+    ) -> None:
+        self.index = index  # of the node in the topology
+        self.node = node
+        self.environment = environment
+        self.name = node.name
+        self.program = program
+        self.state = "down"
+        self.ended: Ended | None = None  # the present incarnation's program, ended by itself
+        self.started = False  # the present incarnation's program was
+        self.start_error = ""  # why it was not
+        self.killed = False  # the present incarnation's first process is dead, unasked
+        self.current: Incarnation | None = None
+        self._maker = maker
+        self._on_ended = on_ended
+        self._on_killed = on_killed
+        self._prepared: deque[asyncio.Task[Incarnation]] = deque()
+        self._farewells: set[asyncio.Task[None]] = set()
+        self._dying: list[Incarnation] = []
+
+    def prepare(self) -> asyncio.Task[Incarnation]:
+        """Begins to make the next incarnation."""
+        task = asyncio.get_running_loop().create_task(self._maker.make(self.index, self.node))
+        self._prepared.append(task)
+        return task
+
+    async def next_incarnation(self) -> Incarnation:
+        """The oldest prepared one, made now if there is none."""
+        if not self._prepared:
+            self.prepare()
+        return await self._prepared.popleft()
+
+    def order_behind(self, gate: int, incarnation: Incarnation) -> None:
+        """Orders the program's start for the moment at which the pipe `gate` reads end of file.
+
+        Only for an instance that was never there: nothing of a life before can be in the way.
+        """
+        if self.program is not None:
+            incarnation.holder.gate(gate)
+            incarnation.order = incarnation.holder.order_start(self.program)
+
+    async def join(self, incarnation: Incarnation) -> asyncio.Future[int] | None:
+        """Orders the program's start once all processes of the life before are dead.
+
+        A predecessor that still uses its grace is killed: the timeline has priority. Returns the
+        order (Holder.order_start), None for an idle instance.
+        """
+        for old in list(self._dying):
+            old.holder.kill()
+            await old.holder.gone
+        self.current = incarnation
+        self.ended, self.started, self.start_error, self.killed = None, False, "", False
+        incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
+        incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
+        if self.program is None or incarnation.order is not None:
+            return incarnation.order
+        return incarnation.holder.order_start(self.program)
+
+    def _program_ended(self, incarnation: Incarnation, ended: Ended) -> None:
+        expected = self.current is not incarnation
+        if not expected:
+            self.ended = ended
+        self._on_ended(self, ended, expected)
+
+    def _gone(self, incarnation: Incarnation) -> None:
+        if self.current is incarnation:
+            self.killed = True
+            self._on_killed(self)
+
+    def leave(self) -> Incarnation | None:
+        """SIGTERM now, SIGKILL after the grace. Returns who is leaving."""
+        return self._let_go(GRACE_SECONDS)
+
+    def crash(self) -> None:
+        """SIGKILL to all of it now."""
+        self._let_go(0.0)
+
+    def _let_go(self, grace: float) -> Incarnation | None:
+        incarnation, self.current = self.current, None
+        if incarnation is None:
+            return None
+        if grace:
+            incarnation.holder.term()
+        else:
+            incarnation.holder.kill()
+        self._dying.append(incarnation)
+        task = asyncio.get_running_loop().create_task(self._farewell(incarnation, grace))
+        self._farewells.add(task)
+        task.add_done_callback(self._farewells.discard)
+        return incarnation
+
+    async def _farewell(self, incarnation: Incarnation, grace: float) -> None:
+        if grace:
+            await asyncio.wait({incarnation.holder.gone}, timeout=grace)
+            incarnation.holder.kill()
+        await incarnation.holder.gone
+        self._maker.give_back(incarnation)
+        self._dying.remove(incarnation)
+
+    async def finish(self) -> None:
+        """Ends whatever lives, gracefully, and throws away what was prepared."""
+        self.leave()
+        for task in self._prepared:
+            task.cancel()
+            if task.done() and not task.cancelled() and task.exception() is None:
+                task.result().holder.kill()
+        self._prepared.clear()
+        if self._farewells:
+            await asyncio.wait(set(self._farewells))

@@ -1,0 +1,267 @@
+"""Client of `tstorm-ns nursery` and of the instances it makes (tcal_c/ns).
+
+A `Holder` is PID 1 of one incarnation of an instance: it holds the namespaces, starts the program,
+reaps, and takes everything with it when it dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from runtime.errors import MachineError, RunError
+from runtime.rundir import directory
+from runtime.system import shortage
+
+MESSAGE_BYTES = 192 * 1024  # longest request (tcal_c/ns/ns.h)
+MAX_WORDS = 4096  # most arguments, and most variables, of a program (the same place)
+ANSWER_SECONDS = 30.0
+KILLED = "something has killed its first process (tstorm-ns)"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What an instance runs."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    directory: Path
+    log: Path
+
+    def request(self) -> bytes:
+        if max(len(self.argv), len(self.env)) > MAX_WORDS:
+            raise RunError(f"{self.argv[0]} has more than {MAX_WORDS} arguments or variables")
+        if any("\0" in word for word in (*self.argv, *self.env, *self.env.values())):
+            raise RunError("an argument or variable of the program holds a NUL character")
+        words = ["start", str(self.directory), str(len(self.argv)), *self.argv]
+        words.extend(f"{name}={value}" for name, value in sorted(self.env.items()))
+        data = b"".join(os.fsencode(word) + b"\0" for word in words)
+        if len(data) >= MESSAGE_BYTES:
+            raise RunError(f"the arguments and environment of {self.argv[0]} are too long")
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended by itself: by `status`, or by `signal` (then status is -1)."""
+
+    status: int
+    signal: int
+
+
+class Holder:
+    """One incarnation's PID 1, seen from the driver.
+
+    ready    done with the netlink socket of its network namespace
+    gone     done when it and every process in its PID namespace is dead
+    """
+
+    def __init__(self, name: str, pid: int, pidfd: int, control: socket.socket) -> None:
+        self.name = name
+        self.pid = pid
+        self.pidfd = pidfd
+        self._control = control
+        self._loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[socket.socket] = self._loop.create_future()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self._started: asyncio.Future[int] | None = None
+        self.on_ended: Callable[[Ended], None] = lambda _ended: None
+        control.setblocking(False)
+        self._loop.add_reader(control, self._receive)
+        self._loop.add_reader(pidfd, self._died)
+
+    def _receive(self) -> None:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        if not data:
+            self._loop.remove_reader(self._control)  # `gone` tells when the rest is dead too
+            return
+        word, _, text = data.decode(errors="replace").partition(" ")
+        self._take(word, text, descriptors)
+
+    def _take(self, word: str, text: str, descriptors: list[int]) -> None:
+        if word == "ready" and descriptors:
+            netlink = socket.socket(fileno=descriptors[0])
+            if self.ready.done():
+                netlink.close()
+            else:
+                self.ready.set_result(netlink)
+        elif word == "err":
+            message = f"cannot set up instance {self.name}: {text}"
+            self._fail(message, shortage.remedy_for(text))
+        elif word in ("started", "failed") and self._started and not self._started.done():
+            if word == "started":
+                self._started.set_result(int(text))
+            else:
+                self._started.set_exception(RunError(text))
+                self._started.exception()  # whoever waits sees it; nobody need
+        elif word == "exited":
+            self.on_ended(Ended(int(text), 0))
+        elif word == "signaled":
+            self.on_ended(Ended(-1, int(text)))
+
+    def _fail(self, message: str, remedy: str) -> None:
+        if not self.ready.done():
+            self.ready.set_exception(MachineError(message, remedy))
+            self.ready.exception()
+
+    def _died(self) -> None:
+        self._receive_rest()
+        self._loop.remove_reader(self.pidfd)
+        self._loop.remove_reader(self._control)
+        os.close(self.pidfd)
+        self._control.close()
+        self._fail(f"instance {self.name} died while it was being set up", KILLED)
+        if self._started and not self._started.done():
+            self._started.set_exception(RunError("the instance was killed"))
+            self._started.exception()
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def _receive_rest(self) -> None:
+        """What it said before it died, in particular how its program ended."""
+        for _ in range(16):
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
+            except OSError:
+                return
+            if not data:
+                return
+            word, _, text = data.decode(errors="replace").partition(" ")
+            self._take(word, text, descriptors)
+
+    def order_start(self, program: Program) -> asyncio.Future[int]:
+        """Orders the program's start. The future is its process number, or RunError with exec's
+        reason; the order itself raises RunError if the instance is gone."""
+        started = self._started = self._loop.create_future()
+        request = program.request()
+        try:
+            log = directory.append(program.log)
+        except OSError as error:
+            raise RunError(f"cannot write {program.log}: {error.strerror}") from error
+        try:
+            socket.send_fds(self._control, [request], [log])
+        except OSError as error:
+            raise self._gone("its program was ordered", error) from error
+        finally:
+            os.close(log)
+        return started
+
+    def gate(self, descriptor: int) -> None:
+        """The next start waits for end of file on this pipe. RunError if the instance is gone."""
+        try:
+            socket.send_fds(self._control, [b"gate"], [descriptor])
+        except OSError as error:
+            raise self._gone("its program's start was prepared", error) from error
+
+    def _gone(self, when: str, error: OSError) -> RunError:
+        reason = "" if error.errno == errno.EBADF else f": {error.strerror}"  # closed by _died
+        return RunError(f"instance {self.name} had died before {when}{reason}", KILLED)
+
+    def term(self) -> None:
+        """SIGTERM to every process of the instance; its PID 1 ends after the last of them."""
+        if not self.gone.done():
+            self._send(b"term")
+
+    def _send(self, request: bytes) -> None:
+        try:
+            self._control.send(request)
+        except OSError:
+            return  # dead already: `gone` is about to say so
+
+    def alive(self) -> bool:
+        """Also right before the loop has told of its end."""
+        if self.gone.done():
+            return False
+        poll = select.poll()  # unlike select(2) for any descriptor
+        poll.register(self.pidfd, select.POLLIN)
+        return not poll.poll(0)
+
+    def kill(self) -> None:
+        """SIGKILL to every process of the instance."""
+        if not self.gone.done():
+            with suppress(ProcessLookupError):  # dead, and the loop has not told us yet
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+
+class Nursery:
+    """The process that makes instances. `closed` is done if it dies."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self._watch = os.pidfd_open(process.pid)
+        loop.add_reader(self._watch, self._ended)
+
+    def _ended(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._watch)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def spawn(self, name: str, hostname: str) -> Holder:
+        """Makes a holder; it becomes `ready` by itself. Takes well under a millisecond."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
+        try:
+            with theirs:
+                request = f"spawn {hostname}".encode()
+                socket.send_fds(self._control, [request], [theirs.fileno()])
+            answer, descriptors, _, _ = socket.recv_fds(self._control, 1024, 1)
+        except OSError as error:
+            ours.close()
+            reason = error.strerror or str(error)
+            raise RunError(f"cannot make instance {name}: the nursery is gone: {reason}") from error
+        word, _, text = answer.decode(errors="replace").partition(" ")
+        if word != "ok" or not descriptors:
+            ours.close()
+            reason = text or "the nursery is gone"
+            raise MachineError(
+                f"cannot make instance {name}: {reason}", shortage.remedy_for(reason)
+            )
+        return Holder(name, int(text), descriptors[0], ours)
+
+    def close(self) -> None:
+        """Ends it, and with it every instance that is left."""
+        self._control.close()
+        try:
+            self._process.wait(2.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def start(program: Path, environment: Mapping[str, str], log: IO[bytes]) -> Nursery:
+    """`environment` is also that of every instance's PID 1, where programs can read it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        argv: Sequence[str] = (
+            str(program),
+            *("nursery", "--parent", str(os.getpid()), "--control", str(theirs.fileno())),
+        )
+        process = shortage.start(
+            "the process that makes instances (tstorm-ns)",
+            argv,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+        )
+    ours.settimeout(ANSWER_SECONDS)
+    return Nursery(process, ours)

@@ -1,0 +1,205 @@
+"""The network of a run on one machine: pktd with every link as a queue (docs/pktd.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any
+
+from compiler.plan.reader import Plan
+from runtime.backend.base import Change, Counters, Effect, Held, Notice, OnEffect
+from runtime.backend.missing import Missing
+from runtime.backend.nursery import Holder
+from runtime.backend.onehost import staging
+from runtime.backend.onehost.holds import Holds
+from runtime.backend.ports import EnginePorts
+from runtime.backend.refusals import Refusals
+from runtime.datapath import pktd as engines
+from runtime.datapath.pktd import Engine, EngineError, EngineProcess
+from runtime.datapath.sampler import Sampler
+from runtime.errors import RunError
+from runtime.judge.pulse import Pulse
+from runtime.rundir.records import LineFile
+from runtime.schedule import Step, Timeline
+from runtime.system.interface import INTERFACE
+from runtime.system.netlink import Request
+
+START_MARGIN_NS = 100_000_000  # from the last staged line to T0
+BATCH_LINES = 2000
+Log = Callable[[Mapping[str, object]], None]
+
+
+class HopNetwork:
+    """See backend/base.py. Answers to commits may come after the news that they are applied."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        timeline: Timeline,
+        argv: Sequence[str],
+        kind: str,
+        log: IO[bytes],
+        log_name: str,
+        record: Log,
+        notice: Notice,
+    ) -> None:
+        self._plan = plan
+        self._timeline = timeline
+        self._argv = argv
+        self._log = log
+        self._log_name = log_name  # where the user finds it
+        self._refusals = Refusals(notice)
+        self._missing = Missing(record, notice)
+        self._watching: asyncio.Task[None] | None = None
+        state = plan.state_at(timeline.clock.start_at_ns)
+        self._holds = Holds(plan.topology, state.links)
+        self._staging = asyncio.Lock()  # what is staged and its commit belong together
+        self._pending: dict[int, int | None] = {}  # commit -> step; None: nothing is left to do
+        self._early: dict[int, int] = {}
+        self._ports_kind = kind
+        self._process: EngineProcess | None = None
+        self._on_effect: OnEffect = lambda _step, _effect: None
+        self._t0_ns = 0
+        self.more: Sequence[Request] = ()
+        self.facts: dict[str, Any] = {}
+        self.pids: list[int] = []
+        self.fault: RunError | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def engine(self) -> Engine:
+        assert self._process is not None
+        return self._process.engine
+
+    async def start(self, on_effect: OnEffect) -> None:
+        self._on_effect = on_effect
+        try:
+            self._process = await engines.start(self._argv, self._log, self._applied)
+        except EngineError as error:
+            remedy = f"its last words are in {self._log_name}"
+            raise RunError(error.message, remedy) from error
+        names = [node.name for node in self._plan.topology.nodes]
+        self.ports = EnginePorts(self.engine, self._ports_kind, names, self._refusals, self._gone)
+        self._watching = asyncio.create_task(self.ports.watch())
+        self.closed = self._process.engine.closed
+        self.pids = [self._process.process.pid]
+        self.facts["engine"] = self._process.facts
+
+    def _gone(self, instance: str) -> None:
+        elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
+        self._missing.tell(instance, INTERFACE, elapsed)
+
+    async def attach(self, holder: Holder, node: int) -> int:
+        return await self.ports.attach(holder, node)
+
+    async def furnished(self, holder: Holder, node: int, port: int) -> None:
+        await self.ports.furnished(holder, node, port)
+
+    def give_back(self, port: int) -> None:
+        self.ports.give_back(port)
+
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        await self.ports.tidy(next_due)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        plan = self._plan
+        state = plan.state_at(self._timeline.clock.start_at_ns)
+        lines = list(staging.declaration_lines(plan.topology, state.links))
+        for epoch in range(self._timeline.first + 1):
+            lines.extend(staging.route_lines(plan.route_groups(epoch)))
+        for first in range(0, len(lines), BATCH_LINES):
+            await self.engine.batch(lines[first : first + BATCH_LINES])
+        await self.engine.batch(staging.attach_lines(bound, ()))
+        self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
+        self._t0_ns = time.monotonic_ns() + START_MARGIN_NS
+        await self._commit(0, self._timeline.steps[0])
+        return self._t0_ns
+
+    def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
+        return Sampler(self.engine, file, self._timeline.clock, self._t0_ns, pulse)
+
+    async def stage(self, change: Change) -> Held:
+        step, gone = change.step, set(change.gone)
+        targets = {event.target for event in step.events}
+        leaving = set(change.leaving)
+        links, held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
+        links.extend(self._holds.back(change.bound, links))
+        lines = staging.delta_lines(links, self._plan.route_groups(step.epoch.index))
+        lines.extend(staging.attach_lines(change.bound, gone - held.keys()))
+        if lines:
+            async with self._staging:
+                await self.engine.batch(lines)
+                await self._commit(change.number, step)
+        else:
+            due = (self._t0_ns + step.due_ns) / 1e9  # asyncio's clock is CLOCK_MONOTONIC in s
+            loop = asyncio.get_running_loop()
+            loop.call_at(due, lambda: self._on_effect(change.number, None))
+        return {node: frozenset(numbers) for node, numbers in held.items()}
+
+    async def cut(self, node: int, links: frozenset[int]) -> bool:
+        lines = [f"set {link} up=0" for link in sorted(links)]
+        try:
+            async with self._staging:
+                await self.engine.batch([*lines, f"unbind {node}"])
+                answer = await self.engine.call("commit 0")
+        except EngineError:
+            return False  # the engine is gone: `closed` says so
+        number = int(answer.words[0])
+        if self._early.pop(number, None) is None:
+            self._pending[number] = None
+        return True
+
+    async def _commit(self, number: int, step: Step) -> None:
+        answer = await self.engine.call(f"commit {self._t0_ns + step.due_ns}")
+        commit = int(answer.words[0])
+        if commit in self._early:
+            self._effect(number, self._early.pop(commit))
+        else:
+            self._pending[commit] = number
+
+    def _applied(self, commit: int, at_ns: int) -> None:
+        """The engine says that a commit has taken effect."""
+        if commit not in self._pending:
+            self._early[commit] = at_ns  # before the answer to `commit` was seen
+        elif (number := self._pending.pop(commit)) is not None:
+            self._effect(number, at_ns)
+
+    def _effect(self, number: int, at_ns: int) -> None:
+        self._on_effect(number, Effect(at_ns - self._t0_ns))
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def waiting_for(self) -> list[str]:
+        return ["pktd"]
+
+    async def why(self) -> RunError:
+        assert self._process is not None
+        return self._ended(await self._process.end())
+
+    def _ended(self, status: int) -> RunError:
+        return RunError(
+            f"the packet engine (pktd) ended during the run (status {status})",
+            f"its last words are in {self._log_name}",
+        )
+
+    async def end(self) -> dict[str, Any]:
+        """A run that failed because of the engine ends without its totals."""
+        if self._process is None:
+            return {}
+        if self._watching is not None:
+            self._watching.cancel()
+        totals: dict[str, Any] = {}
+        try:
+            await self.ports.look()
+            totals["refused"] = self._refusals.record()
+            totals["totals"] = (await self.engine.call("stats engine")).values()
+        except EngineError as error:
+            self.fault = error
+        gone = self.closed.done()
+        status = await self._process.end()
+        if status and (gone or self.fault is None):  # else it was we who killed it
+            self.fault = self._ended(status)
+        return totals

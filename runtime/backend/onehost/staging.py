@@ -1,0 +1,85 @@
+"""Turns plan state into pktd lines (docs/pktd.md): declarations, deltas, routes, attachments.
+
+Node and link numbers are the plan's indices, so nothing is translated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from compiler.plan.routes.behind import RouteGroup
+from compiler.plan.types import Link, LinkState, Node, Topology
+
+LINE_BYTES = 60_000  # below pktd's 65,536
+
+
+def node_line(index: int, node: Node) -> str:
+    words = [f"node {index}"]
+    if node.ipv4:
+        words.append(f"ip={node.ipv4}")
+    if node.ipv6:
+        words.append(f"ip6={node.ipv6}")
+    return " ".join(words)
+
+
+def _properties(state: LinkState) -> str:
+    return (
+        f"rate={state.rate_bps} delay={state.delay_ns} jitter={state.jitter_ns} "
+        f"loss={state.loss_ppb} queue={state.queue_bytes} dist={state.distribution} "
+        f"up={int(state.up)}"
+    )
+
+
+def link_line(index: int, link: Link, state: LinkState) -> str:
+    return f"link {index} {link.src} {link.dst} {_properties(state)} seed={link.seed}"
+
+
+def set_line(index: int, state: LinkState) -> str:
+    return f"set {index} {_properties(state)}"
+
+
+def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
+    """Every node and every link, the latter in the given states."""
+    for index, node in enumerate(topology.nodes):
+        yield node_line(index, node)
+    for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
+        yield link_line(index, link, state)
+
+
+def _filled(head: str, words: Iterable[str]) -> Iterator[str]:
+    """`head` and as many words a line as fit."""
+    line, room = [head], LINE_BYTES - len(head)
+    for word in words:
+        if len(word) + 1 > room:
+            yield " ".join(line)
+            line, room = [head], LINE_BYTES - len(head)
+        line.append(word)
+        room -= len(word) + 1
+    if len(line) > 1:
+        yield " ".join(line)
+
+
+def route_lines(groups: Iterable[RouteGroup]) -> Iterator[str]:
+    """`route` for single destinations, `routes` as soon as there is a range."""
+    for group in groups:
+        hop = "-" if group.link < 0 else str(group.link)
+        if all(first == last for first, last in group.ranges):
+            words = (str(first) for first, _ in group.ranges)
+            yield from _filled(f"route {group.node} {hop}", words)
+        else:
+            words = (f"{first}-{last}" for first, last in group.ranges)
+            yield from _filled(f"routes {group.node} {hop}", words)
+
+
+def delta_lines(links: Iterable[tuple[int, LinkState]], groups: Iterable[RouteGroup]) -> list[str]:
+    """What an epoch changes about links and routes."""
+    lines = [set_line(index, state) for index, state in links]
+    lines.extend(route_lines(groups))
+    return lines
+
+
+def attach_lines(bound: Mapping[int, int], gone: Iterable[int]) -> list[str]:
+    """`bound` maps a node to its port; nodes in `gone` are attached to nothing."""
+    lines = [f"unbind {node}" for node in sorted(gone)]
+    lines.extend(f"bind {node} {port}" for node, port in sorted(bound.items()))
+    return lines

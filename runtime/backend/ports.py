@@ -1,0 +1,148 @@
+"""Ports: how incarnations of instances are attached to what carries their packets.
+
+Numbers are used again, oldest first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from runtime.backend.nursery import Holder
+from runtime.backend.refusals import Refusals
+from runtime.datapath.pktd import Engine, EngineError
+from runtime.system.interface import INTERFACE
+from runtime.system.netlink import Request
+
+QUIET_NS = 60_000_000
+MANY_UNUSED = 500
+LOOK_SECONDS = 1.0
+
+
+class Numbers:
+    """Numbers from 0, oldest first when they are used again."""
+
+    def __init__(self) -> None:
+        self._free: deque[int] = deque()
+        self._count = 0
+
+    def take(self) -> int:
+        if self._free:
+            return self._free.popleft()
+        self._count += 1
+        return self._count - 1
+
+    def free(self, port: int) -> None:
+        self._free.append(port)
+
+
+class UnusedPorts:
+    """Ports that wait for a moment in which no event is near, or until far too many have piled up.
+
+    The kernel takes 20 ms and more to remove a device, and whoever asks it says nothing then.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[int] = deque()
+        self._some = asyncio.Event()
+
+    def put(self, port: int) -> None:
+        self._waiting.append(port)
+        self._some.set()
+
+    async def next(self, next_due: Callable[[], int]) -> int:
+        """The oldest. `next_due`: when the next event is, CLOCK_MONOTONIC ns."""
+        while True:
+            await self._some.wait()
+            gap = next_due() - time.monotonic_ns()
+            if gap >= QUIET_NS or len(self._waiting) >= MANY_UNUSED:
+                port = self._waiting.popleft()
+                if not self._waiting:
+                    self._some.clear()
+                return port
+            await asyncio.sleep(max(gap, 0) / 1e9 + 0.005)
+
+
+class EnginePorts:
+    """Ports of one pktd, which makes their devices itself (docs/pktd.md, `open`).
+
+    names       of the nodes
+    refusals    is told what came from addresses that are not the instance's
+    on_gone     is told whose device has disappeared though the instance lives
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        kind: str,
+        names: Sequence[str],
+        refusals: Refusals,
+        on_gone: Callable[[str], None],
+    ) -> None:
+        self.more: Sequence[Request] = ()
+        self._engine = engine
+        self._kind = kind
+        self._names = names
+        self._refusals = refusals
+        self._on_gone = on_gone
+        self._owners: dict[int, tuple[str, Holder]] = {}
+        self._spoofed: dict[int, int] = {}
+        self._numbers = Numbers()
+        self._unused = UnusedPorts()
+        self.kinds: set[str] = set()
+        self.stamps: set[str] = set()
+
+    async def attach(self, holder: Holder, node: int) -> int:
+        port = self._numbers.take()
+        try:
+            answer = await self._engine.call(
+                f"open {port} netns=/proc/{holder.pid}/ns/net if={INTERFACE}"
+                f" kind={self._kind} remove=netns"
+            )
+        except BaseException:
+            self._numbers.free(port)
+            raise
+        self._owners[port] = self._names[node], holder
+        self.kinds.add(answer.values().get("kind", "?"))
+        self.stamps.add(answer.values().get("stamp", "?"))
+        return port
+
+    async def furnished(self, _holder: Holder, _node: int, _port: int) -> None:
+        """pktd found out by itself."""
+
+    def give_back(self, port: int) -> None:
+        self._unused.put(port)
+
+    async def look(self) -> None:
+        """Takes note of what pktd says about its ports. EngineError if it is gone."""
+        for row in (await self._engine.call("stats ports")).body:
+            port, spoofed, gone = map(int, row.split())
+            if port not in self._owners:
+                continue
+            name, holder = self._owners[port]
+            more = spoofed - self._spoofed.get(port, 0)
+            self._spoofed[port] = spoofed
+            if more:
+                self._refusals.add(name, {"source": more})
+            if gone and holder.alive():
+                self._on_gone(name)
+
+    async def watch(self) -> None:
+        """Looks every second, until it is cancelled."""
+        with suppress(EngineError):  # gone: the driver notices by itself
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                await self.look()
+
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        while True:
+            port = await self._unused.next(next_due)
+            try:
+                await self.look()  # who comes next gets the number
+                await self._engine.call(f"close {port}")
+            except EngineError:
+                return  # the engine is gone and its devices with it; the run is ending
+            self._numbers.free(port)

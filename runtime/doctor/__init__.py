@@ -1,0 +1,1 @@
+"""What this machine can do for a run, found out by trying."""

@@ -1,0 +1,115 @@
+"""What this machine can do for a run, found out by trying: `probe()`.
+
+Namespaces, ports, stamping, scheduling and queueing disciplines are tried in throw-away namespaces
+by runtime.doctor.probing; here are the checks that need none, and why the namespaces are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from runtime.backend import choice, environment
+from runtime.errors import RunError
+from runtime.system import openfiles, programs, shortage
+from runtime.system.namespaces import refusal_remedy
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
+FILES_MINIMUM = 1024
+PROBE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    status: str  # OK | WARN (works, but not as well) | FAIL (runs are impossible)
+    detail: str
+    remedy: str = ""
+
+
+def probe() -> list[Check]:
+    """All checks, in a fixed order. Leaves nothing behind."""
+    checks = [_kernel(), _files()]
+    found = [_program(name) for name in ("pktd", "tstorm-ns")]
+    checks.extend(found)
+    if all(check.status == OK for check in found):
+        checks.extend(_in_namespaces())
+        checks.append(_kernel_datapath())
+    return checks
+
+
+def parse_kernel(release: str) -> tuple[int, int]:
+    match = re.match(r"(\d+)\.(\d+)", release)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _kernel() -> Check:
+    release = os.uname().release
+    if parse_kernel(release) >= OLDEST_KERNEL:
+        return Check("kernel", OK, f"Linux {release}")
+    wanted = ".".join(map(str, OLDEST_KERNEL))
+    return Check("kernel", FAIL, f"Linux {release}", f"Linux {wanted} or newer is needed")
+
+
+def _files() -> Check:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        return Check("open files", OK, "no limit")
+    detail = f"at most {hard}, enough for about {openfiles.enough_for(hard)} instances"
+    if hard >= FILES_MINIMUM:
+        return Check("open files", OK, detail)
+    return Check("open files", WARN, detail, openfiles.REMEDY)
+
+
+def _program(name: str) -> Check:
+    try:
+        return Check(f"program {name}", OK, str(programs.find(name)))
+    except RunError as error:
+        return Check(f"program {name}", FAIL, error.message, error.remedy)
+
+
+def _kernel_datapath() -> Check:
+    """Only --datapath kernel needs it."""
+    name = "datapath kernel"
+    try:
+        lacking = choice.kernel_lacks(programs.find("tcald"), programs.find("tstorm-ns"))
+    except RunError as error:
+        return Check(name, WARN, error.message, error.remedy)
+    if not lacking:
+        return Check(name, OK, "htb, netem and what else `--hosts N --datapath kernel` needs")
+    missing = ", ".join(f"{what} ({why})" for what, why in lacking.items())
+    return Check(name, WARN, f"not here: {missing}", choice.kernel_remedy(lacking))
+
+
+def _in_namespaces() -> list[Check]:
+    who = "root" if os.geteuid() == 0 else "an ordinary user"
+    argv = [str(programs.find("tstorm-ns")), "sandbox", "--parent", str(os.getpid())]
+    argv += ["--userns"] if os.geteuid() != 0 else []
+    argv += ["--", sys.executable, "-P", "-m", "runtime.doctor.probing"]
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment.of_driver(os.environ),
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return [Check("namespaces", FAIL, f"the probe took longer than {PROBE_SECONDS:.0f} s")]
+    except OSError as error:
+        remedy = shortage.remedy(error.errno or 0)
+        return [Check("namespaces", FAIL, f"cannot start the probe: {error.strerror}", remedy)]
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    if done.returncode != 0:
+        detail = said[-1] if said else f"the probe ended with status {done.returncode}"
+        remedy = shortage.remedy_for(detail) or refusal_remedy()
+        return [Check("namespaces", FAIL, f"refused to {who}: {detail}", remedy)]
+    inside = [Check(**record) for record in json.loads(done.stdout)]
+    return [Check("namespaces", OK, f"user, mount, network, PID, UTS and IPC, as {who}"), *inside]

@@ -1,0 +1,1 @@
+"""The process inside a run's namespaces that carries the plan out."""

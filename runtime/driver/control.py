@@ -1,0 +1,129 @@
+"""The control socket of a run: `inspect` and `exec` ask here.
+
+One request and one answer per connection, each a line of JSON; the one to `enter` carries a pidfd.
+The socket is in a directory of the user's own with mode 0600; a peer of another user is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import RunError
+from runtime.rundir.foreign import parse
+
+REQUEST_BYTES = 65536
+ANSWER_BYTES = 1 << 28  # longest answer: the state of a run with all its counters
+TIMEOUT_SECONDS = 10.0
+
+Reply = tuple[Mapping[str, object], int | None]  # the answer and a descriptor to hand over
+Handler = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+
+
+def _peer_user(connection: socket.socket) -> int:
+    size = struct.calcsize("3i")
+    packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return int(struct.unpack("3i", packed)[1])
+
+
+class ControlServer:
+    def __init__(self, path: Path, handler: Handler) -> None:
+        self._path = path
+        self._handler = handler
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._tasks: set[asyncio.Task[None]] = set()
+        old = os.umask(0o177)
+        try:
+            self._socket.bind(str(path))
+        finally:
+            os.umask(old)
+        self._socket.listen(16)
+        self._socket.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._socket.accept()
+        except OSError:
+            return  # the peer has gone again
+        connection.setblocking(False)
+        task = asyncio.get_running_loop().create_task(self._serve(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                await asyncio.wait_for(self._converse(connection), TIMEOUT_SECONDS)
+            except (OSError, TimeoutError):
+                return  # a peer that hangs up or does not speak is not our trouble
+
+    async def _converse(self, connection: socket.socket) -> None:
+        if _peer_user(connection) != os.geteuid():
+            return
+        loop = asyncio.get_running_loop()
+        data = b""
+        while not data.endswith(b"\n") and len(data) < REQUEST_BYTES:
+            part = await loop.sock_recv(connection, REQUEST_BYTES)
+            if not part:
+                return
+            data += part
+        answer, descriptor = await self._answer(data)
+        line = json.dumps(answer, sort_keys=True).encode() + b"\n"
+        if descriptor is not None:
+            sent = socket.send_fds(connection, [line[:1]], [descriptor])
+            line = line[sent:]
+        await loop.sock_sendall(connection, line)
+
+    async def _answer(self, data: bytes) -> Reply:
+        try:
+            request = json.loads(data)
+            return await self._handler(request)
+        except RunError as error:
+            return {"error": error.message, "remedy": error.remedy}, None
+        except (ValueError, KeyError, TypeError) as error:
+            return {"error": f"not a request: {error}", "remedy": ""}, None
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._socket)
+        self._socket.close()
+        self._path.unlink(missing_ok=True)
+
+
+def ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], int | None]:
+    """The client's side: the answer and the descriptor that came with it.
+
+    Raises RunError if the run does not answer or refuses.
+    """
+    descriptors: list[int] = []
+    data = b""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(TIMEOUT_SECONDS)
+            connection.connect(str(path))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            while not data.endswith(b"\n"):
+                part, got, _, _ = socket.recv_fds(connection, 1 << 20, 1)
+                descriptors.extend(got)
+                if not part:
+                    break
+                data += part
+                if len(data) > ANSWER_BYTES:
+                    raise RunError(f"the run's answer on {path} has no end")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RunError(f"the run does not answer on {path}: {reason}") from error
+    if not data.endswith(b"\n"):
+        raise RunError(f"the run hung up on {path}", "it runs as another user, or is ending")
+    answer = parse(data, f"the run's answer on {path}")
+    if type(answer) is not dict:
+        raise RunError(f"the run's answer on {path} is none")
+    if "error" in answer:
+        raise RunError(str(answer["error"]), str(answer.get("remedy", "")))
+    return answer, descriptors[0] if descriptors else None

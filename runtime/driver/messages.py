@@ -1,0 +1,70 @@
+"""The socket between `runtime.launch.launch` and the driver: one JSON object a message.
+
+SOCK_SEQPACKET keeps messages whole, so a progress record that finds no room is dropped as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+MESSAGE_BYTES = 1 << 20
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Both ends, with room for the longest message."""
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in ends:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_BYTES)
+    return ends
+
+
+def encode(record: Mapping[str, object]) -> bytes:
+    return json.dumps(record).encode()
+
+
+def receive(connection: socket.socket) -> dict[str, Any] | None:
+    """The next message; None at the end. May raise BlockingIOError."""
+    data = connection.recv(MESSAGE_BYTES)
+    return json.loads(data) if data else None
+
+
+class DriverEnd:
+    """The driver's side. `stop` is set when the other side asks to stop, or goes away."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self.stop = asyncio.Event()
+
+    def configuration(self) -> dict[str, Any] | None:
+        """The first message (waits for it)."""
+        return receive(self._socket)
+
+    def watch(self) -> None:
+        self._socket.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._socket, self._receive)
+
+    def _receive(self) -> None:
+        try:
+            record = receive(self._socket)
+        except BlockingIOError:
+            return
+        if record is None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+        self.stop.set()  # the only thing it ever says; silence for ever means the same
+
+    def send(self, record: Mapping[str, object]) -> None:
+        """Dropped if nobody reads; a reader that is gone means PID 1 is about to end us."""
+        try:
+            self._socket.send(encode(record))
+        except OSError:
+            return
+
+    def send_final(self, record: Mapping[str, object]) -> None:
+        """The same, but waits for room, however long: the reader may have been stopped (^Z) or wait
+        for who reads from it, and an outcome that is lost would be a failure."""
+        self._socket.setblocking(True)
+        self.send(record)

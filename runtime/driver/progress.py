@@ -1,0 +1,75 @@
+"""Progress of a run as records: the runtime yields them, the command line renders them.
+
+They travel from the driver to `runtime.launch.launch` as one JSON object a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+STARTING = "starting"
+RUNNING = "running"
+STOPPING = "stopping"
+DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """How many instances of a service are in which state now."""
+
+    name: str
+    joined: int  # present and connected
+    cut: int  # present, network cut by a disconnect
+    down: int  # not there: not joined yet, left or crashed
+    exited: int  # present, but the program ended by itself (counted in joined or cut as well)
+    failed: int = 0  # present, but the program could not start (counted nowhere else)
+
+
+@dataclass(frozen=True, slots=True)
+class NextEvent:
+    at_ns: int  # plan time
+    kind: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One record. All times in ns; `at_ns` and `end_ns` are plan time, `elapsed_ns` is real."""
+
+    phase: str  # STARTING | RUNNING | STOPPING | DONE
+    run_id: str
+    directory: str
+    at_ns: int
+    end_ns: int
+    elapsed_ns: int
+    applied: int  # plan events done
+    total: int  # plan events to do
+    next_event: NextEvent | None = None
+    services: tuple[ServiceState, ...] = ()
+    message: str = ""  # something happened that the user should see, '' otherwise
+    warning: bool = False  # the message is for those, too, who want no progress
+
+
+Reporter = Callable[[Progress], None]
+
+
+def ignore(_record: Progress) -> None:
+    """A reporter for callers who want none."""
+
+
+def to_record(progress: Progress) -> dict[str, Any]:
+    return asdict(progress)
+
+
+def from_record(record: Mapping[str, Any]) -> Progress:
+    """Inverse of to_record. Raises TypeError or KeyError for anything else."""
+    fields = dict(record)
+    upcoming = fields.pop("next_event")
+    services = fields.pop("services")
+    return Progress(
+        **fields,
+        next_event=NextEvent(**upcoming) if upcoming else None,
+        services=tuple(ServiceState(**service) for service in services),
+    )

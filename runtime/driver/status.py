@@ -1,0 +1,147 @@
+"""The state of a running driver in words and numbers: for progress records and for `inspect`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from runtime.backend.base import Counters
+from runtime.backend.instances import Instance
+from runtime.config import DriverConfig
+from runtime.datapath import sampler
+from runtime.driver.progress import RUNNING, NextEvent, Progress, ServiceState
+from runtime.driver.timelinerunner import Conductor
+
+NEXT_EVENTS = 10
+FAILED_TO_START = "failed to start"
+KILLED = "killed"
+
+
+def services(conductor: Conductor) -> tuple[ServiceState, ...]:
+    """Counted over all declared instances; those that never join are down."""
+    topology = conductor.plan.topology
+    counts = [
+        dict.fromkeys(("up", "cut", "down", "exited", "failed"), 0) for _ in topology.services
+    ]
+    for node in topology.nodes:
+        if node.service < 0:
+            continue
+        instance = conductor.instances.get(node.name)
+        if instance is None:
+            counts[node.service]["down"] += 1
+            continue
+        failed = shown_state(instance) == FAILED_TO_START
+        counts[node.service]["failed" if failed else instance.state] += 1
+        if (instance.ended or instance.killed) and instance.state != "down":
+            counts[node.service]["exited"] += 1
+    return tuple(
+        ServiceState(
+            service.name,
+            count["up"],
+            count["cut"],
+            count["down"],
+            count["exited"],
+            count["failed"],
+        )
+        for service, count in zip(topology.services, counts, strict=True)
+    )
+
+
+def shown_state(instance: Instance) -> str:
+    """The timeline's word for it, unless that would say that something runs which never did."""
+    if instance.state == "down":
+        return instance.state
+    if instance.killed:
+        return KILLED
+    return FAILED_TO_START if instance.start_error else instance.state
+
+
+def upcoming(conductor: Conductor, count: int) -> list[NextEvent]:
+    events = (
+        NextEvent(event.at_ns, event.kind, event.target)
+        for step in conductor.timeline.steps[conductor.next_step :]
+        for event in step.events
+    )
+    return list(islice(events, count))
+
+
+def progress(
+    config: DriverConfig,
+    conductor: Conductor,
+    phase: str,
+    message: str = "",
+    *,
+    warning: bool = False,
+) -> Progress:
+    elapsed = max(conductor.elapsed(), 0) if conductor.t0_ns else 0
+    timeline = conductor.timeline
+    at = min(timeline.clock.plan_time(elapsed), timeline.end_ns)
+    following = upcoming(conductor, 1) if phase == RUNNING else []
+    return Progress(
+        phase=phase,
+        run_id=config.run_id,
+        directory=config.directory,
+        at_ns=at,
+        end_ns=timeline.end_ns,
+        elapsed_ns=elapsed,
+        applied=conductor.applied,
+        total=timeline.total,
+        next_event=following[0] if following else None,
+        services=services(conductor),
+        message=message,
+        warning=warning,
+    )
+
+
+def _instance(instance: Instance) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": instance.name,
+        "state": shown_state(instance),
+        "ipv4": instance.node.ipv4,
+        "ipv6": instance.node.ipv6,
+        "program": list(instance.program.argv) if instance.program else [],
+        "started": instance.started,
+    }
+    if instance.start_error:
+        found["start_error"] = instance.start_error
+    if instance.ended:
+        found["exit_status"] = instance.ended.status
+        found["exit_signal"] = instance.ended.signal
+    return found
+
+
+def _named(rows: list[list[int]], columns: tuple[str, ...], names: list[str], keys: int) -> Any:
+    """Counter rows as objects; the first `keys` columns are numbers of `names`."""
+    found = []
+    for row in rows:
+        record: dict[str, Any] = dict(zip(columns, row, strict=True))
+        for column in columns[:keys]:
+            record[column] = names[record[column]]
+        found.append(record)
+    return found
+
+
+def state(config: DriverConfig, conductor: Conductor, counters: Counters | None) -> dict[str, Any]:
+    """Everything `tstorm inspect` shows; names instead of numbers."""
+    topology = conductor.plan.topology
+    record = progress(config, conductor, RUNNING)
+    links = sampler.table(counters.links) if counters else []
+    pairs = sampler.table(counters.pairs) if counters else []
+    link_names = [link.name for link in topology.links]
+    node_names = [node.name for node in topology.nodes]
+    return {
+        "run_id": config.run_id,
+        "directory": config.directory,
+        "at_ns": record.at_ns,
+        "end_ns": record.end_ns,
+        "elapsed_ns": record.elapsed_ns,
+        "applied": record.applied,
+        "total": record.total,
+        "next_events": [
+            {"at_ns": event.at_ns, "kind": event.kind, "target": event.target}
+            for event in upcoming(conductor, NEXT_EVENTS)
+        ],
+        "instances": [_instance(instance) for instance in conductor.instances.values()],
+        "links": _named(links, sampler.LINK_COLUMNS, link_names, 1),
+        "pairs": _named(pairs, sampler.PAIR_COLUMNS, node_names, 2),
+    }

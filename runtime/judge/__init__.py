@@ -1,0 +1,1 @@
+"""How late a run was, and whether its result can be believed: figures, bounds, verdict."""

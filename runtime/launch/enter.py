@@ -1,0 +1,46 @@
+"""Runs a command inside an instance of a run that goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from runtime.driver.control import ask
+from runtime.launch import registry
+from runtime.system import programs, shortage
+from runtime.system.place import namespace
+
+
+def exec_argv(run: str | None, instance: str, argv: Sequence[str]) -> int:
+    """Runs argv in the instance with this process' terminal; returns the command's exit status.
+
+    128 + signal if it was killed, 125 if the instance could not be entered, 126 or 127 if the
+    command cannot be started. RunError if there is no such run or instance.
+    """
+    entry = programs.find("tstorm-ns")
+    record = registry.find(run)
+    answer, descriptor = ask(Path(record.socket), {"ask": "enter", "instance": instance})
+    assert descriptor is not None
+    command = [str(entry), "enter", "--pidfd", str(descriptor)]
+    command += ["--userns"] if answer["user_namespace"] != namespace("user") else []
+    command += ["--directory", answer["directory"], "--", *argv]
+    environment = dict(answer["environment"])
+    if "TERM" in os.environ:
+        environment["TERM"] = os.environ["TERM"]
+    try:
+        process = shortage.start("tstorm-ns", command, env=environment, pass_fds=[descriptor])
+    finally:
+        os.close(descriptor)
+    return _wait(process)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """^C is for the command: it has the terminal, and we wait for what it makes of it."""
+    while True:
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:
+            continue
+        return status if status >= 0 else 128 - status

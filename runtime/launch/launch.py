@@ -1,0 +1,390 @@
+"""Runs a plan: `run()` makes the run directory, starts the driver in namespaces of its own, passes
+its progress on, and writes the summary and the report. Nothing it starts outlives it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from compiler.plan.reader import Plan, read_plan
+from runtime.backend import choice, environment
+from runtime.config import DriverConfig, asked
+from runtime.driver import messages
+from runtime.driver.progress import DONE, Reporter, from_record, ignore
+from runtime.errors import MachineError, RunError, filesystem_remedy, unwritten
+from runtime.errors import unexpected as refusal_of
+from runtime.judge.lateness import smallest_delay
+from runtime.judge.verdict import Judge
+from runtime.launch import cleanup, registry, userdirs
+from runtime.options import FAILED, RunOptions, RunResult
+from runtime.results import report
+from runtime.results.summary import summarise, unexpected
+from runtime.rundir import rundir
+from runtime.rundir.rundir import RunDirectory
+from runtime.schedule import Timeline
+from runtime.system import procs, programs, shortage
+from runtime.system.memory import Watch, told
+from runtime.system.namespaces import refusal_remedy
+
+STOP_SECONDS = 30.0  # to wind down after the first request to stop
+REFUSED = 125  # exit status of tstorm-ns when it fails itself
+LOG_TAIL_BYTES = 4096
+UNWRITTEN = "cannot write the results of the run"
+
+
+def run(
+    plan_path: str | Path, options: RunOptions | None = None, reporter: Reporter = ignore
+) -> RunResult:
+    """Runs a plan to its end and says how it went. Call it from the main thread for clean Ctrl-C.
+
+    Raises PlanError for the plan, RunError for what is asked, MachineError if the machine refuses.
+    """
+    path = Path(plan_path)
+    chosen = _placed(options or RunOptions(), path)
+    plan = read_plan(path)
+    timeline = Timeline(plan, chosen)
+    choice.check(plan, chosen)
+    keeper = programs.find("tstorm-ns")
+    engine = choice.choose(chosen, keeper)
+    cleanup.sweep()
+    with _signals() as signals:  # from here to the end: a run has an outcome however it ends
+        directory, claim = _register(path, plan, chosen)
+        try:
+            config = _configure(claim.record, directory, chosen, engine, keeper)
+            attempt = _Attempt(claim, directory, config, reporter)
+            with closing(attempt.memory):
+                _carry_out(attempt, signals)
+                return _conclude(attempt, directory, plan, timeline, chosen)
+        finally:
+            claim.remove()
+
+
+def _placed(options: RunOptions, plan: Path) -> RunOptions:
+    """With the directories that nobody named."""
+    start = options.start_directory or str(Path.cwd())
+    source = options.source_directory or str(plan.parent.absolute())
+    return replace(options, start_directory=start, source_directory=source)
+
+
+def _carry_out(attempt: _Attempt, signals: socket.socket) -> None:
+    """A run that does not get as far as a driver has an outcome, too. RunError."""
+    try:
+        attempt.carry_out(signals)
+    except (RunError, OSError) as error:
+        refusal = refusal_of(error) if isinstance(error, OSError) else error
+        with suppress(OSError):
+            attempt.directory.close_manifest(FAILED, refusal.message)
+        if refusal is error:
+            raise
+        raise refusal from error
+
+
+def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory, registry.Claim]:
+    """A run directory and a registry entry that are nobody else's."""
+    name = rundir.experiment_name(path, options)
+    stamp = rundir.utc_stamp()
+    for attempt in range(1, 1000):
+        default = rundir.default_path(name, stamp, attempt)
+        target = options.out or default
+        claim = _claim(default.name, target)
+        if claim is None:
+            continue
+        try:
+            directory = _fill(target, path, plan, options, claim.record)
+        except FileExistsError as error:
+            claim.remove()
+            if options.out is not None:
+                what = "not empty" if target.is_dir() else "not a directory"
+                raise RunError(f"{target} is {what}", "give --out a new directory") from error
+            continue
+        except BaseException:
+            claim.remove()
+            raise
+        return directory, claim
+    raise RunError("there are too many runs of this name")
+
+
+def _claim(run_id: str, target: Path) -> registry.Claim | None:
+    directory = os.path.realpath(target)
+    try:
+        return registry.claim(run_id, directory)
+    except OSError as error:
+        raise RunError(
+            f"cannot record the run in {userdirs.records()}: {error.strerror}",
+            filesystem_remedy(error),
+        ) from error
+
+
+def _fill(
+    target: Path, plan_path: Path, plan: Plan, options: RunOptions, record: registry.Record
+) -> RunDirectory:
+    """Whole, or as it was before. FileExistsError: it is in use; RunError: it cannot be made."""
+    directory: RunDirectory | None = None
+    try:
+        directory = rundir.create(target)
+        directory.fill(plan)
+        name = rundir.experiment_name(plan_path, options)
+        directory.begin_manifest(rundir.manifest(record.run_id, plan, options, name))
+    except BaseException as error:
+        if directory is not None:
+            directory.abandon()
+        if isinstance(error, FileExistsError) or not isinstance(error, OSError):
+            raise
+        reason = error.strerror or str(error)
+        raise RunError(
+            f"cannot make the run directory {target}: {reason}", filesystem_remedy(error)
+        ) from error
+    return directory
+
+
+def _configure(
+    record: registry.Record,
+    directory: RunDirectory,
+    options: RunOptions,
+    engine: tuple[str, ...],
+    keeper: Path,
+) -> DriverConfig:
+    return DriverConfig(
+        run_id=record.run_id,
+        directory=str(directory.path),
+        socket=record.socket,
+        engine=engine,
+        nursery=str(keeper),
+        start_directory=options.start_directory,
+        source_directory=options.source_directory,
+        environment=environment.inherited(os.environ),
+        userns=os.geteuid() != 0,
+        asked=asked(options),
+    )
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """The driver's process seen from here. After carry_out: what it said and how it ended."""
+
+    claim: registry.Claim
+    directory: RunDirectory
+    config: DriverConfig
+    reporter: Reporter
+    started: dict[str, Any] | None = None
+    final: dict[str, Any] | None = None
+    status: int = 0
+    interrupted: bool = False
+    killed: str = ""  # why we did not wait for its end
+    trouble: str = ""  # why we could not go on listening
+    started_ns: int = field(default_factory=time.monotonic_ns)
+    setup_ns: int = 0
+    memory: Watch = field(default_factory=Watch)
+
+    def carry_out(self, signals: socket.socket) -> None:
+        """Starts the driver and listens until it has ended."""
+        ours, theirs = messages.pair()
+        with ours:
+            process = self._start(theirs)
+            theirs.close()
+            try:
+                keeper = procs.identify(process.pid)
+                if keeper is not None:
+                    self.claim.set_keeper(keeper)
+                ours.send(messages.encode(self.config.to_record()))
+                self._listen(ours, signals, process)
+            except OSError as error:
+                # Mostly it ended before it listened: then its status and its log say why.
+                self.trouble = refusal_of(error).message
+            finally:
+                if process.poll() is None and self.final is None:
+                    process.kill()
+                self.status = process.wait()
+
+    def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        argv = [self.config.nursery, "sandbox", "--parent", str(os.getpid())]
+        argv += ["--userns"] if self.config.userns else []
+        argv += ["--hosts", str(self.directory / rundir.HOSTS), "--"]
+        argv += [sys.executable, "-P", "-m", "runtime.driver.driver", str(theirs.fileno())]
+        try:
+            log = os.fdopen(self.directory.append_to(rundir.DRIVER_LOG), "ab")
+        except OSError as error:
+            raise unwritten(error) from error
+        with log:
+            return shortage.start(
+                "the run's first process (tstorm-ns)",
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment.of_driver(os.environ),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # ^C is for us: we tell the driver
+            )
+
+    def _listen(
+        self, ours: socket.socket, signals: socket.socket, process: subprocess.Popen[bytes]
+    ) -> None:
+        """Until the other end closes. The first signal asks to stop, the second kills."""
+        deadline: float | None = None
+        with selectors.DefaultSelector() as selector:
+            selector.register(ours, selectors.EVENT_READ)
+            selector.register(signals, selectors.EVENT_READ)
+            while True:
+                wait = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                ready = selector.select(wait)
+                if any(key.fileobj is signals for key, _ in ready):
+                    signals.recv(64)
+                    if self.interrupted:
+                        self._kill(process, "interrupted twice: killed before it had wound down")
+                    else:
+                        ours.send(messages.encode({"stop": True}))
+                    self.interrupted = True
+                    deadline = time.monotonic() + STOP_SECONDS
+                elif not ready:
+                    waited = f"{STOP_SECONDS:.0f} s"
+                    self._kill(process, f"killed: it had not wound down after {waited}")
+                if any(key.fileobj is ours for key, _ in ready) and not self._take(ours):
+                    return
+
+    def _kill(self, process: subprocess.Popen[bytes], reason: str) -> None:
+        process.kill()
+        self.killed = self.killed or reason
+
+    def _take(self, ours: socket.socket) -> bool:
+        message = messages.receive(ours)
+        if message is None:
+            return False
+        if "progress" in message:
+            self.reporter(from_record(message["progress"]))
+        elif "started" in message:
+            self.started = message["started"]
+            self.setup_ns = time.monotonic_ns() - self.started_ns
+            self.directory.update_manifest(**message["started"], setup_ns=self.setup_ns)
+        elif "final" in message:
+            self.final = message["final"]
+        return True
+
+    def log_tail(self) -> str:
+        """The last line the driver's processes have written to stderr."""
+        try:
+            data = self.directory.tail(rundir.DRIVER_LOG, LOG_TAIL_BYTES)
+        except RunError:
+            return ""
+        lines = data.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+
+@contextmanager
+def _signals() -> Iterator[socket.socket]:
+    """A socket with a byte for every SIGINT, SIGTERM or SIGHUP; silent outside the main thread."""
+    readable, writable = socket.socketpair()
+    writable.setblocking(False)
+    caught = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+        caught.append(signal.SIGHUP)
+    old: dict[signal.Signals, Any] = {}
+
+    def note(_number: int, _frame: object) -> None:
+        writable.send(b"!")
+
+    with readable, writable:
+        try:
+            if threading.current_thread() is threading.main_thread():
+                old = {number: signal.signal(number, note) for number in caught}
+            yield readable
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+
+def _conclude(
+    attempt: _Attempt,
+    directory: RunDirectory,
+    plan: Plan,
+    timeline: Timeline,
+    options: RunOptions,
+) -> RunResult:
+    """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
+    final = attempt.final or {
+        "outcome": "interrupted" if attempt.interrupted else FAILED,
+        "message": _why(attempt),
+        "facts": {},
+        "refused": False,
+    }
+    hosts = final["facts"].get("hosts")  # clocks as they were to the end
+    judge = Judge(smallest_delay(plan, timeline), options.max_lateness_ns)
+    more = {"hosts": hosts} if hosts else {}
+    summary = _write_results(directory, plan, timeline, final, judge, more)
+    if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
+        refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
+        remedy = shortage.remedy_for(refusal) or refusal_remedy()
+        raise MachineError(f"this machine refuses what a run needs: {refusal}", remedy)
+    if final["refused"]:
+        raise MachineError(str(final["message"]))
+    return RunResult(
+        outcome=str(final["outcome"]),
+        run_id=attempt.config.run_id,
+        directory=directory.path,
+        message=str(final["message"]),
+        summary=summary,
+        programs_failed=options.fail_on_exit and bool(unexpected(summary["exits"])),
+    )
+
+
+def _write_results(
+    directory: RunDirectory,
+    plan: Plan,
+    timeline: Timeline,
+    final: Mapping[str, Any],
+    judge: Judge,
+    more: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Summary and page, then the manifest with the outcome and `more`. Returns the summary.
+
+    RunError if the directory was removed, the disk is full or what was recorded was damaged; the
+    manifest, for which there is space, then has the outcome `failed`.
+    """
+    outcome, message = str(final["outcome"]), str(final["message"])
+    try:
+        summary = summarise(directory, plan, timeline.total, final, judge)
+        directory.write_json(rundir.SUMMARY, summary)
+        page = report.render(directory, directory.manifest_so_far(**more), summary)
+        directory.write(rundir.REPORT, rundir.encode(page))
+        if not directory.is_where_it_was():
+            raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))
+        directory.close_manifest(outcome, message, **more)
+    except (OSError, RunError) as error:
+        reason = f"; the run: {message}" if message else ""
+        what = unwritten(error).message if isinstance(error, OSError) else error.message
+        text = f"{UNWRITTEN}: {what}{reason}"
+        with suppress(OSError, RunError):
+            directory.close_manifest(FAILED, text, **more)
+        remedy = filesystem_remedy(error) if isinstance(error, OSError) else error.remedy
+        raise RunError(text, remedy) from error
+    return summary
+
+
+def _why(attempt: _Attempt) -> str:
+    if attempt.killed:
+        return attempt.killed
+    if attempt.status < 0 and attempt.trouble:
+        return f"tstorm could not go on: {attempt.trouble}"
+    if attempt.status < 0:
+        killed = f"the run's first process was killed by signal {-attempt.status}"
+        return told(killed, attempt.memory)
+    tail = attempt.log_tail()
+    if attempt.status > 128 and not tail:
+        return told(f"the driver was killed by signal {attempt.status - 128}", attempt.memory)
+    return f"the driver ended with status {attempt.status}" + (f": {tail}" if tail else "")
+
+
+__all__ = ["DONE", "run"]

@@ -1,0 +1,154 @@
+"""What a run came to, from the files it wrote: summary.json. Integers only, names for numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from compiler.plan.reader import Plan
+from runtime.errors import RunError
+from runtime.judge import lateness
+from runtime.judge.lateness import PROCESS_KINDS
+from runtime.judge.verdict import Judge
+from runtime.results.logtail import last_line
+from runtime.rundir.directory import Directory
+from runtime.rundir.eventlog import read_events
+from runtime.rundir.foreign import REMEDY
+from runtime.rundir.records import EVENTS, SAMPLES, read_lines
+
+
+def percentile(values: Sequence[int], percent: int) -> int:
+    """Nearest rank of sorted values; 0 without any."""
+    if not values:
+        return 0
+    rank = -(-len(values) * percent // 100)
+    return values[max(rank, 1) - 1]
+
+
+def _lags(values: Iterable[int]) -> dict[str, int]:
+    ordered = sorted(values)
+    return {
+        "count": len(ordered),
+        "p50_ns": percentile(ordered, 50),
+        "p99_ns": percentile(ordered, 99),
+        "max_ns": ordered[-1] if ordered else 0,
+    }
+
+
+def _records(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
+    """None if the run ended before it began."""
+    if not directory.has(name):
+        return iter(())
+    return read_events(directory) if name == EVENTS else read_lines(directory, name)
+
+
+Rows = dict[tuple[int, ...], list[int]]
+
+
+def _counters(directory: Directory) -> tuple[dict[str, list[str]], Rows, Rows]:
+    """Names of the columns, and the last counters of each link and pair: they are cumulative."""
+    columns: dict[str, list[str]] = {"links": [], "pairs": []}
+    links: Rows = {}
+    pairs: Rows = {}
+    for record in _records(directory, SAMPLES):
+        if "columns" in record:
+            columns = record["columns"]
+            continue
+        links.update((tuple(row[:1]), row) for row in record["links"])
+        pairs.update((tuple(row[:2]), row) for row in record["pairs"])
+    return columns, links, pairs
+
+
+def _named(
+    columns: Sequence[str], rows: Rows, keys: Sequence[str], names: Sequence[str]
+) -> list[dict[str, object]]:
+    """Rows with the names of their columns; the numbers in `keys` become names. RunError."""
+    found = []
+    for numbers, row in sorted(rows.items()):
+        known = len(numbers) == len(keys) and all(0 <= number < len(names) for number in numbers)
+        if not known or len(row) != len(columns):
+            raise RunError(f"{SAMPLES} has a row that is none of this plan: {row[:9]}", REMEDY)
+        words = dict(zip(keys, (names[number] for number in numbers), strict=True))
+        found.append({**dict(zip(columns, row, strict=True)), **words})
+    return found
+
+
+def _events(records: list[dict[str, Any]]) -> dict[str, Any]:
+    done = [record for record in records if record.get("seq") is not None]
+    kinds: dict[str, int] = {}
+    for record in done:
+        kinds[record["kind"]] = kinds.get(record["kind"], 0) + 1
+    network = (r["network_ns"] - r["due_ns"] for r in done if "network_ns" in r)
+    process = (r["lag_ns"] for r in done if r["kind"] in PROCESS_KINDS)
+    return {
+        "applied": len(done),
+        "by_kind": kinds,
+        "lag": _lags(record["lag_ns"] for record in done),
+        "network_lag": _lags(network),
+        "process_lag": _lags(process),
+        "start_lag": _lags(r["started_ns"] - r["due_ns"] for r in done if "started_ns" in r),
+    }
+
+
+def _exits(directory: Directory, records: list[dict[str, Any]]) -> list[dict[str, object]]:
+    """Programs that ended, did not start or were killed without the timeline asking for it."""
+    found = [r for r in records if r.get("kind") in ("exit", "killed") and not r.get("asked")]
+    keys = ("target", "applied_ns", "status", "signal", "error", "reason")
+    exits: list[dict[str, object]] = []
+    for record in found:
+        one = {key: record[key] for key in keys if key in record}
+        if record["kind"] == "killed":
+            one["killed"] = True
+        one["last_log_line"] = last_line(directory, f"{record['target']}.log")
+        exits.append(one)
+    return exits
+
+
+def unexpected(exits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of `exits` in a summary, those that no program means by ending well: it could not start, or
+    ended with another status than 0, by a signal, or with its whole instance."""
+    return [
+        one
+        for one in exits
+        if "error" in one or one.get("killed") or one.get("status") or one.get("signal")
+    ]
+
+
+def summarise(
+    directory: Directory,
+    plan: Plan,
+    planned: int,
+    final: Mapping[str, Any],
+    judge: Judge | None = None,
+) -> dict[str, Any]:
+    """`planned` events were to be applied; `final` is what the driver said at the end; `judge`
+    knows the bounds of this run.
+
+    RunError if the files were tampered with.
+    """
+    records = list(_records(directory, EVENTS))
+    columns, links, pairs = _counters(directory)
+    topology = plan.topology
+    facts = final.get("facts")
+    totals = facts.get("totals", {}) if isinstance(facts, dict) else {}
+    hosts = {"hosts": facts["counters"]} if isinstance(facts, dict) and "counters" in facts else {}
+    events = _events(records)
+    judge = judge or Judge()
+    lateness.look_at_events(judge, records)
+    lateness.look_at_end(judge, final, planned, int(events["applied"]))
+    return {
+        **hosts,
+        "verdict": judge.verdict(),
+        "outcome": final["outcome"],
+        "message": final.get("message", ""),
+        "plan_digest": plan.digest,
+        "seed": plan.seed,
+        "events": {"planned": planned, **events},
+        "exits": _exits(directory, records),
+        "refused": facts.get("refused", []) if isinstance(facts, dict) else [],
+        "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
+        "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
+        "pairs": _named(
+            columns["pairs"], pairs, ("src", "dst"), [node.name for node in topology.nodes]
+        ),
+    }

@@ -1,0 +1,1 @@
+"""Coordinator and agent talk: sealed frames, a channel, requests and answers."""

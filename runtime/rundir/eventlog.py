@@ -1,0 +1,57 @@
+"""events.jsonl: a header that says when time 0 was, then what was done, in order of completion.
+
+Something can happen before time 0 is fixed (an agent is lost); it waits until the header is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runtime.rundir.directory import Directory
+from runtime.rundir.records import EVENTS, LineFile, read_lines
+
+FORMAT, VERSION = "thunderstorm-events", 1
+HEADER = "header"  # its kind
+
+
+class EventLog:
+    """Owns the file."""
+
+    def __init__(self, file: LineFile) -> None:
+        self._file = file
+        self._waiting: list[Mapping[str, object]] | None = []
+
+    def begin(self, start_unix_ns: int, start_monotonic_ns: int) -> None:
+        """Writes the header. Once, before time 0."""
+        self._file.append(
+            {
+                "kind": HEADER,
+                "format": FORMAT,
+                "version": VERSION,
+                "start_unix_ns": start_unix_ns,
+                "start_monotonic_ns": start_monotonic_ns,
+            }
+        )
+        self._write_waiting()
+
+    def append(self, record: Mapping[str, object]) -> None:
+        if self._waiting is None:
+            self._file.append(record)
+        else:
+            self._waiting.append(record)
+
+    def _write_waiting(self) -> None:
+        waiting, self._waiting = self._waiting or [], None
+        for record in waiting:
+            self._file.append(record)
+
+    def close(self) -> None:
+        """A run that never came to its time 0 has no header."""
+        self._write_waiting()
+        self._file.close()
+
+
+def read_events(directory: Directory) -> Iterator[dict[str, Any]]:
+    """Every whole record but the header. RunError, also if the file is missing."""
+    return (record for record in read_lines(directory, EVENTS) if record.get("kind") != HEADER)

@@ -1,0 +1,76 @@
+"""Files that grow while a run goes on: one JSON object a line, each written at once.
+
+A line is one write(2), so that whatever kills the driver leaves whole lines behind. Lines that are
+read may be anybody's: each has a bound and a shape (runtime/rundir/runfiles.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from runtime.errors import RunError
+from runtime.rundir.directory import Directory
+from runtime.rundir.foreign import REMEDY, parse
+from runtime.rundir.runfiles import EVENTS, LINE_CHECKS, MAX_BYTES, MAX_LINE_BYTES, SAMPLES
+
+__all__ = ["EVENTS", "SAMPLES", "LineFile", "encode", "read_lines"]
+
+OnError = Callable[[str], None]
+
+
+def encode(record: Mapping[str, object]) -> bytes:
+    """Canonical bytes of one record, with its newline."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+class LineFile:
+    """Appends to a file of its own, made new.
+
+    What cannot be written (a full disk) is told once, to `on_error` in words; nothing is written
+    after that, so that a line which was cut stays the last one.
+    """
+
+    def __init__(self, directory: Directory, name: str, on_error: OnError) -> None:
+        self._path = directory / name
+        self._on_error = on_error
+        self._failed = False
+        self._descriptor = directory.create(name, os.O_APPEND)
+
+    def append(self, record: Mapping[str, object]) -> None:
+        self.append_bytes(encode(record))
+
+    def append_bytes(self, line: bytes) -> None:
+        view = memoryview(line)
+        try:
+            while view and not self._failed:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            self._failed = True
+            self._on_error(f"cannot write {self._path}: {error.strerror}")
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def read_lines(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
+    """Every whole record of EVENTS or SAMPLES; a last line cut by a crash is left out.
+
+    RunError names a line that is broken, too long or not what such a line is.
+    """
+    most, path = MAX_LINE_BYTES[name], str(directory / name)
+    with directory.reading(name, MAX_BYTES[name]) as file:
+        number = 0
+        while line := file.readline(most + 1):
+            number += 1
+            place = f"{path}:{number}"
+            if len(line) > most:
+                raise RunError(f"{place}: the line is longer than {most:,} bytes", REMEDY)
+            if not line.endswith(b"\n"):
+                return
+            record = parse(line, place)
+            LINE_CHECKS[name](record, place)
+            yield record

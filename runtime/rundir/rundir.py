@@ -1,0 +1,193 @@
+"""The run directory: what is made before a run starts, and the manifest that says what ran where.
+
+Layout in docs/run.md; everything goes through runtime/rundir/directory.py, and what is read is
+checked by runtime/rundir/runfiles.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from compiler.plan.reader import Plan
+from runtime.config import asked
+from runtime.errors import RunError
+from runtime.options import RunOptions
+from runtime.rundir import etchosts, reserve
+from runtime.rundir.directory import Directory
+from runtime.rundir.foreign import parse
+from runtime.rundir.runfiles import (
+    DRIVER_LOG,
+    FORMAT,
+    HOSTS,
+    INSTANCES,
+    LOGS,
+    MANIFEST,
+    MAX_BYTES,
+    PLAN,
+    REPORT,
+    SUMMARY,
+    VERSION,
+    check_manifest,
+    check_summary,
+)
+from runtime.system import machine
+
+__all__ = ["DRIVER_LOG", "HOSTS", "INSTANCES", "LOGS", "MANIFEST", "PLAN", "REPORT", "SUMMARY"]
+
+MAX_NAME = 80
+MAX_MESSAGE = (
+    1000  # characters of a run's reason in the manifest (runtime.rundir.reserve has room for)
+)
+
+
+def encode(text: str) -> bytes:
+    """UTF-8. Bytes of a path that are none appear as JSON's escapes of half a pair (`\\udcff`)."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def encode_json(value: Mapping[str, object]) -> bytes:
+    """Canonical."""
+    return encode(json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+
+
+def experiment_name(plan_path: Path, options: RunOptions) -> str:
+    """What a run is called after: given, else the plan directory's name; safe as a file's name."""
+    name = options.name or plan_path.resolve().name.removesuffix(".plan")
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:MAX_NAME] or "run"
+
+
+def utc_stamp() -> str:
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+
+
+def default_path(name: str, stamp: str, attempt: int) -> Path:
+    suffix = f"-{attempt}" if attempt > 1 else ""
+    return Path("runs") / f"{name}-{stamp}{suffix}"
+
+
+class RunDirectory(Directory):
+    """A run directory, held. Reading raises RunError, writing OSError.
+
+    `made` are the directories that were made for it, the outermost first. Whoever has begun a
+    manifest goes on with the one it knows, whatever has become of the file.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        super().__init__(path, descriptor)
+        self.made: tuple[Path, ...] = ()
+        self._known: dict[str, Any] | None = None
+
+    def fill(self, plan: Plan) -> None:
+        """The plan's copy, the hosts file and the empty folders."""
+        copy = self.make(PLAN)
+        for name in plan.names:
+            copy.write(name, plan.raw(name))
+        self.make(LOGS)
+        self.make(INSTANCES)
+        self.write(HOSTS, etchosts.text(plan.topology).encode("ascii"))
+
+    def write_json(self, name: str, value: Mapping[str, object]) -> None:
+        self.write(name, encode_json(value))
+
+    def manifest(self) -> dict[str, Any]:
+        return self._json(MANIFEST, check_manifest)
+
+    def summary(self) -> dict[str, Any]:
+        """Empty if there is none."""
+        return self._json(SUMMARY, check_summary) if self.has(SUMMARY) else {}
+
+    def _json(self, name: str, check: Callable[[Any, str], dict[str, Any]]) -> dict[str, Any]:
+        place = str(self / name)
+        return check(parse(self.read(name, MAX_BYTES[name]), place), place)
+
+    def begin_manifest(self, values: Mapping[str, object]) -> None:
+        """The first one."""
+        self._known = {}
+        self.update_manifest(**values)
+
+    def update_manifest(self, **values: object) -> None:
+        """While the run goes on. Puts space aside for the last one, too."""
+        known = {**self._before(), **values}
+        data = encode_json(known)
+        reserve.put_aside(self, len(data))
+        self.write(MANIFEST, data)
+        self._known = known
+
+    def close_manifest(self, outcome: str, message: str = "", **values: object) -> dict[str, Any]:
+        """The last one, which says how the run ended; works on a full disk. Returns it."""
+        end = {"outcome": outcome, "message": message[:MAX_MESSAGE]}
+        manifest = {**self._before(), **values, **end}
+        reserve.spend(self, MANIFEST, encode_json(manifest))
+        return manifest
+
+    def manifest_so_far(self, **values: object) -> dict[str, Any]:
+        """What the last one says, but for the end."""
+        return {**self._before(), **values}
+
+    def _before(self) -> dict[str, Any]:
+        return self.manifest() if self._known is None else self._known
+
+    def abandon(self) -> None:
+        """Removes what is in it, and the directories that were made for it."""
+        self.clear()
+        _remove(self.made)
+
+
+def create(path: Path) -> RunDirectory:
+    """Takes an absent or empty directory. FileExistsError if it is in use; OSError."""
+    missing = [place for place in (path, *path.parents) if not place.exists()][::-1]
+    try:
+        for place in missing or [path]:
+            place.mkdir(exist_ok=True)
+        found = RunDirectory.hold(Path(os.path.realpath(path)))
+        if found.names():
+            raise FileExistsError(path)
+    except BaseException:
+        _remove(missing)
+        raise
+    found.made = tuple(missing)
+    return found
+
+
+def _remove(made: Sequence[Path]) -> None:
+    """Directories that were made, as far as they are empty."""
+    for place in reversed(made):
+        with suppress(OSError):
+            place.rmdir()
+
+
+def recorded(path: str | Path) -> RunDirectory:
+    """The directory of an earlier run. RunError if `path` is none."""
+    try:
+        found = RunDirectory.hold(Path(os.path.realpath(path)))
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}", "give a run's directory") from error
+    if not found.has(MANIFEST):
+        raise RunError(f"{path} is not the directory of a run: no {MANIFEST}", "give one")
+    return found
+
+
+def manifest(run_id: str, plan: Plan, options: RunOptions, kind: str) -> dict[str, object]:
+    """What is known before the start; facts about the engine and the outcome are added later."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "run_id": run_id,
+        "experiment": kind,
+        "plan_digest": plan.digest,
+        "plan_tool": plan.tool_version,
+        "seed": plan.seed,
+        "started": utc_stamp(),
+        "options": asked(options),
+        "start_directory": options.start_directory,
+        "source_directory": options.source_directory,
+        "datapath": "user" if options.datapath == "auto" else options.datapath,
+        "machine": machine.facts(),
+    }

@@ -1,0 +1,188 @@
+"""What the files of a run directory are called, how large each may be, and what readers need of it.
+
+The one table of limits, and the shapes (runtime/rundir/foreign.py) of what is used. A run directory
+is foreign data to its readers: it may come from another machine, or be edited. So what is used has
+its type checked before it is used; keys that no shape names are tolerated, since nothing is done
+with them and later releases add some. Options are the exception: a replay that left one out would
+be another run, so `options` holds those of RunOptions only.
+
+Raise VERSION when a reader of the version before would misunderstand what is written: another
+meaning or unit, or something missing that its shapes require. A new key is none of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from runtime.config import ASKED
+from runtime.errors import RunError
+from runtime.options import RunOptions
+from runtime.rundir.foreign import (
+    COUNT,
+    FLAG,
+    INTEGER,
+    NOTHING,
+    REMEDY,
+    SCALAR,
+    TEXT,
+    Each,
+    OneOf,
+    Shape,
+    check,
+)
+
+FORMAT, VERSION = "thunderstorm-run", 1
+
+MANIFEST, SUMMARY, REPORT, DRIVER_LOG = "manifest.json", "summary.json", "report.html", "driver.log"
+PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
+EVENTS, SAMPLES = "events.jsonl", "samples.jsonl"
+
+_MB = 1 << 20
+MAX_BYTES = {
+    MANIFEST: 16 * _MB,  # 65,000 instances over hosts take 5
+    SUMMARY: 256 * _MB,  # a link or pair takes some 300 bytes
+    EVENTS: 1024 * _MB,  # so does an event
+    SAMPLES: 1 << 50,  # read line by line only
+}
+MAX_LINE_BYTES = {EVENTS: _MB, SAMPLES: 128 * _MB}
+MAX_EVENTS = 1_000_000  # of a plan (docs/limits.md)
+
+MANIFEST_SHAPE = Shape(
+    {
+        "run_id": TEXT,
+        "experiment": TEXT,
+        "plan_digest": TEXT,
+        "seed": COUNT,
+        "options": {},  # see _check_options
+        "outcome?": TEXT,
+        "message?": TEXT,
+        "start_directory?": TEXT,
+        "source_directory?": TEXT,
+    }
+)
+
+_LAG = {"p99_ns": INTEGER, "max_ns": INTEGER}
+_DROPS = {"drop_queue": COUNT, "drop_loss": COUNT, "drop_down": COUNT}
+SUMMARY_SHAPE = Shape(
+    {
+        "outcome": TEXT,
+        "message?": TEXT,
+        "events": {"applied": COUNT, "planned": COUNT, "lag": _LAG},
+        "links": [
+            {"link": TEXT, "pkts": COUNT, "out_pkts": COUNT, "backlog_bytes": COUNT, **_DROPS}
+        ],
+        "pairs": [
+            {"src": TEXT, "dst": TEXT, "offered_pkts": COUNT, "delivered_pkts": COUNT, **_DROPS}
+        ],
+    }
+)
+
+_PLANNED_EVENT = Shape(
+    {
+        "seq": COUNT,
+        "kind": TEXT,
+        "target": TEXT,
+        "args": Each(SCALAR),
+        "planned_ns": INTEGER,
+        "due_ns": INTEGER,
+        "applied_ns": INTEGER,
+        "lag_ns": INTEGER,
+        "network_ns?": INTEGER,
+        "started_ns?": INTEGER,
+    }
+)
+_EXIT = {"kind": TEXT, "target": TEXT, "applied_ns?": INTEGER, "asked?": FLAG, "reason?": TEXT}
+_FAILED_EXIT = Shape({**_EXIT, "error": TEXT})
+_ENDED_EXIT = Shape({**_EXIT, "status": INTEGER, "signal": INTEGER})
+_TARGETED = {"kind": TEXT, "target": TEXT, "applied_ns": INTEGER}
+_KINDS = {  # of those that are not the plan's
+    "killed": Shape(_TARGETED),
+    "stall": Shape({**_TARGETED, "stalled_ns": INTEGER}),
+    "start": Shape({**_TARGETED, "started_ns?": INTEGER}),
+    "agent_lost": Shape(_TARGETED),
+    "agent_back": Shape(_TARGETED),
+}
+_OTHER_EVENT = Shape(
+    {
+        "kind?": TEXT,
+        "target?": TEXT,
+        "args?": Each(SCALAR),
+        "planned_ns?": OneOf(INTEGER, NOTHING),
+        "applied_ns?": INTEGER,
+    }
+)
+
+_COLUMNS = Shape({"columns": {"links": [TEXT], "pairs": [TEXT]}})
+_SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]]})
+
+_OPTION_KINDS = {  # by the annotation of RunOptions
+    "int": INTEGER,
+    "int | None": OneOf(INTEGER, NOTHING),
+    "str": TEXT,
+    "bool": FLAG,
+    "Mapping[str, Mapping[str, int]]": Each(Each(INTEGER)),
+}
+_OPTION_SHAPE = Shape(
+    {
+        f"{field.name}?": _OPTION_KINDS[str(field.type)]
+        for field in fields(RunOptions)
+        if field.name in ASKED
+    }
+)
+
+
+def check_manifest(value: Any, place: str) -> dict[str, Any]:
+    """The manifest, fit to be used. RunError, also for one of another version."""
+    if type(value) is not dict or value.get("format") != FORMAT:
+        raise RunError(f"{place} is not the manifest of a run", "give the directory of a run")
+    version = value.get("version")
+    if type(version) is not int or version != VERSION:
+        newer = type(version) is int and version > VERSION
+        raise RunError(
+            f"{place} has version {version!r:.40}, {'newer' if newer else 'other'} than {VERSION}, "
+            "which this release reads",
+            "use the release that made the run" if newer else REMEDY,
+        )
+    check(value, MANIFEST_SHAPE, place)
+    _check_options(value["options"], place)
+    return value
+
+
+def _check_options(options: Mapping[str, Any], place: str) -> None:
+    check(options, _OPTION_SHAPE, f"{place}: options")
+    unknown = sorted(options.keys() - set(ASKED))
+    if unknown:
+        raise RunError(
+            f"{place}: this release does not know the option {unknown[0]!r:.60}",
+            "use the release that made the run",
+        )
+
+
+def check_summary(value: Any, place: str) -> dict[str, Any]:
+    """RunError."""
+    check(value, SUMMARY_SHAPE, place)
+    found: dict[str, Any] = value
+    return found
+
+
+def check_event(value: Any, place: str) -> None:
+    """A line of events.jsonl. RunError."""
+    planned = type(value) is dict and value.get("seq") is not None
+    check(value, _PLANNED_EVENT if planned else _OTHER_EVENT, place)
+    if planned and value["seq"] >= MAX_EVENTS:
+        raise RunError(f"{place}: no plan has an event {value['seq']}", REMEDY)
+    if not planned and value.get("kind") in _KINDS:
+        check(value, _KINDS[value["kind"]], place)
+    if value.get("kind") == "exit":
+        check(value, _FAILED_EXIT if "error" in value else _ENDED_EXIT, place)
+
+
+def check_sample(value: Any, place: str) -> None:
+    """A line of samples.jsonl: the names of the columns, or counters. RunError."""
+    named = type(value) is dict and "columns" in value
+    check(value, _COLUMNS if named else _SAMPLE, place)
+
+
+LINE_CHECKS = {EVENTS: check_event, SAMPLES: check_sample}

@@ -1,0 +1,71 @@
+"""Gives an instance its addresses: loopback up, eth0 with IPv4 and IPv6, up.
+
+Runs over a netlink socket that the instance's PID 1 opened in its own network namespace, so no
+thread here ever changes namespaces. All of it is sent in one go (runtime.system.netlink).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.errors import RunError
+from runtime.system import netlink as netlinks
+from runtime.system.interface import INTERFACE, IPV4_PREFIX, IPV6_PREFIX
+from runtime.system.netlink import QUIET, Refusal, Request, address, link, loopback_up
+
+_SIOCGIFINDEX = 0x8933
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    ipv4: str
+    ipv6: str
+
+
+def _interface_index(netlink: socket.socket, name: str) -> int:
+    request = struct.pack("16si20x", name.encode(), 0)
+    answer = fcntl.ioctl(netlink.fileno(), _SIOCGIFINDEX, request)
+    return int(struct.unpack_from("i", answer, 16)[0])
+
+
+def _requests(index: int, addresses: Addresses) -> list[Request]:
+    ipv4, ipv6 = addresses.ipv4, addresses.ipv6
+    return [
+        loopback_up(),
+        Request(f"silence {INTERFACE} (IPv6)", link(index, QUIET)),
+        Request(f"add {ipv4} to {INTERFACE}", address(index, ipv4, IPV4_PREFIX)),
+        Request(f"add {ipv6} to {INTERFACE}", address(index, ipv6, IPV6_PREFIX)),
+        Request(f"bring {INTERFACE} up", link(index, up=True)),
+    ]
+
+
+def configure(
+    netlink: socket.socket, instance: str, addresses: Addresses, more: Sequence[Request] = ()
+) -> None:
+    """`more` is asked for at the end.
+
+    Raises RunError naming the step, the instance and the kernel's words. May block.
+    """
+    try:
+        netlinks.prepare(netlink)
+        index = _interface_index(netlink, INTERFACE)
+        refusals = netlinks.exchange(netlink, [*_requests(index, addresses), *more])
+    except OSError as error:
+        raise RunError(
+            f"cannot configure {INTERFACE} of {instance}: {error.strerror or error}"
+        ) from error
+    if refusals:
+        raise _refusal(refusals[0], instance)
+
+
+def _refusal(refusal: Refusal, instance: str) -> RunError:
+    what, remedy = refusal.what, ""
+    unsupported = refusal.code in (errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.EACCES)
+    if unsupported and ("IPv6" in what or ":" in what):
+        remedy = "instances need IPv6: enable it in the kernel (ipv6.disable=0)"
+    return RunError(f"cannot {what} in instance {instance}: {refusal.reason}", remedy)

@@ -1,0 +1,1 @@
+"""Codes of all diagnostics: what each means, with an example; docs/errors.md is made of them."""

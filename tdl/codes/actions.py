@@ -1,0 +1,275 @@
+"""Codes TS02xx: selectors and actions, and TS09xx: warnings."""
+
+from __future__ import annotations
+
+from tdl.codes.code import Code
+
+ACTIONS = (
+    Code(
+        "TS0201",
+        "unknown name",
+        "The selector names something that is not declared.",
+        "service a\nbridge s1\nlink a--s1\nat 5s b leave",
+    ),
+    Code(
+        "TS0202",
+        "unknown link",
+        "There is no link between these two.",
+        "bridges s1 s2 s3\nlink s1--s2\nat 5s s1--s3 leave",
+    ),
+    Code(
+        "TS0203",
+        "unknown instance",
+        "Instances count from 0 to replicas - 1.",
+        "service a replicas=2\nbridge s1\nlink a--s1\nat 5s a.2 crash",
+    ),
+    Code(
+        "TS0204",
+        "action does not apply to this",
+        "Each action applies to some kinds of elements only (docs/tdl.md has the table).",
+        "bridges s1 s2\nlink s1--s2\nat 5s s1 crash",
+    ),
+    Code(
+        "TS0205",
+        "action takes no selector",
+        "partition, heal and quit concern the whole experiment.",
+        "at 5s a quit",
+    ),
+    Code(
+        "TS0206",
+        "action needs an interval",
+        "churn and flap go on for a while: `from T1 to T2 …`.",
+        "at 5s a churn 2",
+    ),
+    Code(
+        "TS0207",
+        "action needs an instant",
+        "This action happens at one moment: `at T …`.",
+        "from 5s to 6s a--b set latency=5",
+    ),
+    Code(
+        "TS0208",
+        "percentage over 100",
+        "Not more than all of them can be chosen.",
+        "at 5s a leave 150%",
+    ),
+    Code(
+        "TS0209",
+        "a count of one thing",
+        "An instance, a bridge or a link named by itself is one thing; a number makes no sense.",
+        "service a replicas=3\nbridge s1\nlink a--s1\nat 5s a.1 leave 2",
+    ),
+    Code(
+        "TS0210",
+        "flap period of zero",
+        "A flapping link changes its state every PERIOD, which must be greater than zero.",
+        "from 1s to 2s a--b flap 0s",
+    ),
+    Code(
+        "TS0211",
+        "partition needs at least two groups",
+        "The groups are separated by `;`, the members of a group by spaces: `partition a b;c`.",
+        "at 5s partition a b",
+    ),
+    Code(
+        "TS0212",
+        "member of two groups",
+        "An element can be on one side of a partition only.",
+        "service a\nservice b\nbridge s1\nlink a--s1\nlink b--s1\nat 5s partition a b;b",
+    ),
+    Code(
+        "TS0213",
+        "property cannot be changed",
+        "set changes latency, jitter, loss, up, down, rate, queue and dist of links.",
+        "at 5s a--b set tags=x",
+    ),
+    Code(
+        "TS0214",
+        "no relative change of this",
+        "A percentage or += and -= need a number to start from.",
+        "at 5s a--b set dist+=normal",
+    ),
+    Code(
+        "TS0215",
+        "change leads to an illegal value",
+        "After the change the property would be out of range (negative, rate of zero, jitter above "
+        "latency, loss above 1), or it is relative to an unlimited rate.",
+        "bridges s1 s2\nlink s1--s2 latency=5\nat 5s s1--s2 set latency-=6",
+    ),
+    Code(
+        "TS0216",
+        "background traffic leaves nothing",
+        "The background rate must be below the link's rate, and the link must have a rate.",
+        "bridges s1 s2\nlink s1--s2 up=5Mb symmetric\nat 5s s1--s2 background 5Mb",
+    ),
+    Code(
+        "TS0217",
+        "a number for a list of names",
+        "`a;b leave` means both. To choose a number among several, give them a tag: `tags=x leave "
+        "2`.",
+        "at 5s a;b leave 2",
+    ),
+    Code(
+        "TS0218",
+        "not in this version",
+        "The word is reserved for a later version of the language.",
+        "from 1s to 5s a--b ramp latency=5",
+    ),
+    Code(
+        "TS0219",
+        "nothing to act on",
+        "The selection has no element that this action applies to.",
+        "bridges s1 s2\nlink s1--s2\nat 5s crash",
+    ),
+    Code(
+        "TS0220",
+        "action misses an argument",
+        "The action needs more than its name. The message says what.",
+        "from 1s to 2s a churn",
+    ),
+)
+
+WARNINGS = (
+    Code(
+        "TS0901",
+        "undeclared tag",
+        "Nothing carries this tag, so the statement does nothing.",
+        "service a tags=backend\nbridge s1\nlink a--s1\nat 5s tags=be leave 60%",
+    ),
+    Code(
+        "TS0902",
+        "option without effect",
+        "The option belongs to another tool's dialect; it is accepted and kept, without effect.",
+        "service a share",
+    ),
+    Code(
+        "TS0903",
+        "zero of them",
+        "The percentage, of what there is at that moment, rounds to none.",
+        "service a replicas=3\nbridge s1\nlink a--s1\nat 5s a leave 10%",
+    ),
+    Code(
+        "TS0904",
+        "event after quit",
+        "The experiment has ended by then; the event is left out of the plan.",
+        "service a\nbridge s1\nlink a--s1\nat 5s quit\nat 6s a leave",
+    ),
+    Code(
+        "TS0905",
+        "everything is lost",
+        "`loss=1` loses every packet. For one percent write `1%`.",
+        "link a--b loss=1",
+    ),
+    Code(
+        "TS0906",
+        "queue smaller than a packet",
+        "A queue below 1500 bytes drops full-size packets whenever the link is busy.",
+        "link a--b up=5Mb queue=1000",
+    ),
+    Code(
+        "TS0907",
+        "given twice",
+        "The same tag, name or port stands twice in one list; once is enough.",
+        "bridge s1 tags=x;x",
+    ),
+    Code(
+        "TS0908",
+        "flaps only once",
+        "The period is as long as the interval, so the link goes down once and comes back at the "
+        "end.",
+        "from 1s to 2s a--b flap 5s",
+    ),
+    Code(
+        "TS0909",
+        "bridge without links",
+        "Nothing is connected to this bridge.",
+        "bridge s1",
+    ),
+    Code(
+        "TS0910",
+        "tag has the name of an element",
+        "In a selector the element wins; write `tags=name` for the tag.",
+        "service a tags=a\nbridge s1\nlink a--s1",
+    ),
+    Code(
+        "TS0911",
+        "no change",
+        "The statement asks for what is already so.",
+        "bridges s1 s2\nlink s1--s2 latency=5\nat 5s s1--s2 set latency=5",
+    ),
+    Code(
+        "TS0912",
+        "not reconnected",
+        "At the end of `from T1 to T2 … disconnect` the same instances come back, but this one "
+        "has left, crashed or been reconnected in the meantime.",
+        "service a\nbridge s1\nlink a--s1\nfrom 1s to 9s a disconnect\nat 5s a crash",
+    ),
+    Code(
+        "TS0913",
+        "tag that looks like an option",
+        "In `tags=a b` every word is a tag. This one is spelt almost like an option or property, "
+        "so it may be a mistake. Separate tags with `;` and the warning goes away.",
+        "link a--b up=5Mb tags=x symetric",
+    ),
+    Code(
+        "TS0914",
+        "no path for good",
+        "Instances that are joined and connected at the end have no path to each other then, and "
+        "none since the time that the message says, or ever. Usually a `heal` or a `join` is "
+        "missing.",
+        "service a\nservice b\nbridge s1\nlink a--s1\nlink b--s1\nat 5s partition a;b\nat 9s quit",
+    ),
+    Code(
+        "TS0915",
+        "changes faster than can be applied",
+        "The same link, bridge or instance changes again before a run can have made the last "
+        "change (docs/limits.md says how fast that is), so what happens will not be what is "
+        "written.",
+        "service a\nbridge s1\nlink a--s1\nfrom 1s to 2s a--s1 flap 100us",
+    ),
+    Code(
+        "TS0916",
+        "rate above the budget",
+        "The link has a rate above what `--budget` says that one machine can carry, so it cannot "
+        "be reached. With `--budget 1Gb`:",
+        "service a\nservice b\nlink a--b up=2Gb symmetric",
+    ),
+    Code(
+        "TS0917",
+        "all together above the budget",
+        "If all instances send at once, at the full rate of their links, they ask for more than "
+        "`--budget` says that one machine can carry. That is a limit from above: the experiment "
+        "may well ask for less. With `--budget 1Gb`:",
+        "service a replicas=3\nbridge s1\nlink a--s1 up=500Mb symmetric",
+    ),
+    Code(
+        "TS0918",
+        "never joins",
+        "No instance of the service ever joins, or the join of some of them comes after the end.",
+        "service a replicas=2\nbridge s1\nlink a--s1\nat 5s quit\nat 6s a join",
+    ),
+    Code(
+        "TS0919",
+        "tag that nothing selects",
+        "The file has events, and none of them selects this tag.",
+        "service a tags=x\nbridge s1\nlink a--s1\nat 5s a leave",
+    ),
+    Code(
+        "TS0920",
+        "round trip below the underlay's",
+        "The network between the machines of a cluster takes longer (`--underlay`) than the "
+        "planned round trip between these instances, which will be right on one machine only. With "
+        "`--underlay 500us`:",
+        "service a replicas=2\nbridge s1\nlink a--s1 latency=0.1",
+    ),
+    Code(
+        "TS0921",
+        "every replica is at several bridges",
+        "The links of a service are made for every instance, so each replica is attached to all of "
+        "these bridges. To put each in a place of its own, link single instances: `link a.0--s1`, "
+        "`link a.1--s2`. Where it is meant, an event that names one of the links as a whole "
+        "(`a--s1`, or a tag of it) makes this warning go away: it shows that they are known to be "
+        "several.",
+        "service a replicas=2\nbridges s1 s2\nlink a--s1\nlink a--s2",
+    ),
+)

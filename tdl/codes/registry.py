@@ -1,0 +1,51 @@
+"""The registry of every diagnostic code of the project, and the generator of docs/errors.md.
+
+Ranges: TS00xx text and syntax, TS01xx declarations, TS02xx selectors and actions, TS03xx the
+timeline, TS09xx warnings. A code is never reused for another meaning. `python -m
+tdl.codes.registry` prints docs/errors.md.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tdl.codes.actions import ACTIONS, WARNINGS
+from tdl.codes.code import Code
+from tdl.codes.structure import DECLARATIONS, TIMELINE
+from tdl.codes.syntax import SYNTAX
+
+CODES: dict[str, Code] = {
+    c.code: c for c in (*SYNTAX, *DECLARATIONS, *ACTIONS, *TIMELINE, *WARNINGS)
+}
+
+_HEADINGS = {
+    "TS00": "Text and syntax",
+    "TS01": "Declarations",
+    "TS02": "Selectors and actions",
+    "TS03": "Timeline",
+    "TS09": "Warnings",
+}
+
+
+def markdown() -> str:
+    """The whole of docs/errors.md."""
+    lines = [
+        "# Errors and warnings",
+        "",
+        "Every diagnostic has one of these codes. TS09xx are warnings (errors with `--strict`). "
+        "This page is generated: `python -m tdl.codes.registry > docs/errors.md`.",
+    ]
+    heading = ""
+    for code in sorted(CODES):
+        entry = CODES[code]
+        if _HEADINGS[code[:4]] != heading:
+            heading = _HEADINGS[code[:4]]
+            lines += ["", f"## {heading}"]
+        lines += ["", f"### {code}: {entry.title}", "", entry.explanation]
+        if entry.example:
+            lines += ["", "```", entry.example, "```"]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

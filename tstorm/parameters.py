@@ -1,0 +1,298 @@
+"""Option declarations and value types that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class MeasureType(click.ParamType[int]):
+    """A number with a unit as TDL writes it, as an integer in the unit of tdl.values.
+
+    `reads` is the name of the function there that reads it.
+    """
+
+    def __init__(self, name: str, reads: str, missing: str) -> None:
+        self.name = name
+        self._reads = reads
+        self._missing = missing
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        from tdl import values
+
+        if not value:
+            self.fail(self._missing, param, ctx)
+        try:
+            found: int = getattr(values, self._reads)(value)
+        except values.ValueProblem as problem:
+            hint = f" ({problem.hint})" if problem.hint else ""
+            self.fail(f"{problem.message}{hint}", param, ctx)
+        if found == 0 and self._reads != "time":
+            self.fail(f"a {self.name} of zero compares with nothing", param, ctx)
+        return found
+
+
+DURATION = MeasureType("duration", "time", "a duration is missing, such as 90s, 1h30m or 250ms")
+_RATE = MeasureType("rate", "rate", "a rate is missing, such as 10Gb or 800Mb")
+_ROUND_TRIP = MeasureType("round trip", "latency", "a time is missing, such as 0.5ms or 200us")
+
+
+# Whether it can be read is found out by reading it, with the kernel's own words.
+INPUT = click.Path(allow_dash=True, readable=False)
+
+
+class Text(click.ParamType[str]):
+    """A text. An empty one is more likely an unset variable than meant."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value:
+            self.fail("nothing is given", param, ctx)
+        return value
+
+
+class DirectoryType(click.Path):
+    """A directory to write. An empty name is more likely an unset variable than meant."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        if value == "":
+            self.fail("the name of a directory is missing", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+DIRECTORY = DirectoryType()
+
+
+class WholeNumber(click.IntRange):
+    """An integer in a range, called so in messages."""
+
+    name = "whole number"
+
+
+def seed(function: F) -> F:
+    """--seed N."""
+    return click.option(
+        "--seed",
+        type=WholeNumber(min=0, max=2**63 - 1),
+        metavar="N",
+        help="Seed of all random choices. Wins over the file's own; 0 when neither is given.",
+    )(function)
+
+
+def table_or_json(function: F) -> F:
+    """--format table|json."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help="How to print.",
+    )(function)
+
+
+def diagnostics(function: F) -> F:
+    """--strict, --format text|json|sarif, --max-errors: how diagnostics are judged and printed."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", "sarif"]),
+        default="text",
+        show_default=True,
+        help="How to print diagnostics: text on stderr, the others on stdout.",
+    )
+    strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+    most = click.option(
+        "--max-errors",
+        "most",
+        type=WholeNumber(min=0),
+        metavar="N",
+        help="Show at most N errors and warnings, errors first; 0 shows all. "
+        "[default: 20 as text, all as json and sarif]",
+    )
+    return strict(form(most(function)))
+
+
+def budget(function: F) -> F:
+    """--budget RATE."""
+    return click.option(
+        "--budget",
+        "budget_bps",
+        metavar="RATE",
+        type=_RATE,
+        help="Warn of rates above what one machine can carry, such as 10Gb.",
+    )(function)
+
+
+def underlay(function: F) -> F:
+    """--underlay RTT."""
+    return click.option(
+        "--underlay",
+        "underlay_ns",
+        metavar="RTT",
+        type=_ROUND_TRIP,
+        help="Warn of round trips below that between two machines of the cluster, such as 200us "
+        "(a number alone is milliseconds).",
+    )(function)
+
+
+def source(function: F) -> F:
+    """The experiment: a plan directory, a run directory, a TDL file, or `-`."""
+    return click.argument("source", metavar="PLAN|EXP.tdl", type=INPUT)(function)
+
+
+def _complete_run(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The runs that go on now, by name; the shell adds directories."""
+    from runtime.launch.lookup import live_runs
+
+    names = [run["run_id"] for run in live_runs()]
+    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [*found, CompletionItem(incomplete, type="dir")]
+
+
+def run_argument(*, required: bool) -> Callable[[F], F]:
+    """RUN: a run's name or directory."""
+    return click.argument("run", required=required, shell_complete=_complete_run)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How to run, as asked on the command line; None where nothing was said."""
+
+    out: str | None
+    until_ns: int | None
+    start_at_ns: int | None
+    pace: int | None
+    datapath: str | None
+    hosts: int | None
+    clock_budget_ns: int | None
+    on_agent_loss: str | None
+    max_lateness_ns: int | None
+    fail_on_exit: bool | None
+    allow_spoofing: bool | None
+
+
+_RUNNING = (
+    click.option("--quiet", is_flag=True, help="No progress; errors and the result only."),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How to print the result: the run directory, or its summary as JSON.",
+    ),
+    click.option(
+        "--out",
+        metavar="DIR",
+        type=DIRECTORY,
+        help="The run directory.  [default: a new one, runs/NAME-TIME]",
+    ),
+    click.option("--until", metavar="T", type=DURATION, help="End at this time of the plan."),
+    click.option(
+        "--start-at",
+        metavar="T",
+        type=DURATION,
+        help="Begin with the state of this time of the plan and go on from there.",
+    ),
+    click.option(
+        "--pace",
+        metavar="N",
+        type=WholeNumber(min=1),
+        help="Run the timeline N times faster; the network's properties stay.  [default: 1]",
+    ),
+    click.option(
+        "--datapath",
+        type=click.Choice(["auto", "user", "kernel"]),
+        help="What emulates the network: the packet engine (auto and user), or, with --hosts, the "
+        "kernel's queueing disciplines.  [default: auto]",
+    ),
+    click.option(
+        "--hosts",
+        metavar="N",
+        type=WholeNumber(min=0),
+        help="Spread the instances over N local hosts, with an agent and a datapath each.  "
+        "[default: 0; one engine models every link]",
+    ),
+    click.option(
+        "--clock-budget",
+        metavar="T",
+        type=DURATION,
+        help="With --hosts: do not start if a host's clock is known less well than this.  "
+        "[default: 5ms]",
+    ),
+    click.option(
+        "--on-agent-loss",
+        type=click.Choice(["keep", "close"]),
+        help="With --hosts: what a host without its agent does with traffic until the agent is "
+        "back: as it was last, or drop it.  [default: keep]",
+    ),
+    click.option(
+        "--max-lateness",
+        metavar="T",
+        type=DURATION,
+        help="End with 4 if anything that is judged was later than this: events, programs' starts, "
+        "packets, stalls.",
+    ),
+    click.option(
+        "--fail-on-exit/--no-fail-on-exit",
+        default=None,
+        help="End with 5 if a program could not start, or ended by itself with another status than "
+        "0 or by a signal.",
+    ),
+    click.option(
+        "--allow-spoofing/--no-allow-spoofing",
+        default=None,
+        help="Let packets through whose source address is not that of the instance that sends "
+        "them.  [default: they are dropped and told]",
+    ),
+)
+
+
+def running(function: F) -> F:
+    """--quiet and --format, and the options of a run, which are passed on as one `asked`."""
+
+    @functools.wraps(function)
+    def inner(
+        *args: Any,
+        out: str | None,
+        until: int | None,
+        start_at: int | None,
+        pace: int | None,
+        datapath: str | None,
+        hosts: int | None,
+        clock_budget: int | None,
+        on_agent_loss: str | None,
+        max_lateness: int | None,
+        fail_on_exit: bool | None,
+        allow_spoofing: bool | None,
+        **kwargs: Any,
+    ) -> Any:
+        of_hosts = (hosts, clock_budget, on_agent_loss)
+        judged = (max_lateness, fail_on_exit)
+        asked = Running(out, until, start_at, pace, datapath, *of_hosts, *judged, allow_spoofing)
+        return function(*args, asked=asked, **kwargs)
+
+    wrapped: Any = inner
+    for option in reversed(_RUNNING):
+        wrapped = option(wrapped)
+    result: F = wrapped
+    return result
