@@ -16,7 +16,7 @@ from bench.topologies import scale_free
 from compiler.pipeline import compile_source
 from runtime.agent.path.needs import Needs, Stage
 from runtime.options import RunOptions
-from runtime.schedule import Timeline
+from runtime.schedule import Schedule
 
 CASES = ((1000, 4), (2000, 4), (4000, 16))  # elements of the network, hosts
 STEPS = 100
@@ -37,7 +37,7 @@ class Cost:
 def measure(size: int, hosts: int, steps: int = STEPS) -> Cost:
     plan = compile_source(scale_free(size, steps).encode(), filename="n.tdl", seed=None).plan
     own = range(0, plan.core.instances, hosts)
-    needs = Needs(plan, Timeline(plan, RunOptions()).steps, own, 0)
+    needs = Needs(plan, Schedule(plan, RunOptions()).steps, own, 0)
     begin = time.process_time()
     paths = sum(len(part) for part in needs.begin())
     start_s = time.process_time() - begin

@@ -54,6 +54,6 @@ def end_name(name: ast.Name, index: int | None) -> str:
     return name.text if index is None else f"{name.text}.{index}"
 
 
-def link_name(link: ast.Link) -> str:
+def link_name(link: ast.LinkStatement) -> str:
     """A declared link as its statement names it: `server--s1`, `server.3--s1`."""
     return f"{end_name(link.a, link.a_index)}--{end_name(link.b, link.b_index)}"

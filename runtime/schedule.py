@@ -33,7 +33,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class PlanClock:
     """Plan time to real time since the start, both in ns."""
 
     start_at_ns: int
@@ -46,7 +46,7 @@ class Clock:
         return self.start_at_ns + elapsed_ns * self.pace
 
 
-class Timeline:
+class Schedule:
     """What a run with these options does.
 
     first    the epoch the run begins in (all before it is folded into it)
@@ -60,7 +60,7 @@ class Timeline:
             raise RunError(
                 f"the start (--start-at) is after the experiment's end at {plan.end_ns / 1e9:g} s"
             )
-        self.clock = Clock(options.start_at_ns, options.pace)
+        self.clock = PlanClock(options.start_at_ns, options.pace)
         end = plan.end_ns if options.until_ns is None else min(options.until_ns, plan.end_ns)
         self.end_ns = max(end, options.start_at_ns)
         epochs = plan.epochs
@@ -98,7 +98,7 @@ class Preparation:
     begin_ns: int
 
 
-def preparations(timeline: Timeline, present: frozenset[str]) -> list[Preparation]:
+def preparations(timeline: Schedule, present: frozenset[str]) -> list[Preparation]:
     """Incarnations to be made while the run goes on, in the order in which to begin them.
 
     The first incarnation of every instance is made before the start, so only rejoins remain.
@@ -121,7 +121,7 @@ def preparations(timeline: Timeline, present: frozenset[str]) -> list[Preparatio
     return found[::-1]
 
 
-def first_incarnations(timeline: Timeline, present: frozenset[str]) -> list[str]:
+def first_incarnations(timeline: Schedule, present: frozenset[str]) -> list[str]:
     """Instances that are ever there, those at the start first."""
     names = dict.fromkeys(sorted(present))
     for step in timeline.steps:

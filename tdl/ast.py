@@ -53,7 +53,7 @@ class Routing:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceStatement:
     name: Name
     span: Span
     image: str | None = None
@@ -80,7 +80,7 @@ class Bridges:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkStatement:
     """`link A--B …`. `up` is A to B, `down` is B to A; None = unlimited.
 
     An end with an index is one instance of the service (`link server.3--s1`).
@@ -291,7 +291,7 @@ class Dynamic:
     open_ended: bool = False
 
 
-Statement = Bootstrapper | Seed | Routing | Service | Bridges | Link | Dynamic
+Statement = Bootstrapper | Seed | Routing | ServiceStatement | Bridges | LinkStatement | Dynamic
 
 
 @dataclass(frozen=True, slots=True)

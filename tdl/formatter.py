@@ -113,15 +113,15 @@ def _statement(node: ast.Statement) -> list[str]:
         case ast.Bridges():
             word = "bridge" if len(node.names) == 1 else "bridges"
             return [word, *(name.text for name in node.names), *_tags(node.tags)]
-        case ast.Service():
+        case ast.ServiceStatement():
             return _service(node)
-        case ast.Link():
+        case ast.LinkStatement():
             return _link(node)
         case ast.Dynamic():
             return [*_times(node), *_clause(node)]
 
 
-def _service(node: ast.Service) -> list[str]:
+def _service(node: ast.ServiceStatement) -> list[str]:
     words = ["service", node.name.text]
     if node.image is not None:
         words.append("img=" + node.image)
@@ -145,7 +145,7 @@ def _service(node: ast.Service) -> list[str]:
     return words + _options(node.options)
 
 
-def _link(node: ast.Link) -> list[str]:
+def _link(node: ast.LinkStatement) -> list[str]:
     words = ["link", f"{_end(node.a, node.a_index)}--{_end(node.b, node.b_index)}"]
     if node.latency_ns:
         words.append("latency=" + quantities.latency(node.latency_ns))
@@ -165,7 +165,7 @@ def _end(name: ast.Name, index: int | None) -> str:
     return name.text if index is None else f"{name.text}.{index}"
 
 
-def _link_rates(node: ast.Link) -> list[str]:
+def _link_rates(node: ast.LinkStatement) -> list[str]:
     if node.symmetric:
         return [f"up={_rate(node.up_bps)}", "symmetric"]
     words = []

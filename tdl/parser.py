@@ -21,9 +21,9 @@ from tdl.lexer import LogicalLine, logical_lines, source_lines
 
 ENDS = ("TS0029", "TS0030", "TS0031", "TS0032")  # after these nothing more was read
 _MOST: dict[type, tuple[int, str]] = {
-    ast.Service: (MAX_SERVICES, "services"),
+    ast.ServiceStatement: (MAX_SERVICES, "services"),
     ast.Bridges: (MAX_BRIDGES, "bridges"),
-    ast.Link: (MAX_LINKS, "links"),
+    ast.LinkStatement: (MAX_LINKS, "links"),
     ast.Dynamic: (MAX_EVENTS, "events"),
 }
 _START = Span(1, 1, 1, 2)

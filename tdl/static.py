@@ -71,7 +71,7 @@ class StaticActions(Builder):
         image, line, command, replicas = get("img"), get("exec"), get("command"), get("replicas")
         cpu, mem, env, program = get("cpu"), get("mem"), get("env"), get("entrypoint")
         return (
-            ast.Service(
+            ast.ServiceStatement(
                 name=name(token),
                 span=self.whole_span,
                 image=None if image is None else self._image_property(image),
@@ -97,7 +97,7 @@ class StaticActions(Builder):
         found = self.collect(properties, "link", LINK_PROPERTIES, LINK_ALIASES, ("symmetric",))
         up_bps, down_bps, symmetric = self._rates(found)
         return (
-            ast.Link(
+            ast.LinkStatement(
                 a=ends[0].name,
                 b=ends[1].name,
                 span=self.whole_span,

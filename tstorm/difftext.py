@@ -19,10 +19,10 @@ from tstorm import output, units
 from tstorm.notes import action, argument, arguments
 
 if TYPE_CHECKING:
-    from compiler.analysis.netdiff import Group, Network
+    from compiler.analysis.netdiff import Group, NetworkDifference
     from compiler.analysis.plandiff import PlanDiff
     from compiler.analysis.timelinediff import Entry
-    from compiler.analysis.topologydiff import Difference
+    from compiler.analysis.topologydiff import TopologyDifference
     from compiler.plan.reader import Plan
     from tstorm.notes import Statements
 
@@ -120,7 +120,7 @@ def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _difference(one: Difference) -> str:
+def _difference(one: TopologyDifference) -> str:
     if not one.field:
         return f"{'+' if one.a is None else '-'} {one.kind} {one.name}"
     old, new = (_value(one.field, value) for value in (one.a, one.b))
@@ -189,7 +189,7 @@ def _network(compared: Compared) -> Iterator[str]:
         yield f"  {_more(len(left), 'group', f' with {pairs}')}"
 
 
-def _differing(network: Network) -> int:
+def _differing(network: NetworkDifference) -> int:
     """How many pairs differ at any time."""
     if len(network.groups) == 1:
         return len(network.groups[0].pairs)
@@ -199,7 +199,9 @@ def _differing(network: Network) -> int:
     return len(found)
 
 
-def _group(group: Group, network: Network, compared: Compared, samples: _Samples) -> Iterator[str]:
+def _group(
+    group: Group, network: NetworkDifference, compared: Compared, samples: _Samples
+) -> Iterator[str]:
     what = ", ".join(_WORDS.get(word, word) for word in differs_in(group.mask))
     span = f"{units.duration(group.from_ns)} to {units.duration(group.to_ns)}"
     yield f"  {span}: {_counted(len(group.pairs), 'pair')}, {what}"
@@ -210,7 +212,7 @@ def _group(group: Group, network: Network, compared: Compared, samples: _Samples
         yield f"    {_more(len(group.pairs) - compared.limit, 'pair')}"
 
 
-def _named(pairs: array[int], network: Network, plan: Plan) -> Iterator[tuple[str, str]]:
+def _named(pairs: array[int], network: NetworkDifference, plan: Plan) -> Iterator[tuple[str, str]]:
     nodes = plan.topology.nodes
     for pair in pairs:
         src, dst = network.names(pair)
@@ -270,7 +272,7 @@ def _entry_record(entry: Entry, compared: Compared) -> dict[str, Any]:
     }
 
 
-def _network_record(network: Network, compared: Compared) -> dict[str, Any]:
+def _network_record(network: NetworkDifference, compared: Compared) -> dict[str, Any]:
     limit = compared.limit
     samples = _Samples(compared.plans) if limit and network.groups else None
     groups = []

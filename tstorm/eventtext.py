@@ -10,8 +10,8 @@ from tstorm.notes import action, argument
 
 if TYPE_CHECKING:
     from compiler.analysis.effects import Effects
-    from compiler.declare.steps import Step
-    from compiler.expand.recorder import Draw, Moment, Origin, Sample
+    from compiler.declare.steps import StatementStep
+    from compiler.expand.recorder import Draw, DrawnSample, Moment, Origin
     from compiler.origin import EventStory
     from tstorm.notes import Statements
 
@@ -115,7 +115,7 @@ def _target(story: EventStory, _: Statements) -> Iterator[str]:
         yield f"  {_draw(coin)}: {verdict}"
 
 
-def _undrawn(step: Step) -> str:
+def _undrawn(step: StatementStep) -> str:
     """What a statement hits that draws nothing."""
     from tdl import ast
 
@@ -126,7 +126,7 @@ def _undrawn(step: Step) -> str:
     return "all that the statement can apply to"
 
 
-def _sample(sample: Sample, target: str) -> Iterator[str]:
+def _sample(sample: DrawnSample, target: str) -> Iterator[str]:
     among = f"{sample.size:,} candidates, {sample.first} to {sample.last}"
     if sample.size == 1:
         among = f"1 candidate, {sample.first}"
@@ -231,7 +231,7 @@ def _moment_record(moment: Moment) -> dict[str, Any]:
     }
 
 
-def _sample_record(sample: Sample) -> dict[str, Any]:
+def _sample_record(sample: DrawnSample) -> dict[str, Any]:
     return {
         "candidates": sample.size,
         "first": sample.first,

@@ -25,7 +25,7 @@ def declared_line(source: bytes, link: str) -> int:
     ends = [end.partition(".") for end in link.split("->")]
     wanted = [(name, int(index) if index else None) for name, _, index in ends]
     for statement in parse_partial(source).file.statements:
-        if isinstance(statement, ast.Link):
+        if isinstance(statement, ast.LinkStatement):
             found = [
                 (statement.a.text, statement.a_index),
                 (statement.b.text, statement.b_index),

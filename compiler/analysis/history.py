@@ -53,7 +53,7 @@ class _Values(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class RouteWalk:
     """From one instance towards another in one epoch, as far as one gets."""
 
     links: tuple[int, ...]  # links taken; the last may be down when `arrives` is false
@@ -144,21 +144,21 @@ class History:
                 return None
             found = after
 
-    def walk(self, src: int, dst: int, epoch: int) -> Walk:
+    def walk(self, src: int, dst: int, epoch: int) -> RouteWalk:
         """From instance to instance (different ones)."""
         core, links, cells = self.core, list[int](), list[int]()
         node = src
         for _ in range(len(core.rows) + 2):
             if node == dst:
-                return Walk(tuple(links), True, tuple(cells))
+                return RouteWalk(tuple(links), True, tuple(cells))
             link = self._next(node, dst, epoch, cells)
             if link == NO_LINK:
-                return Walk(tuple(links), False, tuple(cells))
+                return RouteWalk(tuple(links), False, tuple(cells))
             links.append(link)
             if not self.link(link, epoch).up:
                 if self.core.is_core_link(self.topology, link):
                     raise PlanError(ROUTES, f"epoch {epoch} routes over link {link}, which is down")
-                return Walk(tuple(links), False, tuple(cells))
+                return RouteWalk(tuple(links), False, tuple(cells))
             node = self.topology.links[link].dst
         raise PlanError(ROUTES, f"epoch {epoch} routes in a circle at node {node}")
 
@@ -178,7 +178,7 @@ class History:
             raise PlanError(ROUTES, f"cell {cell} names link {choice} of {len(core.out[row])}")
         return core.out[row][choice - 1] if choice else NO_LINK
 
-    def outcome(self, walk: Walk, epoch: int) -> Outcome:
+    def outcome(self, walk: RouteWalk, epoch: int) -> Outcome:
         if not walk.arrives:
             return UNREACHABLE
         return Outcome(walk.links, tuple(self.link(link, epoch) for link in walk.links))
@@ -202,7 +202,7 @@ class History:
                 before = outcomes
             epoch = self._touched_after(walks, epoch)
 
-    def _touched_after(self, walks: list[Walk], epoch: int) -> int | None:
+    def _touched_after(self, walks: list[RouteWalk], epoch: int) -> int | None:
         """The next epoch that changes something these walks looked at."""
         found = [self._cells[cell].after(epoch) for walk in walks for cell in walk.cells]
         found += [self._link(link).after(epoch) for walk in walks for link in walk.links]

@@ -1,8 +1,8 @@
 """Two plans as networks: which pairs of instances differ, in what, and in which intervals.
 
-Input: two plans. Output: `Network`: groups of pairs that differ in the same way over the same
-interval. Algorithm: both plans' epochs are gone through in order of time; at each instant only the
-columns of the routing table that may differ otherwise than before are compared again
+Input: two plans. Output: `NetworkDifference`: groups of pairs that differ in the same way over the
+same interval. Algorithm: both plans' epochs are gone through in order of time; at each instant only
+the columns of the routing table that may differ otherwise than before are compared again
 (compiler/analysis/contrast.py). Pairs are of instances that both plans have, by name; time ends
 where the first of the two ends, and what lasts for no time is not seen.
 """
@@ -32,7 +32,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NetworkDifference:
     compared: int  # instances that both plans have
     instances: int  # of the first plan: how pairs are numbered
     end_ns: int
@@ -109,7 +109,7 @@ def side_at(plan: Plan, epoch: int) -> Side:
     return side
 
 
-def compare(a: Plan, b: Plan) -> Network:
+def compare(a: Plan, b: Plan) -> NetworkDifference:
     """All differences between the paths of two plans. Raises PlanError."""
     end_ns = min(a.end_ns, b.end_ns)
     contrast = Contrast(side_at(a, 0), side_at(b, 0))
@@ -122,7 +122,7 @@ def compare(a: Plan, b: Plan) -> Network:
         columns = contrast.update(there or nothing, other or nothing)
         comparison.compare(columns, at_ns)
     groups = comparison.end(end_ns)
-    return Network(len(contrast.match.common), contrast.a.core.instances, end_ns, groups)
+    return NetworkDifference(len(contrast.match.common), contrast.a.core.instances, end_ns, groups)
 
 
 def _merged(a: Plan, b: Plan) -> Iterator[tuple[int, Happening | None, Happening | None]]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.analysis.netdiff import Network, compare
+from compiler.analysis.netdiff import NetworkDifference, compare
 from compiler.analysis.timelinediff import Entry, compare_timelines
-from compiler.analysis.topologydiff import Difference, compare_topologies
+from compiler.analysis.topologydiff import TopologyDifference, compare_topologies
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
-    topology: tuple[Difference, ...]
+    topology: tuple[TopologyDifference, ...]
     timeline: tuple[Entry, ...]
-    network: Network | None  # None: not asked for
+    network: NetworkDifference | None  # None: not asked for
 
     @property
     def equal(self) -> bool:
@@ -34,7 +34,7 @@ def compare_plans(a: Plan, b: Plan, *, network: bool = True) -> PlanDiff:
     """Raises PlanError. Without `network` paths are not compared, which takes longest."""
     if a.digest == b.digest:
         instances = a.core.instances
-        same = Network(instances, instances, a.end_ns, ())
+        same = NetworkDifference(instances, instances, a.end_ns, ())
         return PlanDiff((), (), same if network else None)
     topology = compare_topologies(a, b)
     timeline = compare_timelines(a.events, b.events)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler.analysis.history import History, Outcome, Walk
+from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
 from compiler.plan.paths import figures
 from compiler.plan.types import Event, LinkState
@@ -44,7 +44,7 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PathChange:
     """An instant at which the path of a direction, or its properties, become others."""
 
     at_ns: int
@@ -56,8 +56,8 @@ class Story:
     at_ns: int  # the time asked for
     there: Direction
     back: Direction
-    last: Change | None  # None: the paths are as they were at 0
-    next: Change | None
+    last: PathChange | None  # None: the paths are as they were at 0
+    next: PathChange | None
     number: int  # of changes until now
     total: int
 
@@ -90,7 +90,7 @@ def story(history: History, src: int, dst: int, at_ns: int) -> Story:
     )
 
 
-def _direction(history: History, src: int, dst: int, walk: Walk, epoch: int) -> Direction:
+def _direction(history: History, src: int, dst: int, walk: RouteWalk, epoch: int) -> Direction:
     nodes = history.topology.nodes
     hops: tuple[Hop, ...] = ()
     found: tuple[Obstacle, ...] = ()
@@ -101,7 +101,7 @@ def _direction(history: History, src: int, dst: int, walk: Walk, epoch: int) -> 
     return Direction(nodes[src].name, nodes[dst].name, hops, found)
 
 
-def _hops(history: History, walk: Walk, epoch: int) -> Iterable[Hop]:
+def _hops(history: History, walk: RouteWalk, epoch: int) -> Iterable[Hop]:
     states = [history.link(link, epoch) for link in walk.links]
     least = figures.of_links(states).rate_bps
     total = figures.NOTHING
@@ -120,7 +120,7 @@ def _hops(history: History, walk: Walk, epoch: int) -> Iterable[Hop]:
 
 def _change(
     history: History, changes: Sequence[tuple[int, tuple[Outcome, ...]]], number: int
-) -> Change:
+) -> PathChange:
     """The events of the epoch that concern a link or node on a path before or after it.
 
     There always are some: where a path becomes another, its links have become worse or those of
@@ -134,4 +134,4 @@ def _change(
             ends = topology.links[link]
             concerned |= {ends.name, topology.nodes[ends.src].name, topology.nodes[ends.dst].name}
     events = history.plan.events[epoch.first_seq : epoch.last_seq]
-    return Change(epoch.at_ns, tuple(event for event in events if event.target in concerned))
+    return PathChange(epoch.at_ns, tuple(event for event in events if event.target in concerned))

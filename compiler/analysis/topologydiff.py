@@ -21,7 +21,7 @@ Value = int | str | list[Any] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TopologyDifference:
     """`field` of an element, '' for the element as a whole; None where it does not exist.
 
     `order` of a kind: the same elements in another order, with the first that are not the same.
@@ -34,7 +34,7 @@ class Difference:
     b: Value
 
 
-def compare_topologies(a: Plan, b: Plan) -> tuple[Difference, ...]:
+def compare_topologies(a: Plan, b: Plan) -> tuple[TopologyDifference, ...]:
     """By kind; elements in the order of the first plan, then those that only the second has.
 
     Seeds of links follow from the plan's: where that differs, they are no differences of their own.
@@ -49,7 +49,7 @@ def compare_topologies(a: Plan, b: Plan) -> tuple[Difference, ...]:
     )
 
 
-def _settings(a: Plan, b: Plan) -> Iterator[Difference]:
+def _settings(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
     for name, one, two in (
         ("seed", a.seed, b.seed),
         ("end_ns", a.end_ns, b.end_ns),
@@ -57,7 +57,7 @@ def _settings(a: Plan, b: Plan) -> Iterator[Difference]:
         ("bootstrapper", a.topology.bootstrapper, b.topology.bootstrapper),
     ):
         if one != two:
-            yield Difference("experiment", "", name, one, two)
+            yield TopologyDifference("experiment", "", name, one, two)
 
 
 Fields = dict[str, Value]
@@ -92,20 +92,22 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _elements(kind: str, a: dict[str, Fields], b: dict[str, Fields]) -> Iterable[Difference]:
+def _elements(
+    kind: str, a: dict[str, Fields], b: dict[str, Fields]
+) -> Iterable[TopologyDifference]:
     for name, one in a.items():
         two = b.get(name)
         if two is None:
-            yield Difference(kind, name, "", name, None)
+            yield TopologyDifference(kind, name, "", name, None)
             continue
         for field, value in one.items():
             if value != two[field]:
-                yield Difference(kind, name, field, value, two[field])
+                yield TopologyDifference(kind, name, field, value, two[field])
     for name in b:
         if name not in a:
-            yield Difference(kind, name, "", None, name)
+            yield TopologyDifference(kind, name, "", None, name)
     if a.keys() == b.keys():
         for one_name, other_name in zip(a, b, strict=True):
             if one_name != other_name:
-                yield Difference(kind, "", "order", one_name, other_name)
+                yield TopologyDifference(kind, "", "order", one_name, other_name)
                 return

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler.declare.declared import Declared
-from compiler.declare.steps import Step
+from compiler.declare.steps import StatementStep
 from compiler.declare.topology import Layout
 from tdl import ast
 
@@ -28,7 +28,7 @@ class Beginning:
 
 
 def find_beginning(
-    declared: Declared, layout: Layout, steps: Sequence[Step], failed: bool
+    declared: Declared, layout: Layout, steps: Sequence[StatementStep], failed: bool
 ) -> Beginning:
     ordered = sorted(steps, key=lambda step: (step.statement.start_ns, step.order))
     late = _services_with_joins(declared, layout, ordered, failed)
@@ -49,7 +49,7 @@ def find_beginning(
 
 
 def _services_with_joins(
-    declared: Declared, layout: Layout, steps: Iterable[Step], failed: bool
+    declared: Declared, layout: Layout, steps: Iterable[StatementStep], failed: bool
 ) -> set[int]:
     """Joins that were left out because of an error count too."""
     found = {
@@ -67,13 +67,13 @@ def _services_with_joins(
     return found
 
 
-def _own_bridges(step: Step) -> Iterable[int]:
+def _own_bridges(step: StatementStep) -> Iterable[int]:
     everything = isinstance(step.statement.selector, ast.Everything)
     joins = isinstance(step.statement.action, ast.Join)
     return () if everything and joins else step.chosen.bridges
 
 
-def _own_links(step: Step) -> Iterable[int]:
+def _own_links(step: StatementStep) -> Iterable[int]:
     everything = isinstance(step.statement.selector, ast.Everything)
     if everything and isinstance(step.statement.action, ast.Join):
         return ()
@@ -81,9 +81,9 @@ def _own_links(step: Step) -> Iterable[int]:
 
 
 def _first_is_join(
-    steps: Iterable[Step],
+    steps: Iterable[StatementStep],
     takes: tuple[type, ...],
-    targets: Callable[[Step], Iterable[int]],
+    targets: Callable[[StatementStep], Iterable[int]],
 ) -> set[int]:
     """The targets whose first join or take is a join."""
     absent: set[int] = set()

@@ -27,9 +27,9 @@ class DeclaredBridge:
 class Declared:
     """The declarations, in the order of the file."""
 
-    services: dict[str, ast.Service] = field(default_factory=dict)
+    services: dict[str, ast.ServiceStatement] = field(default_factory=dict)
     bridges: dict[str, DeclaredBridge] = field(default_factory=dict)
-    links: list[ast.Link] = field(default_factory=list)
+    links: list[ast.LinkStatement] = field(default_factory=list)
     pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # both ways -> links
     broken: set[tuple[str, str]] = field(default_factory=set)  # both orientations
     doubtful: set[str] = field(default_factory=set)  # declared twice: which one is meant?
@@ -42,7 +42,7 @@ class Declared:
     at: dict[str, list[int]] = field(default_factory=dict)  # name -> its links
     taken: dict[tuple[object, ...], int] = field(default_factory=dict)  # see _linked_already
 
-    def links_at(self, name: str) -> Iterator[ast.Link]:
+    def links_at(self, name: str) -> Iterator[ast.LinkStatement]:
         """The links with an end there, in the order of the file."""
         return (self.links[position] for position in self.at.get(name, ()))
 
@@ -56,14 +56,14 @@ class Declared:
 def declare(file: ast.File, sink: Sink) -> Declared:
     """Collects all declarations; reports TS0101-TS0109 and the warnings about names."""
     found = Declared()
-    links: list[ast.Link] = []
+    links: list[ast.LinkStatement] = []
     for statement in file.statements:
         match statement:
-            case ast.Service():
+            case ast.ServiceStatement():
                 _service(found, statement, sink)
             case ast.Bridges():
                 _bridges(found, statement, sink)
-            case ast.Link():
+            case ast.LinkStatement():
                 links.append(statement)
             case ast.Dynamic():
                 found.dynamics.append(statement)
@@ -92,7 +92,7 @@ def _setting(
     setattr(found, word, statement)
 
 
-def _service(found: Declared, statement: ast.Service, sink: Sink) -> None:
+def _service(found: Declared, statement: ast.ServiceStatement, sink: Sink) -> None:
     if _is_new(found, statement.name, sink):
         found.services[statement.name.text] = statement
 
@@ -120,7 +120,7 @@ def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:
     return False
 
 
-def _link(found: Declared, link: ast.Link, sink: Sink) -> None:
+def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
     a, b = link.a.text, link.b.text
     known = [
         _known_end(found, name, index, sink)
@@ -165,21 +165,21 @@ def _known_end(found: Declared, name: ast.Name, index: int | None, sink: Sink) -
     return True
 
 
-def _one_way(first: ast.Link, second: ast.Link) -> str:
+def _one_way(first: ast.LinkStatement, second: ast.LinkStatement) -> str:
     wider = [link for link in (first, second) if link.a_index is None or link.b_index is None]
     if link_name(first) != link_name(second) and wider and _single(first) + _single(second):
         return f"`{link_name(wider[0])}` links every instance: leave one of the two out"
     return "put a bridge in between for a second way"
 
 
-def _single(link: ast.Link) -> bool:
+def _single(link: ast.LinkStatement) -> bool:
     return link.a_index is not None or link.b_index is not None
 
 
 _EVERY, _ANY = "every", "any"
 
 
-def _linked_already(found: Declared, link: ast.Link) -> int | None:
+def _linked_already(found: Declared, link: ast.LinkStatement) -> int | None:
     """The first link that shares a pair of nodes with this one; remembers this one if none does.
 
     Each link is kept under its two ends (an instance, or every instance), and with either or both

@@ -14,7 +14,7 @@ from compiler.declare import replicas as replicas_pass
 from compiler.declare.beginning import Beginning, find_beginning
 from compiler.declare.declared import Declared, declare
 from compiler.declare.selectors import Resolver
-from compiler.declare.steps import Doubt, Step, build_steps
+from compiler.declare.steps import Doubt, StatementStep, build_steps
 from compiler.declare.topology import Layout, expand
 from compiler.plan.types import Topology
 from tdl import ast
@@ -28,7 +28,7 @@ class Model:
     seed: int
     declared: Declared
     layout: Layout
-    steps: tuple[Step, ...]
+    steps: tuple[StatementStep, ...]
     doubts: tuple[Doubt, ...]
     beginning: Beginning
     oversized: bool  # reported; the layout is a stand-in, not to be walked through

@@ -108,7 +108,7 @@ def _table(declared: Declared, counts: Mapping[str, int]) -> tuple[int, int]:
     return len(declared.bridges) + core, len(anchors) + core
 
 
-def _directions(link: ast.Link, counts: Mapping[str, int]) -> int:
+def _directions(link: ast.LinkStatement, counts: Mapping[str, int]) -> int:
     a = counts.get(link.a.text, 1) if link.a_index is None else 1
     b = counts.get(link.b.text, 1) if link.b_index is None else 1
     return 2 * a * b

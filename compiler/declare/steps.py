@@ -1,7 +1,7 @@
 """Pass 4: what each dynamic statement asks for, as far as that is independent of time.
 
-Input: the dynamic statements and a resolver. Output: one `Step` for every statement that makes
-sense; the others are reported (TS02xx, TS0304, TS0305) and left out. What they would have
+Input: the dynamic statements and a resolver. Output: one `StatementStep` for every statement that
+makes sense; the others are reported (TS02xx, TS0304, TS0305) and left out. What they would have
 touched is in *doubt* from their time on: the timeline reports no state errors there, as these might
 follow from the statement that is missing.
 """
@@ -38,7 +38,7 @@ KINDS: dict[type, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StatementStep:
     """A dynamic statement with its targets; `order` is its place among the dynamic statements."""
 
     order: int
@@ -75,12 +75,12 @@ def _doubt(order: int, statement: ast.Dynamic, selection: Selection | None) -> D
 
 def build_steps(
     declared: Declared, resolver: Resolver, sink: Sink
-) -> tuple[list[Step], list[Doubt]]:
+) -> tuple[list[StatementStep], list[Doubt]]:
     """The steps in order of the file; the doubts in order of time."""
     quits = [d for d in declared.dynamics if isinstance(d.action, ast.Quit)]
     _check_quits(quits, sink)
     quit_ns = min((d.start_ns for d in quits), default=None)
-    steps: list[Step] = []
+    steps: list[StatementStep] = []
     doubts = [Doubt(0, -1, resolver.named(name)) for name in sorted(declared.doubtful)]
     repeated = {id(again) for again in quits[1:]}
     for order, statement in enumerate(declared.dynamics):
@@ -118,11 +118,13 @@ def _verb(action: ast.Action) -> str:
 # --- partition, heal, quit ----------------------------------------------------------------------
 
 
-def _whole(order: int, statement: ast.Dynamic, resolver: Resolver, sink: Sink) -> Step | None:
+def _whole(
+    order: int, statement: ast.Dynamic, resolver: Resolver, sink: Sink
+) -> StatementStep | None:
     if not isinstance(statement.action, ast.Partition):
-        return Step(order, statement, EMPTY, None)
+        return StatementStep(order, statement, EMPTY, None)
     groups = resolve_groups(statement.action, resolver, sink)
-    return None if groups is None else Step(order, statement, EMPTY, None, groups)
+    return None if groups is None else StatementStep(order, statement, EMPTY, None, groups)
 
 
 # --- everything else ----------------------------------------------------------------------------
@@ -135,7 +137,7 @@ def _selected(
     quit_ns: int | None,
     declared: Declared,
     sink: Sink,
-) -> Step | None:
+) -> StatementStep | None:
     end_ns = _end(statement, quit_ns, sink)
     if chosen is None:
         return None
@@ -145,7 +147,7 @@ def _selected(
         chosen = chosen.only(KINDS[type(statement.action)])
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)
-    return Step(order, statement, chosen, end_ns)
+    return StatementStep(order, statement, chosen, end_ns)
 
 
 def _end(statement: ast.Dynamic, quit_ns: int | None, sink: Sink) -> int | None:

@@ -84,7 +84,7 @@ def texts(names: Iterable[ast.Name]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.text for name in names))
 
 
-def _service(statement: ast.Service, replicas: int) -> Service:
+def _service(statement: ast.ServiceStatement, replicas: int) -> Service:
     return Service(
         name=statement.name.text,
         image=statement.image or "",
@@ -108,7 +108,7 @@ def _instance(name: str, service: int, node: int, tags: tuple[str, ...]) -> Node
 
 
 def _directions(
-    link: ast.Link, a: str, b: str, node_of: Mapping[str, int], seed: int
+    link: ast.LinkStatement, a: str, b: str, node_of: Mapping[str, int], seed: int
 ) -> tuple[Link, Link]:
     down = link.up_bps if link.symmetric else link.down_bps
     tags = texts(link.tags)
@@ -121,7 +121,7 @@ def _directions(
     )
 
 
-def _state(link: ast.Link, rate_bps: int | None) -> LinkState:
+def _state(link: ast.LinkStatement, rate_bps: int | None) -> LinkState:
     queue = link.queue_bytes
     return LinkState(
         up=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.declare.steps import Step
+from compiler.declare.steps import StatementStep
 from compiler.draws import statement_key
 from tdl import ast
 from tdl.formatter import format_statement
@@ -27,7 +27,7 @@ class Identity:
         return statement_key(seed, self.text, self.ordinal)
 
 
-def identities(steps: Iterable[Step]) -> dict[int, Identity]:
+def identities(steps: Iterable[StatementStep]) -> dict[int, Identity]:
     """Of every step that may draw, by order."""
     seen: dict[str, int] = {}
     found: dict[int, Identity] = {}
@@ -42,6 +42,6 @@ def identities(steps: Iterable[Step]) -> dict[int, Identity]:
     return found
 
 
-def keys(steps: Iterable[Step], seed: int) -> dict[int, bytes]:
+def keys(steps: Iterable[StatementStep], seed: int) -> dict[int, bytes]:
     """The key of every step that may draw, by order."""
     return {order: identity.key(seed) for order, identity in identities(steps).items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.declare.steps import Step
+from compiler.declare.steps import StatementStep
 from compiler.expand.targets import JOIN, Targets
 from compiler.expand.walk import Walk
 from compiler.expand.world import CUT, GONE, NEVER, UP, World
@@ -17,7 +17,7 @@ _STATES = {
 }
 
 
-def too_few(walk: Walk, step: Step, targets: Targets, legal: int, wanted: int) -> None:
+def too_few(walk: Walk, step: StatementStep, targets: Targets, legal: int, wanted: int) -> None:
     """TS0302, or TS0307 for one element named by itself."""
     world, verb, what = walk.world, targets.verb, step.chosen.what
     now = moment(world.now)
@@ -47,7 +47,7 @@ def _state(world: World, targets: Targets) -> str:
     return _STATES[world.nodes[node]]
 
 
-def _hint(walk: Walk, step: Step, targets: Targets) -> str | None:
+def _hint(walk: Walk, step: StatementStep, targets: Targets) -> str | None:
     """For the two misunderstandings that are easy: joins of one's own, and joins that add."""
     services = sorted({walk.world.service_of[node] for node in targets.nodes} - {-1})
     if len(services) != 1:
@@ -64,7 +64,7 @@ def _hint(walk: Walk, step: Step, targets: Targets) -> str | None:
     return None
 
 
-def too_many(walk: Walk, step: Step, service: int, count: int) -> None:
+def too_many(walk: Walk, step: StatementStep, service: int, count: int) -> None:
     """TS0303: a join beyond `replicas=`."""
     world = walk.world
     name = walk.topology.services[service].name
@@ -85,7 +85,7 @@ def _is_sure(walk: Walk, service: int) -> bool:
     return walk.world.fixed[service] and name not in walk.model.declared.doubtful
 
 
-def undeclared_instance(walk: Walk, step: Step) -> bool:
+def undeclared_instance(walk: Walk, step: StatementStep) -> bool:
     """TS0307: `server.4 join` before any join has asked for five of them."""
     world = walk.world
     for node in step.chosen.instances:
@@ -101,7 +101,7 @@ def undeclared_instance(walk: Walk, step: Step) -> bool:
     return False
 
 
-def none(walk: Walk, step: Step, count: ast.Count | None, legal: int) -> None:
+def none(walk: Walk, step: StatementStep, count: ast.Count | None, legal: int) -> None:
     """TS0903: the outcome is zero."""
     now = moment(walk.world.now)
     message = "a count of zero does nothing"

@@ -5,7 +5,7 @@ All three hit every link of the selection; `set` checks all its changes before i
 
 from __future__ import annotations
 
-from compiler.declare.steps import Step
+from compiler.declare.steps import StatementStep
 from compiler.expand import changes
 from compiler.expand.walk import Walk
 from compiler.expand.world import LinkNow
@@ -18,7 +18,7 @@ PROPERTIES = ("rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "queue_bytes", "d
 # --- flap ---------------------------------------------------------------------------------------
 
 
-def flap(walk: Walk, step: Step) -> None:
+def flap(walk: Walk, step: StatementStep) -> None:
     """Down at T1, then a toggle every period before T2; at T2 it is up in any case.
 
     A flap is one reason for a link to be down: where there are others, it stays down.
@@ -37,7 +37,13 @@ def flap(walk: Walk, step: Step) -> None:
 
 
 def _toggle(
-    walk: Walk, step: Step, directions: list[int], period_ns: int, end_ns: int, *, down: bool
+    walk: Walk,
+    step: StatementStep,
+    directions: list[int],
+    period_ns: int,
+    end_ns: int,
+    *,
+    down: bool,
 ) -> None:
     """Switches from `down` to the other state, and schedules the next time."""
     world = walk.world
@@ -57,12 +63,12 @@ def _toggle(
         walk.later(end_ns, step, lambda: _end_flap(walk, step, directions), closing=True)
 
 
-def _end_flap(walk: Walk, step: Step, directions: list[int]) -> None:
+def _end_flap(walk: Walk, step: StatementStep, directions: list[int]) -> None:
     for direction in directions:
         walk.world.unblock(direction, step.order)
 
 
-def _all_left(walk: Walk, step: Step) -> None:
+def _all_left(walk: Walk, step: StatementStep) -> None:
     now = moment(walk.world.now)
     code = "TS0307" if step.chosen.single else "TS0302"
     message = f"{step.chosen.what} {'has' if step.chosen.single else 'have all'} left at {now}"
@@ -72,7 +78,7 @@ def _all_left(walk: Walk, step: Step) -> None:
 # --- set ----------------------------------------------------------------------------------------
 
 
-def set_properties(walk: Walk, step: Step) -> None:
+def set_properties(walk: Walk, step: StatementStep) -> None:
     world, action = walk.world, step.statement.action
     assert isinstance(action, ast.Set)
     after: dict[int, LinkNow] = {}
@@ -104,7 +110,7 @@ def set_properties(walk: Walk, step: Step) -> None:
 # --- background ---------------------------------------------------------------------------------
 
 
-def background(walk: Walk, step: Step) -> None:
+def background(walk: Walk, step: StatementStep) -> None:
     world, action = walk.world, step.statement.action
     assert isinstance(action, ast.Background)
     directions = sorted(direction for link in step.chosen.links for direction in link)
@@ -123,7 +129,7 @@ def background(walk: Walk, step: Step) -> None:
         walk.later(step.end_ns, step, lambda: _free(walk, step, directions), closing=True)
 
 
-def _refuse(link: LinkNow, rate_bps: int, step: Step) -> tuple[str, str, str] | None:
+def _refuse(link: LinkNow, rate_bps: int, step: StatementStep) -> tuple[str, str, str] | None:
     if rate_bps and not link.rate_bps:
         return "TS0216", "has no rate that background traffic could take from", "give it a rate"
     if rate_bps and rate_bps >= link.rate_bps:
@@ -136,7 +142,7 @@ def _refuse(link: LinkNow, rate_bps: int, step: Step) -> tuple[str, str, str] | 
     return None
 
 
-def _load(walk: Walk, direction: int, rate_bps: int, step: Step) -> bool:
+def _load(walk: Walk, direction: int, rate_bps: int, step: StatementStep) -> bool:
     world = walk.world
     link = world.links[direction]
     link.background_owner = step.order if step.end_ns is not None and rate_bps else -1
@@ -147,7 +153,7 @@ def _load(walk: Walk, direction: int, rate_bps: int, step: Step) -> bool:
     return True
 
 
-def _free(walk: Walk, step: Step, directions: list[int]) -> None:
+def _free(walk: Walk, step: StatementStep, directions: list[int]) -> None:
     """The end of an interval; links freed by `background 0` in the meantime stay as they are."""
     for direction in directions:
         if walk.world.links[direction].background_owner == step.order:

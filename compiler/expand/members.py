@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.declare.steps import Step
+from compiler.declare.steps import StatementStep
 from compiler.expand import illegal
 from compiler.expand.targets import CRASH, DISCONNECT, JOIN, LEAVE, RECONNECT, Targets, Verb
 from compiler.expand.walk import Walk, asked
@@ -18,7 +18,7 @@ from compiler.say import moment
 from tdl import ast
 
 
-def join(walk: Walk, step: Step) -> None:
+def join(walk: Walk, step: StatementStep) -> None:
     if not _single_service(step):
         if not illegal.undeclared_instance(walk, step):
             _members(walk, step, JOIN)
@@ -31,15 +31,15 @@ def join(walk: Walk, step: Step) -> None:
     _members(walk, step, JOIN)
 
 
-def leave(walk: Walk, step: Step) -> None:
+def leave(walk: Walk, step: StatementStep) -> None:
     _members(walk, step, LEAVE)
 
 
-def crash(walk: Walk, step: Step) -> None:
+def crash(walk: Walk, step: StatementStep) -> None:
     _members(walk, step, CRASH)
 
 
-def churn(walk: Walk, step: Step) -> None:
+def churn(walk: Walk, step: StatementStep) -> None:
     action = step.statement.action
     assert isinstance(action, ast.Churn)
     coins = walk.stream(step, "replace")
@@ -52,7 +52,7 @@ def churn(walk: Walk, step: Step) -> None:
     _in_interval(walk, step, CRASH, one)
 
 
-def disconnect(walk: Walk, step: Step) -> None:
+def disconnect(walk: Walk, step: StatementStep) -> None:
     """In an interval: those disconnected at its start are reconnected at its end."""
     world = walk.world
     cut = _now(walk, step, DISCONNECT)
@@ -63,7 +63,7 @@ def disconnect(walk: Walk, step: Step) -> None:
         walk.later(step.end_ns, step, lambda: _reconnect_same(walk, step, cut), closing=True)
 
 
-def _reconnect_same(walk: Walk, step: Step, cut: list[int]) -> None:
+def _reconnect_same(walk: Walk, step: StatementStep, cut: list[int]) -> None:
     world = walk.world
     for node in cut:
         if world.nodes[node] == CUT and world.cut_by[node] == step.order:
@@ -75,12 +75,12 @@ def _reconnect_same(walk: Walk, step: Step, cut: list[int]) -> None:
         walk.warning(step, "TS0912", message, "check what happens to it in the meantime")
 
 
-def reconnect(walk: Walk, step: Step) -> None:
+def reconnect(walk: Walk, step: StatementStep) -> None:
     for node in _now(walk, step, RECONNECT):
         walk.world.move(node, UP, "reconnect")
 
 
-def _make_room(walk: Walk, step: Step, service: int, count: int) -> bool:
+def _make_room(walk: Walk, step: StatementStep, service: int, count: int) -> bool:
     """Raises the number of instances to `count`, which only `replicas=` can forbid."""
     world = walk.world
     if count <= world.declared[service]:
@@ -95,7 +95,7 @@ def _make_room(walk: Walk, step: Step, service: int, count: int) -> bool:
 # --- the common part ----------------------------------------------------------------------------
 
 
-def _count(step: Step) -> ast.Count | None:
+def _count(step: StatementStep) -> ast.Count | None:
     action = step.statement.action
     assert not isinstance(
         action, ast.Flap | ast.Set | ast.Partition | ast.Heal | ast.Background | ast.Quit
@@ -103,11 +103,11 @@ def _count(step: Step) -> ast.Count | None:
     return action.count
 
 
-def _single_service(step: Step) -> bool:
+def _single_service(step: StatementStep) -> bool:
     return step.chosen.named and len(step.chosen.services) == 1
 
 
-def _members(walk: Walk, step: Step, verb: Verb) -> None:
+def _members(walk: Walk, step: StatementStep, verb: Verb) -> None:
     if step.end_ns is not None:
         _in_interval(walk, step, verb, lambda targets, at: targets.apply((at,), verb.name))
         return
@@ -115,13 +115,13 @@ def _members(walk: Walk, step: Step, verb: Verb) -> None:
     targets.apply(_pick(walk, step, targets), verb.name)
 
 
-def _now(walk: Walk, step: Step, verb: Verb) -> list[int]:
+def _now(walk: Walk, step: StatementStep, verb: Verb) -> list[int]:
     """The instances that a statement hits at this moment."""
     targets = walk.targets(step, verb, drawn=_count(step) is not None)
     return [targets.nodes[position] for position in _pick(walk, step, targets)]
 
 
-def _pick(walk: Walk, step: Step, targets: Targets) -> list[int]:
+def _pick(walk: Walk, step: StatementStep, targets: Targets) -> list[int]:
     """The positions a statement hits at this moment; [] after a report."""
     legal = targets.count_legal()
     wanted = asked(_count(step), legal)
@@ -136,7 +136,9 @@ def _pick(walk: Walk, step: Step, targets: Targets) -> list[int]:
     return targets.pick(walk.stream(step, "who"), wanted)
 
 
-def _in_interval(walk: Walk, step: Step, verb: Verb, act: Callable[[Targets, int], object]) -> None:
+def _in_interval(
+    walk: Walk, step: StatementStep, verb: Verb, act: Callable[[Targets, int], object]
+) -> None:
     """Schedules `act` on one legal target at each of the moments."""
     world = walk.world
     start, end = world.now, step.end_ns
@@ -176,7 +178,7 @@ def _in_interval(walk: Walk, step: Step, verb: Verb, act: Callable[[Targets, int
         walk.later(at_ns, step, one)
 
 
-def _grow_by_one(walk: Walk, step: Step) -> None:
+def _grow_by_one(walk: Walk, step: StatementStep) -> None:
     """A join in an interval raises the number of instances like one at an instant."""
     service = step.chosen.services[0]
     if not walk.world.fixed[service]:

@@ -7,7 +7,7 @@ that comes up later opens a way between the groups before `heal`.
 
 from __future__ import annotations
 
-from compiler.declare.steps import Step
+from compiler.declare.steps import StatementStep
 from compiler.expand.cut import assign
 from compiler.expand.walk import Walk
 from compiler.say import moment
@@ -15,7 +15,7 @@ from compiler.say import moment
 KNOWN_CUTS = 64
 
 
-def partition(walk: Walk, step: Step) -> None:
+def partition(walk: Walk, step: StatementStep) -> None:
     world = walk.world
     if not step.groups:  # an undeclared tag, reported
         walk.partitions.append((step.order, ()))
@@ -46,7 +46,7 @@ def _cut(walk: Walk, groups: tuple[tuple[int, ...], ...], usable: bytes) -> list
     return walk.cuts[groups, usable]
 
 
-def heal(walk: Walk, step: Step) -> None:
+def heal(walk: Walk, step: StatementStep) -> None:
     """Undoes all partitions in force."""
     if not walk.partitions:
         if not _partition_failed(walk, step):
@@ -58,7 +58,7 @@ def heal(walk: Walk, step: Step) -> None:
     walk.partitions.clear()
 
 
-def _partition_failed(walk: Walk, step: Step) -> bool:
+def _partition_failed(walk: Walk, step: StatementStep) -> bool:
     """An earlier partition was left out because of an error of its own."""
     failed = walk.failed_partition_ns
     return failed is not None and failed <= step.statement.start_ns

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from compiler.declare.steps import Step
+from compiler.declare.steps import StatementStep
 from compiler.draws import TRIES, Candidates, Stream
 from compiler.expand.identity import Identity
 from compiler.plan.types import Event
@@ -47,7 +47,7 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DrawnSample:
     """Some of the candidates, drawn at one moment."""
 
     size: int  # candidates
@@ -72,10 +72,10 @@ class Origin:
     """Where an event comes from. Without a step: it is there at first, nobody wrote it."""
 
     event: Event
-    step: Step | None
+    step: StatementStep | None
     identity: Identity | None  # None: the statement draws nothing
     moment: Moment | None
-    samples: tuple[Sample, ...]
+    samples: tuple[DrawnSample, ...]
     coins: tuple[Draw, ...]  # of churn: whether the crashed instance is replaced
 
 
@@ -83,10 +83,10 @@ class Origin:
 class _Act:
     """One entry of the agenda."""
 
-    step: Step
+    step: StatementStep
     first: int  # events before it
     number: int  # among the entries of its step
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[DrawnSample] = field(default_factory=list)
     draws: list[Draw] = field(default_factory=list)  # outside samples
 
 
@@ -107,7 +107,7 @@ class Recorder:
         self._found: _Act | None = None
         self._mark = 0  # draws of the act when a sample began
 
-    def act(self, step: Step) -> None:
+    def act(self, step: StatementStep) -> None:
         """The next entry of the agenda begins."""
         self._settle()
         number = self._numbers.get(step.order, 0)
@@ -160,12 +160,12 @@ class Recorder:
         del self._act.draws[self._mark :]
         return made
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: DrawnSample) -> None:
         assert self._act is not None
         self._act.samples.append(sample)
 
 
-def _seen(sample: Sample) -> int:
+def _seen(sample: DrawnSample) -> int:
     return sample.picks[0].draw.seen
 
 
@@ -215,7 +215,7 @@ class _Recorded(Stream):
         made = self._recorder.end_sample()
         picks = tuple(_picks(made, chosen, candidates))
         name = candidates.name
-        sample = Sample(size, name(0), name(size - 1), before, candidates.word, picks)
+        sample = DrawnSample(size, name(0), name(size - 1), before, candidates.word, picks)
         self._recorder.sampled(sample)
         return chosen
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
-from compiler.declare.steps import WHOLE, Step
+from compiler.declare.steps import WHOLE, StatementStep
 from compiler.expand import links, members
 from compiler.expand import partition as acts_partition
 from compiler.expand.recorder import Recorder
@@ -25,7 +25,7 @@ from tdl.diagnostics import Sink
 
 GRACE_NS = 10_000_000_000  # without `quit` the experiment ends this long after its last event
 
-ACTS: dict[type, Callable[[Walk, Step], None]] = {
+ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Join: members.join,
     ast.Leave: members.leave,
     ast.Crash: members.crash,
@@ -63,7 +63,7 @@ def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeli
     return Timeline(events, _end(events), tuple(world.declared), holders)
 
 
-def _act(walk: Walk, step: Step) -> Callable[[], None]:
+def _act(walk: Walk, step: StatementStep) -> Callable[[], None]:
     act = ACTS[type(step.statement.action)]
 
     def begin() -> None:

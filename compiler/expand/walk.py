@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 from compiler.declare.model import Model
 from compiler.declare.selectors import Selection
-from compiler.declare.steps import Step
+from compiler.declare.steps import StatementStep
 from compiler.draws import Stream
 from compiler.expand import identity
 from compiler.expand.recorder import Recorder
@@ -36,7 +36,7 @@ class Walk:
         self.partitions: list[tuple[int, tuple[int, ...]]] = []  # in force: order, directions cut
         self.cuts: dict[tuple[tuple[tuple[int, ...], ...], bytes], list[int]] = {}  # known ones
         self._keys = identity.keys(model.steps, model.seed)
-        self._agenda: list[tuple[int, int, int, Step, bool, Act]] = []
+        self._agenda: list[tuple[int, int, int, StatementStep, bool, Act]] = []
         self._scheduled = 0
         self._quit = False
         self.begun: set[int] = set()  # by order
@@ -54,7 +54,7 @@ class Walk:
 
     # --- agenda --------------------------------------------------------------------------------
 
-    def later(self, at_ns: int, step: Step, act: Act, *, closing: bool = False) -> None:
+    def later(self, at_ns: int, step: StatementStep, act: Act, *, closing: bool = False) -> None:
         """`closing`: ends an interval; not missed when the experiment quits at that instant."""
         self._scheduled += 1
         entry = (at_ns, step.order, self._scheduled, step, closing, act)
@@ -76,14 +76,14 @@ class Walk:
                 agenda.clear()
         self._report_missed()
 
-    def fits(self, step: Step, events: int) -> bool:
+    def fits(self, step: StatementStep, events: int) -> bool:
         """Whether a statement may add so many events; TS0309 if not."""
         if len(self.world.events) + events <= MAX_EVENTS:
             return True
         self.too_many_events(step)
         return False
 
-    def too_many_events(self, step: Step) -> None:
+    def too_many_events(self, step: StatementStep) -> None:
         message = f"with this the timeline has more than {MAX_EVENTS:,} events"
         hint = "shorten the interval, lengthen the period or lower the number"
         self.error(step, "TS0309", message, hint)
@@ -124,7 +124,7 @@ class Walk:
             )
         self._agenda.clear()
 
-    def targets(self, step: Step, verb: Verb, *, drawn: bool) -> Targets:
+    def targets(self, step: StatementStep, verb: Verb, *, drawn: bool) -> Targets:
         """The candidates of a step now. Steps with the same selector share them."""
         key = (id(step.chosen), verb.name, drawn)
         if key not in self._targets:
@@ -132,7 +132,7 @@ class Walk:
         self._targets[key] = self._targets[key].renewed()
         return self._targets[key]
 
-    def stream(self, step: Step, label: str) -> Stream:
+    def stream(self, step: StatementStep, label: str) -> Stream:
         key = self._keys[step.order]
         return Stream(key, label) if self._recorder is None else self._recorder.stream(key, label)
 
@@ -140,7 +140,7 @@ class Walk:
 
     def error(
         self,
-        step: Step,
+        step: StatementStep,
         code: str,
         message: str,
         hint: str | None = None,
@@ -158,7 +158,7 @@ class Walk:
 
     def warning(
         self,
-        step: Step,
+        step: StatementStep,
         code: str,
         message: str,
         hint: str | None = None,
@@ -167,7 +167,7 @@ class Walk:
         if not self._doubtful(step):
             self.sink.warning(code, span or step.statement.span, message, hint)
 
-    def _doubtful(self, step: Step) -> bool:
+    def _doubtful(self, step: StatementStep) -> bool:
         chosen = step.chosen
         marks = self._marks(chosen) | {("part", service) for service in chosen.services}
         marks -= {("part", self.world.service_of[node]) for node in chosen.instances}

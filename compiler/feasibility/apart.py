@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
-from compiler.feasibility.connected import Network
+from compiler.feasibility.connected import Connectivity
 from compiler.feasibility.places import Places
 from compiler.feasibility.since import Parting, Side, partings
 from compiler.feasibility.wording import Names, lines
@@ -44,7 +44,7 @@ class _Element:
 def warn(model: Model, timeline: Timeline, places: Places, sink: Sink) -> None:
     down = _down(timeline, places)
     flapping = [name for name, element in down.items() if not element.statements]
-    network = Network(model.topology)
+    network = Connectivity(model.topology)
     found = partings(model.topology, timeline.events, [network.link_of[n] for n in flapping])
     found = [parting for parting in found if parting.never or parting.since_ns < timeline.end_ns]
     if not found:
@@ -82,7 +82,7 @@ class _Report:
     def __init__(
         self,
         model: Model,
-        network: Network,
+        network: Connectivity,
         down: dict[str, _Element],
         places: Places,
         sink: Sink,

@@ -15,7 +15,7 @@ from itertools import groupby
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
-from compiler.feasibility.connected import Network
+from compiler.feasibility.connected import Connectivity
 from compiler.feasibility.places import Places
 from compiler.plan.types import Event, Topology
 from compiler.say import link_name, moment, number
@@ -58,7 +58,7 @@ class Load:
     """What the links out of instances can carry, as events change them."""
 
     def __init__(self, topology: Topology) -> None:
-        self._net = Network(topology)
+        self._net = Connectivity(topology)
         self._rates = [link.state.rate_bps for link in topology.links]
         self._taken = [0] * len(self._rates)
         self.total_bps = 0

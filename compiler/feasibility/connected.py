@@ -42,7 +42,7 @@ class Toggle:
     before: int
 
 
-class Network:
+class Connectivity:
     """What is up now. An event is applied with `apply` and taken back with `undo`."""
 
     def __init__(self, topology: Topology) -> None:
@@ -86,7 +86,7 @@ class Components:
     Numbers are in reverse topological order: links lead to the same or a smaller number.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Connectivity) -> None:
         self.network = network
         self.of = [NOWHERE] * len(network.nodes)
         self.count = 0
@@ -152,7 +152,7 @@ class Components:
         return found
 
 
-def reach_of(network: Network, components: Components, instance: int) -> Reach:
+def reach_of(network: Connectivity, components: Components, instance: int) -> Reach:
     """Links come in pairs, so each link out has the one back beside it."""
     into: set[int] = set()
     out_of: set[int] = set()
@@ -199,7 +199,7 @@ class Look:
         return self.sends(a, b) and self.sends(b, a)
 
 
-def look(network: Network, components: Components, members: Iterable[int]) -> Look:
+def look(network: Connectivity, components: Components, members: Iterable[int]) -> Look:
     """Most instances have one link pair, to a bridge: those are alike by bridge and directions."""
     groups: dict[Reach, list[int]] = {}
     alike: dict[tuple[int, int, int], list[int]] = {}

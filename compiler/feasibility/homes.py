@@ -35,7 +35,7 @@ def warn(model: Model, sink: Sink) -> None:
             _report(declared.services[name], bridges, replicas, sink)
 
 
-def _home(declared: Declared, link: ast.Link) -> Iterator[tuple[str, str]]:
+def _home(declared: Declared, link: ast.LinkStatement) -> Iterator[tuple[str, str]]:
     """The service and the bridge of a link between all of one and the other."""
     ends = ((link.a.text, link.a_index), (link.b.text, link.b_index))
     for (name, index), (other, _) in (ends, ends[::-1]):
@@ -59,7 +59,7 @@ def _known(declared: Declared) -> Iterator[str]:
             yield from (link.a.text, link.b.text)
 
 
-def _report(service: ast.Service, bridges: list[str], replicas: int, sink: Sink) -> None:
+def _report(service: ast.ServiceStatement, bridges: list[str], replicas: int, sink: Sink) -> None:
     name = service.name.text
     places = ", ".join(repr(bridge) for bridge in bridges[:_SHOWN])
     if len(bridges) > _SHOWN:

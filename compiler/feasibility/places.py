@@ -57,7 +57,7 @@ class Places:
         """The place among the declared links of the one that a link direction comes from."""
         return bisect_right(self._firsts, direction // 2) - 1
 
-    def link(self, direction: int) -> ast.Link:
+    def link(self, direction: int) -> ast.LinkStatement:
         return self._model.declared.links[self.link_number(direction)]
 
     def element(self, name: str) -> ast.Span:

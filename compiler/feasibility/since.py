@@ -16,7 +16,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from compiler.feasibility.connected import NOWHERE, Components, Look, Network, Reach, Toggle, look
+from compiler.feasibility.connected import (
+    NOWHERE,
+    Components,
+    Connectivity,
+    Look,
+    Reach,
+    Toggle,
+    look,
+)
 from compiler.plan.types import Event, Topology
 
 WORK = 300_000  # nodes and links looked at, about 0.2 s
@@ -71,7 +79,7 @@ class _Between:
 
 def partings(topology: Topology, events: Sequence[Event], flapping: Iterable[int]) -> list[Parting]:
     """By time; sides by their first instance."""
-    network = Network(topology)
+    network = Connectivity(topology)
     instants: list[tuple[int, list[Toggle]]] = []
     possible = _Possible(network)
     for at_ns, group in groupby(events, key=lambda event: event.at_ns):
@@ -119,7 +127,7 @@ def _sides(found: Look) -> tuple[list[Side], list[_Between]]:
 class _Possible:
     """What could ever be joined: everything that was up at some instant, all at once."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Connectivity) -> None:
         self._network = network
         self._down = {i for i, up in enumerate(network.nodes) if not up}
 
@@ -147,7 +155,7 @@ class _Past:
 
     def __init__(
         self,
-        network: Network,
+        network: Connectivity,
         instants: list[tuple[int, list[Toggle]]],
         sides: list[Side],
         between: list[_Between],
@@ -350,7 +358,7 @@ def _met(found: Look, item: _Between) -> bool:
     )
 
 
-def leads_to(network: Network, src: int, dst: int) -> bool:
+def leads_to(network: Connectivity, src: int, dst: int) -> bool:
     """Whether bridge `src` reaches bridge `dst`; searched from both ends in turn."""
     ahead, behind = {src}, {dst}
     fronts = ([src], [dst])

@@ -18,8 +18,8 @@ from runtime.coordinator.clocks import Offset
 from runtime.coordinator.link import (
     ANSWER_SECONDS,
     AgentError,
+    AgentLink,
     Host,
-    Link,
     LostError,
     OnLost,
     OnSay,
@@ -86,7 +86,7 @@ class Coordinator:
         self._key = key
         self._on_notice = on_notice
         self._budget_ns = clock_budget_ns
-        self._links = [Link(n, host, on_say, on_lost) for n, host in enumerate(self.hosts)]
+        self._links = [AgentLink(n, host, on_say, on_lost) for n, host in enumerate(self.hosts)]
         self._starts = [1] * len(self.hosts)  # which start of each agent is the present one
         self._experiment: Experiment | None = None
         self._start: dict[int, Offset] = {}  # by which each agent's T0 was converted
@@ -123,7 +123,7 @@ class Coordinator:
         return list(found.values())
 
     async def _prepare(
-        self, link: Link, more: Mapping[str, object], seconds: float
+        self, link: AgentLink, more: Mapping[str, object], seconds: float
     ) -> dict[str, Any]:
         assert self._experiment is not None
         wanted = self._experiment.digest
@@ -155,7 +155,7 @@ class Coordinator:
         """The clocks of all agents, now, by host. Raises AgentError above the budget."""
         return list((await self._everyone(self._measure)).values())
 
-    async def _measure(self, link: Link) -> Offset:
+    async def _measure(self, link: AgentLink) -> Offset:
         """Tries again for a while: a machine that is busy now is not one that cannot be known.
 
         Returns the last measurement, which is good enough.
@@ -175,7 +175,7 @@ class Coordinator:
             )
         return offset
 
-    async def _look(self, link: Link) -> Offset:
+    async def _look(self, link: AgentLink) -> Offset:
         """One measurement. Only few at a time: they would wait for each other in this process."""
         async with self._few:
             return await link.measure()
@@ -272,13 +272,13 @@ class Coordinator:
         others = (link for link in self._links if link.number != but)
         await asyncio.gather(*map(self._announce_to, others))
 
-    async def _announce_to(self, link: Link) -> None:
+    async def _announce_to(self, link: AgentLink) -> None:
         """Tells an agent which starts to believe the datagrams of (docs/metadata.md). One that is
         lost is told when it is back."""
         with suppress(LostError):
             await link.ask({"do": "starts", "starts": list(self._starts)})
 
-    async def _watch(self, link: Link) -> None:
+    async def _watch(self, link: AgentLink) -> None:
         """Measures an agent's clock once a second, which also shows whether it lives."""
         await asyncio.sleep(MEASURE_SECONDS * link.number / len(self._links))  # not all at once
         while True:
@@ -290,7 +290,7 @@ class Coordinator:
             except LostError:
                 continue  # on_lost has been told
 
-    def _check_clock(self, link: Link) -> None:
+    def _check_clock(self, link: AgentLink) -> None:
         """Tells, once, of a clock that has left the budget since the start was converted by it."""
         start = self._start.get(link.number)
         if start is None or link.number in self._away:
@@ -336,10 +336,12 @@ class Coordinator:
 
     # -- all at once ----------------------------------------------------------------------------
 
-    async def _all(self, ask: Callable[[Link], Coroutine[Any, Any, T]]) -> dict[int, T | RunError]:
+    async def _all(
+        self, ask: Callable[[AgentLink], Coroutine[Any, Any, T]]
+    ) -> dict[int, T | RunError]:
         """Does something with every link side by side; results or errors by host."""
 
-        async def one(link: Link) -> T | RunError:
+        async def one(link: AgentLink) -> T | RunError:
             try:
                 return await ask(link)
             except RunError as error:
@@ -348,7 +350,7 @@ class Coordinator:
         results = await asyncio.gather(*(one(link) for link in self._links))
         return dict(enumerate(results))
 
-    async def _everyone(self, ask: Callable[[Link], Coroutine[Any, Any, T]]) -> dict[int, T]:
+    async def _everyone(self, ask: Callable[[AgentLink], Coroutine[Any, Any, T]]) -> dict[int, T]:
         """The same; raises the first error, by host, once all are done."""
         answers: dict[int, T] = {}
         for number, result in (await self._all(ask)).items():

@@ -53,7 +53,7 @@ class LostError(AgentError):
     """An agent is not there: never connected, ended, cut off, or silent."""
 
 
-class Link:
+class AgentLink:
     """One host of a run. `identity` tells agents' processes apart ('' before the first)."""
 
     def __init__(self, number: int, host: Host, on_say: OnSay, on_lost: OnLost) -> None:

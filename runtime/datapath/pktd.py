@@ -30,7 +30,7 @@ class EngineError(RunError):
 
 
 @dataclass(slots=True)
-class Answer:
+class EngineAnswer:
     """What followed `ok`, and the lines after it (see counts_lines)."""
 
     words: list[str]
@@ -46,12 +46,12 @@ class _Batch:
     """Commands sent together: one future for all of them, done with the last answer."""
 
     left: int
-    future: asyncio.Future[list[Answer]]
-    answers: list[Answer] = field(default_factory=list)
+    future: asyncio.Future[list[EngineAnswer]]
+    answers: list[EngineAnswer] = field(default_factory=list)
     error: EngineError | None = None  # the first refusal
 
-    def take(self, answer: Answer | EngineError) -> None:
-        if isinstance(answer, Answer):
+    def take(self, answer: EngineAnswer | EngineError) -> None:
+        if isinstance(answer, EngineAnswer):
             self.answers.append(answer)
         elif self.error is None:
             self.error = answer
@@ -80,7 +80,7 @@ class Engine(asyncio.Protocol):
         self._pending: deque[tuple[str, _Batch]] = deque()
         self._rest = b""
         self._body_left = 0
-        self._answer: Answer | None = None
+        self._answer: EngineAnswer | None = None
         self._transport: asyncio.Transport | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -132,28 +132,28 @@ class Engine(asyncio.Protocol):
             text = line.removeprefix("err ")
             batch.take(EngineError(f"pktd refused `{command[:120]}`: {text}"))
             return
-        answer = Answer(words[1:])
+        answer = EngineAnswer(words[1:])
         count = int(words[1]) if counts_lines(command) else 0
         if count:
             self._answer, self._body_left = answer, count
         else:
             self._deliver(answer)
 
-    def _deliver(self, answer: Answer) -> None:
+    def _deliver(self, answer: EngineAnswer) -> None:
         _, batch = self._pending.popleft()
         batch.take(answer)
 
-    async def call(self, command: str) -> Answer:
+    async def call(self, command: str) -> EngineAnswer:
         return (await self.batch([command]))[0]
 
-    async def batch(self, commands: Iterable[str]) -> list[Answer]:
+    async def batch(self, commands: Iterable[str]) -> list[EngineAnswer]:
         """Sends all at once, then waits for all. Raises EngineError for the first refusal."""
         lines = list(commands)
         if not lines:
             return []
         if self._transport is None or self.closed.done():
             raise EngineError("pktd is gone")
-        future: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[list[EngineAnswer]] = asyncio.get_running_loop().create_future()
         batch = _Batch(len(lines), future)
         self._pending.extend((line, batch) for line in lines)
         self._transport.write("".join(line + "\n" for line in lines).encode())

@@ -15,7 +15,7 @@ from runtime.datapath.pktd import Engine, EngineError
 from runtime.judge.lateness import ENGINE
 from runtime.judge.pulse import Pulse
 from runtime.rundir.records import LineFile
-from runtime.schedule import Clock
+from runtime.schedule import PlanClock
 
 INTERVAL_NS = 100_000_000
 
@@ -38,7 +38,7 @@ class Sampler:
     """`links` and `pairs` hold the latest counters of each, as the engine said them."""
 
     def __init__(
-        self, engine: Engine, file: LineFile, clock: Clock, t0_ns: int, pulse: Pulse
+        self, engine: Engine, file: LineFile, clock: PlanClock, t0_ns: int, pulse: Pulse
     ) -> None:
         self._engine = engine
         self._pulse = pulse

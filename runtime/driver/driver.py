@@ -31,7 +31,7 @@ from runtime.driver import status
 from runtime.driver.control import ControlServer, Reply
 from runtime.driver.messages import DriverEnd
 from runtime.driver.progress import RUNNING, STARTING, STOPPING, to_record
-from runtime.driver.timelinerunner import Conductor
+from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, RunError, unexpected, unwritten
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
@@ -41,7 +41,7 @@ from runtime.rundir.directory import Directory
 from runtime.rundir.eventlog import EventLog
 from runtime.rundir.records import EVENTS, SAMPLES, LineFile
 from runtime.rundir.runfiles import DRIVER_LOG, INSTANCES
-from runtime.schedule import Timeline, first_incarnations
+from runtime.schedule import Schedule, first_incarnations
 from runtime.system import openfiles, wallclock
 from runtime.system.memory import Watch, told
 from runtime.system.place import namespace
@@ -61,7 +61,7 @@ class Driver:
         self._homes = held.enter(INSTANCES)
         self._log = log
         self.plan = read_plan(config.plan, lazy=True)
-        self.timeline = Timeline(self.plan, config.options())
+        self.timeline = Schedule(self.plan, config.options())
         self.instances: dict[str, Instance] = {}
         self._memory = Watch()
         self.trouble = ""  # why the run's own files are not complete
@@ -70,7 +70,7 @@ class Driver:
             self.samples = LineFile(held, SAMPLES, self._cannot_write)
         except OSError as error:
             raise unwritten(error) from error
-        self.conductor = Conductor(
+        self.conductor = TimelineRunner(
             self.plan, self.timeline, self.instances, self.events.append, self.warn
         )
         self.pulse = Pulse(DRIVER, self._stalled)

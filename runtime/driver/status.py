@@ -10,14 +10,14 @@ from runtime.backend.instances import Instance
 from runtime.config import DriverConfig
 from runtime.datapath import sampler
 from runtime.driver.progress import RUNNING, NextEvent, Progress, ServiceState
-from runtime.driver.timelinerunner import Conductor
+from runtime.driver.timelinerunner import TimelineRunner
 
 NEXT_EVENTS = 10
 FAILED_TO_START = "failed to start"
 KILLED = "killed"
 
 
-def services(conductor: Conductor) -> tuple[ServiceState, ...]:
+def services(conductor: TimelineRunner) -> tuple[ServiceState, ...]:
     """Counted over all declared instances; those that never join are down."""
     topology = conductor.plan.topology
     counts = [
@@ -56,7 +56,7 @@ def shown_state(instance: Instance) -> str:
     return FAILED_TO_START if instance.start_error else instance.state
 
 
-def upcoming(conductor: Conductor, count: int) -> list[NextEvent]:
+def upcoming(conductor: TimelineRunner, count: int) -> list[NextEvent]:
     events = (
         NextEvent(event.at_ns, event.kind, event.target)
         for step in conductor.timeline.steps[conductor.next_step :]
@@ -67,7 +67,7 @@ def upcoming(conductor: Conductor, count: int) -> list[NextEvent]:
 
 def progress(
     config: DriverConfig,
-    conductor: Conductor,
+    conductor: TimelineRunner,
     phase: str,
     message: str = "",
     *,
@@ -121,7 +121,9 @@ def _named(rows: list[list[int]], columns: tuple[str, ...], names: list[str], ke
     return found
 
 
-def state(config: DriverConfig, conductor: Conductor, counters: Counters | None) -> dict[str, Any]:
+def state(
+    config: DriverConfig, conductor: TimelineRunner, counters: Counters | None
+) -> dict[str, Any]:
     """Everything `tstorm inspect` shows; names instead of numbers."""
     topology = conductor.plan.topology
     record = progress(config, conductor, RUNNING)

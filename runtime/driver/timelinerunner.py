@@ -18,7 +18,7 @@ from compiler.plan.types import Event
 from runtime.backend.base import Change, Effect, Held, Network, Notice
 from runtime.backend.instances import Incarnation, Instance
 from runtime.errors import RunError
-from runtime.schedule import DOWN, Step, Timeline, preparations
+from runtime.schedule import DOWN, Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
@@ -49,13 +49,13 @@ class _Staged:
     opened_ns: int = 0  # when it was closed, since T0
 
 
-class Conductor:
+class TimelineRunner:
     """`applied` counts the events done; `broken` holds an error that nobody expected."""
 
     def __init__(
         self,
         plan: Plan,
-        timeline: Timeline,
+        timeline: Schedule,
         instances: Mapping[str, Instance],
         log: Log,
         warn: Notice,

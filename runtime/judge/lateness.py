@@ -12,7 +12,7 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime.judge.verdict import MANY, Judge
 from runtime.options import COMPLETED
-from runtime.schedule import Timeline
+from runtime.schedule import Schedule
 
 PROCESS_KINDS = frozenset({"join", "leave", "crash"})
 ENGINE = "pktd"  # the packet engine of a run without hosts, as people know it
@@ -21,7 +21,7 @@ DRIVER = "the driver"
 Record = Mapping[str, Any]
 
 
-def smallest_delay(plan: Plan, timeline: Timeline) -> int:
+def smallest_delay(plan: Plan, timeline: Schedule) -> int:
     """Of all links while the run goes on, above zero; 0 if none has any. Paths take no less."""
     found: set[int] = set()
     links = [link.state.delay_ns for link in plan.topology.links]

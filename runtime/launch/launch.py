@@ -34,7 +34,7 @@ from runtime.results import report
 from runtime.results.summary import summarise, unexpected
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
-from runtime.schedule import Timeline
+from runtime.schedule import Schedule
 from runtime.system import procs, programs, shortage
 from runtime.system.memory import Watch, told
 from runtime.system.namespaces import refusal_remedy
@@ -55,7 +55,7 @@ def run(
     path = Path(plan_path)
     chosen = _placed(options or RunOptions(), path)
     plan = read_plan(path)
-    timeline = Timeline(plan, chosen)
+    timeline = Schedule(plan, chosen)
     choice.check(plan, chosen)
     keeper = programs.find("tstorm-ns")
     engine = choice.choose(chosen, keeper)
@@ -310,7 +310,7 @@ def _conclude(
     attempt: _Attempt,
     directory: RunDirectory,
     plan: Plan,
-    timeline: Timeline,
+    timeline: Schedule,
     options: RunOptions,
 ) -> RunResult:
     """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
@@ -343,7 +343,7 @@ def _conclude(
 def _write_results(
     directory: RunDirectory,
     plan: Plan,
-    timeline: Timeline,
+    timeline: Schedule,
     final: Mapping[str, Any],
     judge: Judge,
     more: Mapping[str, Any],

@@ -23,7 +23,7 @@ _COMPARED = ("kind", "target", "args", "planned_ns")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class EventDifference:
     """`what` is 'event' (part of the plan), 'start' (a program that could not start in one of the
     runs or in both) or 'exit' (programs that ended by themselves)."""
 
@@ -80,28 +80,28 @@ def _words(record: Mapping[str, Any] | None) -> str:
     return f"{record['planned_ns']} ns {record['kind']} {record['target']}{args}".rstrip()
 
 
-def compare_events(first: str | Path, second: str | Path) -> list[Difference]:
+def compare_events(first: str | Path, second: str | Path) -> list[EventDifference]:
     """What differs between two recorded runs. RunError if one cannot be read."""
     return differ(load(first), load(second))
 
 
-def differ(first: Log, second: Log) -> list[Difference]:
+def differ(first: Log, second: Log) -> list[EventDifference]:
     """All differences, events by number, then starts and exits. Empty: the runs did the same."""
     mine, theirs = first.events, second.events
     differences = [
-        Difference("event", seq, _words(mine.get(seq)), _words(theirs.get(seq)))
+        EventDifference("event", seq, _words(mine.get(seq)), _words(theirs.get(seq)))
         for seq in sorted(mine.keys() | theirs.keys())
         if mine.get(seq) != theirs.get(seq)
     ]
     differences += [
-        Difference("start", -1, _start(name, first), _start(name, second), name)
+        EventDifference("start", -1, _start(name, first), _start(name, second), name)
         for name in sorted(first.not_started.keys() | second.not_started.keys())
     ]
     for text in sorted(first.exits.keys() | second.exits.keys()):
         numbers = first.exits[text], second.exits[text]
         if numbers[0] != numbers[1]:
             counts = (f"{count} × {text}" if count else "" for count in numbers)
-            differences.append(Difference("exit", -1, *counts))
+            differences.append(EventDifference("exit", -1, *counts))
     return differences
 
 

@@ -17,7 +17,7 @@ from runtime.agent.path.ahead import Ahead, Scenes
 from runtime.agent.path.datapath import Datapath, usages
 from runtime.agent.path.needs import Line, Stage
 from runtime.agent.vocabulary import Usage
-from runtime.datapath.pktd import Answer, EngineError
+from runtime.datapath.pktd import EngineAnswer, EngineError
 from runtime.errors import MachineError
 from tests.agent.fake_datapath import FakeDatapath
 from tests.agent.stage import until
@@ -130,7 +130,7 @@ def test_usage() -> None:
     talk(conversation)
     for wrong in (b"1 2 3", b"1 2 3 4 5 6 x", b""):
         with pytest.raises(EngineError, match="usage is not as it should be"):
-            usages(Answer([], [wrong]))
+            usages(EngineAnswer([], [wrong]))
 
 
 # -- ahead of time ------------------------------------------------------------------------------

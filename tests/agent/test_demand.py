@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.agent.share.demand import SAMPLES, Counters, Meter
+from runtime.agent.share.demand import SAMPLES, Meter, PathCounters
 
 MS = 1_000_000
 PERIOD_NS = 25 * MS
@@ -29,7 +29,7 @@ class Feed:
         self.now_ns += PERIOD_NS
         self.sent += round(sent)
         self.drops += drops
-        counters = Counters(self.sent, self.drops, backlog)
+        counters = PathCounters(self.sent, self.drops, backlog)
         self.meter.update(self.now_ns, counters, self.limit_bps, self.rtt_ns)
         return self.meter
 

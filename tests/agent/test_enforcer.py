@@ -8,7 +8,7 @@ from typing import Any
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.needs import Needs, Stage
 from runtime.options import RunOptions
-from runtime.schedule import Timeline
+from runtime.schedule import Schedule
 from tests.agent.test_loop import MS, T0, World, plan_with_steps
 
 
@@ -17,7 +17,7 @@ class Told:
 
     def __init__(self) -> None:
         plan = plan_with_steps(100, 200, 300)
-        steps = Timeline(plan, RunOptions()).steps
+        steps = Schedule(plan, RunOptions()).steps
         needs = Needs(plan, steps, [0], 0)
         self.world = World()
         self.notices: list[str] = []

@@ -21,7 +21,7 @@ from runtime.agent.path.needs import Needs, Stage
 from runtime.agent.share.loop import GAP_NS, LEAD_NS, Loop
 from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
 from runtime.options import RunOptions
-from runtime.schedule import Timeline
+from runtime.schedule import Schedule
 from tests.plan.networks import PLAIN, build, contents, timeline
 
 MS = 1_000_000
@@ -167,7 +167,7 @@ class Setting:
     def __init__(self, *at_ms: int) -> None:
         plan = plan_with_steps(*at_ms)
         self.world = world = World()
-        steps = Timeline(plan, RunOptions()).steps
+        steps = Schedule(plan, RunOptions()).steps
         needs = Needs(plan, steps, [0], 0)
         assert list(needs.begin())
         placement = (0, 1, -1)

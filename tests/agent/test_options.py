@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runtime.agent.path.holds import Holds
 from runtime.agent.process import orders
 from runtime.agent.process.commandline import AgentOptions, argv, parse
-from runtime.agent.process.orders import OrderError, Port, preparation
+from runtime.agent.process.orders import OrderError, PortOrder, preparation
 
 HERE = ("127.0.0.1", 7474)
 OPTIONS = AgentOptions(Path("a plan"), HERE, ("127.0.0.1", 7473), "fd:9", 4)
@@ -75,7 +75,7 @@ def test_an_order() -> None:
     again = preparation({**ORDER, "resume": resume}, 4, 3).resume
     assert again is not None
     assert (again.t0_ns, again.held, again.applied) == (-5, (0, 2), 0)
-    assert again.ports == (Port(3, 1, "/n", "e3"), Port(4, -1, "/m", "e4"))
+    assert again.ports == (PortOrder(3, 1, "/n", "e3"), PortOrder(4, -1, "/m", "e4"))
 
 
 @pytest.mark.parametrize(

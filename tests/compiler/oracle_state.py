@@ -87,10 +87,12 @@ class State:
         self.problems: list[tuple[int, str]] = []  # (line, what), in order of time
         self.warned: list[int] = []  # lines
         self.now = 0
-        self.services = {s.name.text: s for s in file.statements if isinstance(s, ast.Service)}
+        self.services = {
+            s.name.text: s for s in file.statements if isinstance(s, ast.ServiceStatement)
+        }
         self.dynamics = [s for s in file.statements if isinstance(s, ast.Dynamic)]
         named = dict.fromkeys(self.services, 1)
-        for link in (s for s in file.statements if isinstance(s, ast.Link)):
+        for link in (s for s in file.statements if isinstance(s, ast.LinkStatement)):
             for end, index in ((link.a, link.a_index), (link.b, link.b_index)):
                 if index is not None:
                     named[end.text] = max(named[end.text], index + 1)
@@ -121,10 +123,10 @@ class State:
                     self.state[bridge.text] = "up"
                     self.tags[bridge.text] = tuple(t.text for t in statement.tags)
         for statement in file.statements:
-            if isinstance(statement, ast.Link):
+            if isinstance(statement, ast.LinkStatement):
                 self._link(statement)
 
-    def _link(self, link: ast.Link) -> None:
+    def _link(self, link: ast.LinkStatement) -> None:
         down = link.up_bps if link.symmetric else link.down_bps
         for a in self._nodes_of(link.a.text, link.a_index):
             for b in self._nodes_of(link.b.text, link.b_index):

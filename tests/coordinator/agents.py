@@ -18,7 +18,7 @@ from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
 from runtime.options import RunOptions
-from runtime.schedule import Timeline
+from runtime.schedule import Schedule
 from tests.agent.fake_datapath import FakeDatapath
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,7 +93,7 @@ class Scene:
         self.path = directory / "exp.plan"
         write(compile_source(text), self.path)
         self.plan: Plan = read_plan(self.path)
-        self.timeline = Timeline(self.plan, RunOptions())
+        self.timeline = Schedule(self.plan, RunOptions())
         self.agents = [RealAgent(n, directory) for n in range(hosts)]
         self.said: list[tuple[int, dict[str, Any]]] = []
         self.lost: list[tuple[int, str]] = []

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.analysis import contrast
-from compiler.analysis.netdiff import Network, compare
+from compiler.analysis.netdiff import NetworkDifference, compare
 from compiler.pipeline import compile_source
 from compiler.plan.paths.path import PathProperties, Paths
 from compiler.plan.reader import Plan, decode
@@ -33,7 +33,7 @@ def plan_of(topology: Topology, events: tuple[Event, ...]) -> Plan:
     return decode(encode(contents(topology, events)))
 
 
-def spans(network: Network, a: Plan) -> list[Span]:
+def spans(network: NetworkDifference, a: Plan) -> list[Span]:
     """All groups, pair by pair."""
     found = []
     for group in network.groups:

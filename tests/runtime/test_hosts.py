@@ -19,7 +19,7 @@ from runtime.backend.base import Effect
 from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.acknowledged import HostSteps, Said
 from runtime.backend.hosts.network import sum_up
-from runtime.backend.hosts.restarts import Supervisor
+from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.told import Port, Told, bind_request
 from runtime.errors import MachineError, RunError
 from runtime.options import RunOptions
@@ -275,7 +275,7 @@ class Watched:
         self.host, self.coordinator = FakeHost(), FakeCoordinator()
         self.changes: list[str] = []
         self.errors: list[RunError] = []
-        self.supervisor = Supervisor(
+        self.supervisor = AgentRestarts(
             [self.host],  # type: ignore[list-item]
             self.coordinator,  # type: ignore[arg-type]
             lambda host: {"host": host},

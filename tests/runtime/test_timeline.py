@@ -25,8 +25,8 @@ at 40s quit
 """
 
 
-def timeline(plan_of: Compile, **options: int) -> tl.Timeline:
-    return tl.Timeline(read_plan(plan_of(TEXT)), RunOptions(**options))  # type: ignore[arg-type]
+def timeline(plan_of: Compile, **options: int) -> tl.Schedule:
+    return tl.Schedule(read_plan(plan_of(TEXT)), RunOptions(**options))  # type: ignore[arg-type]
 
 
 def test_the_whole_plan(plan_of: Compile) -> None:
@@ -79,7 +79,7 @@ def test_many_rejoins_at_once_are_spread_before_it(plan_of: Compile) -> None:
         "service server img=x replicas=50\nbridge s1\nlink server--s1 latency=1\n"
         "at 0s server join\nat 60s server crash\nat 70s server join\nat 80s quit\n"
     )
-    found = tl.preparations(tl.Timeline(read_plan(plan_of(text)), RunOptions()), frozenset())
+    found = tl.preparations(tl.Schedule(read_plan(plan_of(text)), RunOptions()), frozenset())
     begins = [item.begin_ns for item in found]
     assert begins == sorted(begins)
     assert begins[-1] == 67 * S
@@ -92,7 +92,7 @@ def test_an_instance_that_never_joins_in_time_is_not_made(plan_of: Compile) -> N
         "at 0s server.0 join\nat 50s server.1 join\nat 60s quit\n"
     )
     plan = read_plan(plan_of(text))
-    short = tl.Timeline(plan, RunOptions(until_ns=10 * S))
+    short = tl.Schedule(plan, RunOptions(until_ns=10 * S))
     assert tl.first_incarnations(short, frozenset()) == ["server.0"]
 
 

@@ -107,8 +107,8 @@ def test_names_in_the_tree_have_their_own_places() -> None:
         return lines[node.span.line - 1][node.span.col - 1 : node.span.end_col - 1]
 
     service, link, event = statements(text)
-    assert isinstance(service, ast.Service)
-    assert isinstance(link, ast.Link)
+    assert isinstance(service, ast.ServiceStatement)
+    assert isinstance(link, ast.LinkStatement)
     assert isinstance(event, ast.Dynamic)
     assert isinstance(event.selector, ast.LinkSelector)
     assert isinstance(event.action, ast.Set)

@@ -46,7 +46,7 @@ def test_it_parses_without_a_word() -> None:
 
 
 def test_links_are_exact_integers() -> None:
-    links = [s for s in meaning(PRINTED) if isinstance(s, ast.Link)]
+    links = [s for s in meaning(PRINTED) if isinstance(s, ast.LinkStatement)]
     assert [(link.a.text, link.b.text, link.latency_ns) for link in links] == [
         ("server", "s1", 9_100_000),
         ("api", "s1", 5_100_000),
@@ -59,7 +59,7 @@ def test_links_are_exact_integers() -> None:
 
 
 def test_services_carry_images_tags_and_commands() -> None:
-    services = [s for s in meaning(PRINTED) if isinstance(s, ast.Service)]
+    services = [s for s in meaning(PRINTED) if isinstance(s, ast.ServiceStatement)]
     assert [s.image for s in services] == [
         "nginx:latest",
         "api:latest",

@@ -135,8 +135,8 @@ def test_the_first_name_too_many_of_a_list_is_shown() -> None:
 @pytest.mark.parametrize(
     ("kind", "make"),
     [
-        (ast.Service, lambda i: f"service a{i}\n"),
-        (ast.Link, lambda i: f"link a--b{i}\n"),
+        (ast.ServiceStatement, lambda i: f"service a{i}\n"),
+        (ast.LinkStatement, lambda i: f"link a--b{i}\n"),
         (ast.Dynamic, lambda i: f"at {i}s a leave and b leave\n"),
     ],
 )
@@ -182,7 +182,7 @@ def test_lines_are_read_one_after_the_other() -> None:
 def test_a_service_may_listen_on_every_port() -> None:
     ports = ";".join(map(str, range(1, 65536)))
     (service,) = parse_partial(f"service a port={ports}").file.statements
-    assert isinstance(service, ast.Service)
+    assert isinstance(service, ast.ServiceStatement)
     assert len(service.ports) == 65535
 
 

@@ -55,7 +55,7 @@ def _options(pairs: list[tuple[str, str]] | None) -> tuple[tuple[ast.Name, str],
 
 _WORDS = (texts.filter(bool), st.lists(texts, max_size=2))
 services = st.builds(
-    ast.Service,
+    ast.ServiceStatement,
     name=names,
     span=st.just(NOWHERE),
     image=st.none() | images,
@@ -75,13 +75,13 @@ services = st.builds(
 
 
 @st.composite
-def links(draw: st.DrawFn) -> ast.Link:
+def links(draw: st.DrawFn) -> ast.LinkStatement:
     a, b = draw(st.lists(names, min_size=2, max_size=2, unique=True))
     indexes = (draw(st.none() | st.integers(0, 99)), draw(st.none() | st.integers(0, 99)))
     latency = draw(st.integers(0, bounds.MAX_LATENCY_NS))
     up, down = draw(st.none() | rates), draw(st.none() | rates)
     symmetric = draw(st.booleans())
-    return ast.Link(
+    return ast.LinkStatement(
         a,
         b,
         NOWHERE,

@@ -11,13 +11,13 @@ from tstorm import output, parameters
 from tstorm.exits import FAILED, OK, TOO_LATE, CommandError
 
 if TYPE_CHECKING:
-    from runtime.results.compare import Difference
+    from runtime.results.compare import EventDifference
 
 
 SHOWN_NAMES = 20
 
 
-def _record(difference: Difference) -> dict[str, Any]:
+def _record(difference: EventDifference) -> dict[str, Any]:
     return {
         "what": difference.what,
         "seq": difference.seq,
@@ -26,7 +26,7 @@ def _record(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _tell(differences: list[Difference], form: str) -> bool:
+def _tell(differences: list[EventDifference], form: str) -> bool:
     """Prints differences; returns whether the check holds: the events (which the plan decides) are
     the same, and every program that was to start did so in both runs.
 
@@ -43,7 +43,7 @@ def _tell(differences: list[Difference], form: str) -> bool:
     return not events and not starts
 
 
-def _list(differences: list[Difference]) -> None:
+def _list(differences: list[EventDifference]) -> None:
     for difference in differences:
         before = difference.first or "nothing"
         after = difference.second or "nothing"
@@ -51,7 +51,7 @@ def _list(differences: list[Difference]) -> None:
         output.line(f"{place}: recorded: {before}; replayed: {after}")
 
 
-def _sum_up(events: list[Difference], starts: list[Difference]) -> None:
+def _sum_up(events: list[EventDifference], starts: list[EventDifference]) -> None:
     if not events and not starts:
         output.note("check: the same events, on the same targets, in the same order")
     if events:
@@ -110,7 +110,7 @@ def command(
         with plan_on_disk(source, seed) as plan:
             chosen = options_of(asked, source, seed=seed, recorded=recorded)
             result = carry_out(plan, chosen, quiet=quiet)
-        differences: list[Difference] = []
+        differences: list[EventDifference] = []
         if before is not None and result.outcome == COMPLETED:
             differences = compare.differ(before, compare.load(result.directory))
     more = {"differences": [_record(one) for one in differences]} if check else {}

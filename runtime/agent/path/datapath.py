@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from runtime.agent.clock import Clock
 from runtime.agent.vocabulary import Usage
-from runtime.datapath.pktd import PROTOCOL, Answer, Engine, EngineError
+from runtime.datapath.pktd import PROTOCOL, Engine, EngineAnswer, EngineError
 from runtime.errors import MachineError
 
 NAMES = ("pktd", "tcald")
@@ -118,7 +118,7 @@ class Datapath:
         return found
 
 
-def usages(answer: Answer) -> list[Usage]:
+def usages(answer: EngineAnswer) -> list[Usage]:
     try:
         return [Usage(*[int(word) for word in line.split()]) for line in answer.body]
     except (TypeError, ValueError) as error:

@@ -21,7 +21,7 @@ from runtime.agent.clock import SystemClock
 from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.process.commandline import AgentOptions
-from runtime.agent.process.responder import Service
+from runtime.agent.process.responder import Responder
 from runtime.errors import RunError
 from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server
@@ -44,7 +44,7 @@ class Agent:
         self.datapath = Datapath(self.clock, self._datapath_says)
         self.mailbox = Mailbox(self.clock, options.metadata, options.drop_metadata_ppb)
         self.server = Server(key, self._welcome)
-        self.service = Service(
+        self.service = Responder(
             options.plan,
             key,
             self.clock,

@@ -19,12 +19,12 @@ from runtime.agent.path.ahead import Ahead, Scene, Scenes
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.needs import Needs, Stage
-from runtime.agent.process.orders import CLOSE, OrderError, Preparation, Resume
+from runtime.agent.process.orders import CLOSE, OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
 from runtime.agent.vocabulary import PathChange
 from runtime.datapath.sampler import arrays
 from runtime.options import RunOptions
-from runtime.schedule import Timeline
+from runtime.schedule import Schedule
 
 RESUME_TICKS = 4
 GREET_NS = 100_000_000
@@ -35,13 +35,13 @@ SAMPLE_ROWS = 5000  # in one message
 Say = Callable[[Mapping[str, object]], None]
 
 
-class Conduct:
+class HostRun:
     """`applied` counts the steps that have taken effect here."""
 
     def __init__(
         self,
         plan: Plan,
-        order: Preparation,
+        order: PrepareOrder,
         clock: Clock,
         datapath: Datapath,
         mailbox: Mailbox,
@@ -63,7 +63,7 @@ class Conduct:
         options = RunOptions(
             start_at_ns=order.start_at_ns, until_ns=order.until_ns, pace=order.pace
         )
-        self.timeline = Timeline(plan, options)
+        self.timeline = Schedule(plan, options)
         self._scenes = Scenes(order.placement, len(order.hosts))
         self._tasks: list[asyncio.Task[None]] = []
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start

@@ -72,7 +72,7 @@ def bindings(value: Any, what: str, instances: int) -> dict[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class PortOrder:
     """A port that an agent before this one was to attach."""
 
     port: int
@@ -86,13 +86,13 @@ class Resume:
     """Where the experiment is, for an agent that takes another one's place."""
 
     t0_ns: int
-    ports: tuple[Port, ...]
+    ports: tuple[PortOrder, ...]
     held: tuple[int, ...]
     applied: int  # steps that are known to have been applied here, and are not told again
 
 
 @dataclass(frozen=True, slots=True)
-class Preparation:
+class PrepareOrder:
     """What `prepare` says. `placement` is the host of each node, -1 for bridges."""
 
     run: str
@@ -114,7 +114,7 @@ class Preparation:
         object.__setattr__(self, "own", own)
 
 
-def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> Preparation:
+def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> PrepareOrder:
     """Raises OrderError; KeyError for what is missing."""
     options = mapping(request["options"], "options")
     hosts = tuple([_host(item) for item in items(request["hosts"], "hosts")])
@@ -123,7 +123,7 @@ def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> 
     if on_loss not in (KEEP, CLOSE):
         raise OrderError(f"on_loss is {on_loss!r:.40}: {KEEP} or {CLOSE} is expected")
     resume = request.get("resume")
-    return Preparation(
+    return PrepareOrder(
         run=text(request["run"], "run"),
         digest=text(request["digest"], "digest"),
         host=number(request["host"], "host", 0, len(hosts)),
@@ -180,10 +180,10 @@ def _resume(found: Any, instances: int) -> Resume:
     )
 
 
-def _port(item: Any, instances: int) -> Port:
+def _port(item: Any, instances: int) -> PortOrder:
     if not isinstance(item, list) or len(item) != 4:
         raise OrderError(f"a port is {item!r:.60}: [port, node, namespace, if] is expected")
-    return Port(
+    return PortOrder(
         number(item[0], "a port", 0, MAX_PORT),
         number(item[1], "a port's node", -1, instances),
         word(item[2], "a port's namespace"),

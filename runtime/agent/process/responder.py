@@ -22,8 +22,8 @@ from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path import lines
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.process import orders
-from runtime.agent.process.hostrun import Conduct, Say
-from runtime.agent.process.orders import OrderError, Preparation
+from runtime.agent.process.hostrun import HostRun, Say
+from runtime.agent.process.orders import OrderError, PrepareOrder
 from runtime.agent.share.sharing import Sharing
 from runtime.datapath.pktd import EngineError
 from runtime.errors import MachineError, RunError
@@ -34,7 +34,7 @@ Request = Mapping[str, Any]
 Answer = Mapping[str, object]
 
 
-class Service:
+class Responder:
     """One agent's answers. `conduct` is the run, once prepared.
 
     on_broken   the run cannot go on, and why
@@ -54,7 +54,7 @@ class Service:
         *,
         resumes: bool,
     ) -> None:
-        self.conduct: Conduct | None = None
+        self.conduct: HostRun | None = None
         self.stopping = False  # was asked to end
         self._directory = plan
         self._plan = read_plan(plan, lazy=True)
@@ -127,7 +127,7 @@ class Service:
             "paths": paths,
         }
 
-    def _check(self, order: Preparation, instances: int) -> None:
+    def _check(self, order: PrepareOrder, instances: int) -> None:
         if self._used:
             raise OrderError("this agent was prepared already", "start another one")
         if order.digest != self._plan.digest:
@@ -146,9 +146,9 @@ class Service:
                 "spread the instances over more hosts",
             )
 
-    def _make_conduct(self, order: Preparation) -> Conduct:
+    def _make_conduct(self, order: PrepareOrder) -> HostRun:
         metadata = Metadata(self._key, order.run.encode(), order.host, order.starts)
-        return Conduct(
+        return HostRun(
             self._plan,
             order,
             self._clock,
@@ -230,7 +230,7 @@ class Service:
         self._on_stop()
         return found
 
-    def _prepared(self) -> Conduct:
+    def _prepared(self) -> HostRun:
         if self.conduct is None:
             raise OrderError("the agent was not prepared")
         return self.conduct

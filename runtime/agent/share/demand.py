@@ -35,7 +35,7 @@ MOST_RATE_BPS = 10**14  # more cannot be: counters or clocks have jumped
 BITS = 8_000_000_000  # bytes per ns in b/s
 
 
-class Counters(NamedTuple):
+class PathCounters(NamedTuple):
     """Of one path, as `usage` tells them."""
 
     sent_bytes: int
@@ -99,7 +99,13 @@ class Meter:
         self.used_percent = 0  # of what was allowed, over the window
 
     def update(
-        self, now_ns: int, counters: Counters, limit_bps: int, rtt_ns: int, *, known: bool = True
+        self,
+        now_ns: int,
+        counters: PathCounters,
+        limit_bps: int,
+        rtt_ns: int,
+        *,
+        known: bool = True,
     ) -> None:
         """One tick: counters as they are now, and the limit since the last tick (not 0).
 

@@ -41,7 +41,7 @@ class Route(NamedTuple):
     narrowest: int  # the first of the links with the least rate
 
 
-class Routes:
+class PathRoutes:
     """Paths of one epoch, each found once; without a view there are none.
 
     `numbers` and `capacities` are those of the limited links of all paths that were asked for.
@@ -85,7 +85,7 @@ class Routes:
         return max(self._queues[place] * rate_bps // self.capacities[place], LEAST_QUEUE_BYTES)
 
 
-def wanted(route: Route, share: Share, routes: Routes) -> Limit:
+def wanted(route: Route, share: Share, routes: PathRoutes) -> Limit:
     """The limit that belongs to a share."""
     collapsed = route.collapsed
     if share.entitlement_bps >= collapsed.rate_bps:

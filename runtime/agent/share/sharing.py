@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from runtime.agent.share.demand import Counters, Meter
-from runtime.agent.share.limits import Route, Routes, outdated, wanted
+from runtime.agent.share.demand import Meter, PathCounters
+from runtime.agent.share.limits import PathRoutes, Route, outdated, wanted
 from runtime.agent.share.solver import UNLIMITED, Question, Share
 from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
 
@@ -52,7 +52,7 @@ class _Path:
         self.route = route
         self.meter = meter
         self.limit = route.collapsed
-        self.counters = Counters(0, 0, 0)
+        self.counters = PathCounters(0, 0, 0)
         self.unsure = False  # whether the datapath has this limit
         self.seen: tuple[Share, bool, int] | None = None  # what the limit was found for
         self.told: LocalFlow | None = None
@@ -63,8 +63,8 @@ class Sharing:
 
     def __init__(self, period_ns: int = 25_000_000) -> None:
         self._period_ns = period_ns
-        self._routes = Routes()
-        self._totals: dict[Pair, Counters] = {}  # of every own path that ever moved
+        self._routes = PathRoutes()
+        self._totals: dict[Pair, PathCounters] = {}  # of every own path that ever moved
         self._paths: dict[Pair, _Path] = {}  # active ones, by source and destination
         self._last_ns = -1
         self._active = 0
@@ -95,7 +95,7 @@ class Sharing:
         """The network is another one since now."""
         if self._last_ns < 0:
             self._last_ns = now_ns
-        self._routes = Routes(view)
+        self._routes = PathRoutes(view)
         self._asked = []
         for pair, path in list(self._paths.items()):
             route = self._routes.of(pair)
@@ -150,10 +150,10 @@ class Sharing:
         """The counters of every active path, those that became active now included."""
         for line in usage:
             pair, now = (line.src, line.dst), _counters(line)
-            before = self._totals.get(pair, Counters(0, 0, 0))
+            before = self._totals.get(pair, PathCounters(0, 0, 0))
             if now.sent_bytes < before.sent_bytes or now.drops < before.drops:
                 self._counted["resets"] += 1
-                before = Counters(0, 0, 0)
+                before = PathCounters(0, 0, 0)
                 self._paths.pop(pair, None)
             self._totals[pair] = now
             if pair not in self._paths:
@@ -222,5 +222,5 @@ class Sharing:
         return changes
 
 
-def _counters(line: Usage) -> Counters:
-    return Counters(line.sent_bytes, line.drop_queue, line.backlog_bytes)
+def _counters(line: Usage) -> PathCounters:
+    return PathCounters(line.sent_bytes, line.drop_queue, line.backlog_bytes)

@@ -39,7 +39,7 @@ class Programs:
     faults: Mapping[str, Mapping[str, int]]  # of agents, by the host's name
 
 
-class Process:
+class HostProcess:
     """A child in a host's namespace. `ended` is done, with the status, when it has ended."""
 
     def __init__(
@@ -93,12 +93,12 @@ class HostProcesses:
         self._log = log
         self._agents_end, theirs = socket.socketpair()
         with theirs:
-            self.datapath = Process(
+            self.datapath = HostProcess(
                 programs.datapath, host, programs.entry, (), theirs.fileno(), log
             )
-        self.agent: Process | None = None
+        self.agent: HostProcess | None = None
 
-    def start_agent(self, *, resume: bool = False) -> Process:
+    def start_agent(self, *, resume: bool = False) -> HostProcess:
         """The first one, or the one after another that has ended."""
         key, writable = os.pipe2(os.O_CLOEXEC)
         try:
@@ -116,7 +116,7 @@ class HostProcesses:
             **self._programs.faults.get(self.host.name, {}),
         )
         try:
-            self.agent = Process(
+            self.agent = HostProcess(
                 commandline.argv(wanted),
                 self.host,
                 self._programs.entry,
@@ -128,7 +128,7 @@ class HostProcesses:
             os.close(key)
         return self.agent
 
-    def all(self) -> list[Process]:
+    def all(self) -> list[HostProcess]:
         """Those that were started last; they may have ended."""
         return [self.datapath, *([self.agent] if self.agent is not None else [])]
 

@@ -18,7 +18,7 @@ from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.acknowledged import HostSteps, Said
 from runtime.backend.hosts.hostprocess import HostProcesses, Programs
 from runtime.backend.hosts.portwatch import PortWatch
-from runtime.backend.hosts.restarts import Supervisor
+from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
 from runtime.backend.hosts.told import Port, Told, bind_request
 from runtime.backend.hosts.veths import HostPorts
@@ -33,7 +33,7 @@ from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
 from runtime.rundir.records import LineFile
-from runtime.schedule import Timeline
+from runtime.schedule import Schedule
 from runtime.system.interface import INTERFACE
 from runtime.system.netlink import Request
 from runtime.system.scheduling import prefer
@@ -60,7 +60,7 @@ class AgentNetwork:
     def __init__(
         self,
         plan: Plan,
-        timeline: Timeline,
+        timeline: Schedule,
         options: RunOptions,
         run_id: str,
         programs: Programs,
@@ -89,7 +89,7 @@ class AgentNetwork:
         self._holders: dict[int, Holder] = {}  # of ports that are in use
         self._processes: list[HostProcesses] = []
         self._coordinator: Coordinator | None = None
-        self._supervisor: Supervisor | None = None
+        self._supervisor: AgentRestarts | None = None
         self._steps: HostSteps | None = None
         self._samples: HostSamples | None = None
         self._beside: set[asyncio.Task[None]] = set()
@@ -130,7 +130,7 @@ class AgentNetwork:
             lambda _host, text: self._notice(text),
             self._options.clock_budget_ns,
         )
-        self._supervisor = Supervisor(
+        self._supervisor = AgentRestarts(
             self._processes, self._coordinator, self._resume, self._changed, self._fail
         )
         patience = CONNECT_SECONDS + HOST_SECONDS * len(hosts.hosts)

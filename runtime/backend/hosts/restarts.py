@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runtime.backend.hosts.hostprocess import HostProcesses, Process, status_text
+from runtime.backend.hosts.hostprocess import HostProcess, HostProcesses, status_text
 from runtime.coordinator.coordinator import REJOIN_SECONDS, Coordinator
 from runtime.errors import RunError
 
@@ -25,7 +25,7 @@ OnChange = Callable[[int, str], None]  # host, what happened; '' when it is back
 Resume = Callable[[int], Mapping[str, object]]
 
 
-class Supervisor:
+class AgentRestarts:
     """`begin` after the start; `stop` before agents are told to end."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Supervisor:
             self._watch_datapath(number, host.datapath)
             self._watch_agent(number)
 
-    def _watch_datapath(self, number: int, datapath: Process) -> None:
+    def _watch_datapath(self, number: int, datapath: HostProcess) -> None:
         datapath.ended.add_done_callback(lambda ended: self._datapath_ended(number, ended.result()))
 
     def _watch_agent(self, number: int) -> None:
@@ -118,7 +118,7 @@ class Supervisor:
         self._watch_agent(number)
         await self._rejoin(number, fresh, REJOIN_SECONDS)
 
-    async def _take_up_again(self, number: int, agent: Process) -> bool:
+    async def _take_up_again(self, number: int, agent: HostProcess) -> bool:
         """Whether a process that is still there speaks to us again."""
         try:
             await self._rejoin(number, agent, TAKE_UP_SECONDS)
@@ -126,7 +126,7 @@ class Supervisor:
             return False
         return True
 
-    async def _rejoin(self, number: int, agent: Process, seconds: float) -> None:
+    async def _rejoin(self, number: int, agent: HostProcess, seconds: float) -> None:
         name = self._hosts[number].host.name
         work = asyncio.create_task(
             self._coordinator.rejoin(number, lambda: self._resume(number), seconds)

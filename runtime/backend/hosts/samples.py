@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 
 from runtime.datapath.sampler import INTERVAL_NS, PAIR_COLUMNS
 from runtime.rundir.records import LineFile
-from runtime.schedule import Clock
+from runtime.schedule import PlanClock
 
 
 class HostSamples:
     """`pairs` holds the latest counters of each; links are nowhere counted in a hosts run."""
 
-    def __init__(self, file: LineFile, clock: Clock, names: Sequence[str]) -> None:
+    def __init__(self, file: LineFile, clock: PlanClock, names: Sequence[str]) -> None:
         self._file = file
         self._clock = clock
         self._names = names

@@ -21,7 +21,7 @@ from runtime.datapath.sampler import Sampler
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.rundir.records import LineFile
-from runtime.schedule import Step, Timeline
+from runtime.schedule import Schedule, Step
 from runtime.system.interface import INTERFACE
 from runtime.system.netlink import Request
 
@@ -36,7 +36,7 @@ class HopNetwork:
     def __init__(
         self,
         plan: Plan,
-        timeline: Timeline,
+        timeline: Schedule,
         argv: Sequence[str],
         kind: str,
         log: IO[bytes],
