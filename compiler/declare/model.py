@@ -1,7 +1,7 @@
 """The model: a file checked as a whole and expanded, ready for the walk through time.
 
 Input: the tree (tdl/ast.py). Output: `Model`. The passes: declared.py, replicas.py, topology.py,
-selection.py, steps.py, beginning.py. Everything that is wrong goes to the sink; the model is usable
+selectors.py, steps.py, beginning.py. Everything that is wrong goes to the sink; the model is usable
 even then, so that the timeline can look for more.
 """
 
@@ -47,7 +47,7 @@ def build(
     """`seed` wins over the file's. `raised`: replicas of services that do not declare them.
 
     Without `raised` the number is what the joins of the file need at least; the timeline raises
-    `NeedReplicas` (compiler/expand/world.py) where that is not enough, and compile.py tries with
+    `NeedReplicas` (compiler/expand/world.py) where that is not enough, and pipeline.py tries with
     more.
     """
     declared = declare(file, sink)

@@ -3,7 +3,7 @@
 Input: a topology, its events, and the directions whose flap goes on at the end (they count as up).
 Output: `Parting`s, each a set of sides with no path between any two of them from an instant on.
 
-The end is looked at once (feasibility_network.py). Only if somebody is apart there, time goes
+The end is looked at once (connected.py). Only if somebody is apart there, time goes
 backwards: sides that somebody of both could talk across are merged, and the instant at which that
 was over is since when they are apart (single linkage: it holds for every pair across). A look at
 the whole network is needed only where a path may have come up, and never after everybody has been

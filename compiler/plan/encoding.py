@@ -1,7 +1,7 @@
 """Plan types to and from the JSON of topology.json, timeline.jsonl and snapshots.jsonl.
 
 Field names and ranges are those of docs/plan.md. Decoders raise PlanError at the first value that
-is out of its range; what spans several records (unique names, order) is checked in check.py.
+is out of its range; what spans several records (unique names, order) is checked in consistency.py.
 """
 
 from __future__ import annotations
