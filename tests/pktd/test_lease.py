@@ -13,12 +13,12 @@ import signal
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.pktd.harness import DEADLINE_S, Pktd, World
+from tests.pktd.harness import DEADLINE_S, Pktd, World, until
 
 LEASE_S = 0.5
 
@@ -60,13 +60,6 @@ def _unread(engine: Pktd) -> int:
     return int.from_bytes(found, sys.byteorder)
 
 
-def _until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.01)
-
-
 def _written(fifo: Path) -> bool:
     """Opens it for writing if somebody opens it for reading."""
     try:
@@ -97,11 +90,11 @@ def test_a_line_that_came_during_a_long_command_keeps_the_lease(
     os.mkfifo(fifo)
     engine(f"lease {round(LEASE_S * 1e9)}")
     engine.send(f"attach 0 netns={fifo} if=eth0 prefix=10.77.0.0/16")
-    _until(lambda: _unread(engine) == 0, "the command is read")
+    until(lambda: _unread(engine) == 0, "the command is read")
     began = time.monotonic()
     engine.send("clock")
     _wait_out(began)
-    _until(lambda: _written(fifo), "pktd is in open(2), which returns now")
+    until(lambda: _written(fifo), "pktd is in open(2), which returns now")
     assert engine.answer().startswith("err ")
     assert engine.line().startswith("ok "), "neither expired nor renewed"
 

@@ -8,22 +8,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import DEADLINE_S, PKTD, RefusedError, World, link, pair
+from tests.pktd.harness import DEADLINE_S, PKTD, RefusedError, World, link, pair, until
 
 pytestmark = pytest.mark.e2e
-
-
-def _until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.01)
 
 
 def _has_device(world: World, pid: int) -> bool:
@@ -35,7 +27,7 @@ def test_end_of_file_is_a_clean_exit(world: World, setting: Setting) -> None:
     pids = pair(world, engine, kind=setting.kind)
     assert all(_has_device(world, pid) for pid in pids)
     assert engine.close() == 0
-    _until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
+    until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
 
 
 def test_quit_answers_and_exits(world: World) -> None:
@@ -49,7 +41,7 @@ def test_kill_leaves_nothing(world: World, setting: Setting) -> None:
     pids = pair(world, engine, kind=setting.kind)
     engine.process.kill()
     engine.process.wait(DEADLINE_S)
-    _until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
+    until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
 
 
 def test_close_removes_the_device(world: World, setting: Setting) -> None:
@@ -59,7 +51,7 @@ def test_close_removes_the_device(world: World, setting: Setting) -> None:
     # The same number and name again, at once: it waits for what is left of the first.
     engine(f"open 0 netns=/proc/{a}/ns/net if=eth0 kind={setting.kind}")
     engine("close 0")
-    _until(lambda: not _has_device(world, a), "the device is gone")
+    until(lambda: not _has_device(world, a), "the device is gone")
     world.run(b, "ping", "-c", "1", "-W", "1", "10.77.0.1", check=False)
     assert engine.rows("stats pairs")[0][-1] > 0
     # The same number and name again.
@@ -154,7 +146,7 @@ def test_it_dies_with_its_parent(world: World) -> None:
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait(DEADLINE_S)
         parent.stdout.close()
-        _until(lambda: not _alive(pid), "pktd has died with its parent")
+        until(lambda: not _alive(pid), "pktd has died with its parent")
     finally:
         os.close(keep_read)
         os.close(keep_write)
