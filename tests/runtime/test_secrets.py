@@ -62,7 +62,8 @@ def below(process: subprocess.Popen[str]) -> list[int]:
 def test_no_process_of_a_run_has_a_secret_of_the_caller(
     plan_of: Compile, user: User, hosts: int
 ) -> None:
-    process = with_secret(user).begin(plan_of(PLAN), hosts=hosts)
+    caller = with_secret(user)
+    process = caller.begin(plan_of(PLAN), hosts=hosts)
     run = user.home / "out"
     logs = [run / f"logs/server.{index}.log" for index in (0, 1)]
     wait_until(lambda: all(map(looked, logs)), "both programs' look around")
@@ -77,10 +78,10 @@ def test_no_process_of_a_run_has_a_secret_of_the_caller(
         assert SECRET not in str(variables), commands[pid]
         assert SECRET.encode() not in commands[pid]
         assert not KEY.search(commands[pid]), commands[pid]
-    documented = environment.inherited(user.environment).keys()
+    documented = environment.inherited(caller.environment).keys()
     for variables in found.values():
         if "TSTORM_INSTANCE" not in variables:
-            assert uncommon(variables) <= environment.of_driver(user.environment).keys()
+            assert uncommon(variables) <= environment.of_driver(caller.environment).keys()
     entry = [pid for pid, words in commands.items() if b"nursery" in words.split(b"\0")]
     assert len(entry) == 1 + 2, "the nursery, and two that it has made"
     for pid in entry:
