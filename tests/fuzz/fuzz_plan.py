@@ -37,7 +37,7 @@ from compiler.plan.writer import encode
 from manifests import bundle, compose, kubernetes
 from manifests.refusal import ManifestError
 from manifests.settings import Options
-from tests.fuzz.seeds import Words, run
+from tests.fuzz.seeds import Words, mutate_bytes, run
 from tests.plan.networks import RandomTimeline, contents, random_topology
 
 STRANGE: tuple[Any, ...] = (
@@ -62,22 +62,6 @@ def sign(files: dict[str, bytes]) -> None:
         files[form.HEADER] = form.canonical(header)
     except (ValueError, TypeError, KeyError):
         return  # a header too broken to sign is a fine mutant too
-
-
-def mutate_bytes(rnd: random.Random, data: bytes) -> bytes:
-    found = bytearray(data)
-    for _ in range(rnd.choice([1, 1, 2, 5])):
-        at = rnd.randrange(len(found) + 1)
-        kind = rnd.randrange(4)
-        if kind == 0 and at < len(found):
-            found[at] ^= 1 << rnd.randrange(8)
-        elif kind == 1:
-            del found[at : at + rnd.choice([1, 8, 1000])]
-        elif kind == 2:
-            found[at:at] = found[at // 2 : at // 2 + rnd.choice([1, 8, 100])]
-        else:
-            found[at:at] = rnd.randbytes(rnd.choice([1, 4]))
-    return bytes(found)
 
 
 def mutate_integers(rnd: random.Random, data: bytes) -> bytes:

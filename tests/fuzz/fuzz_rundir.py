@@ -35,7 +35,7 @@ from runtime.results import compare, report
 from runtime.results.summary import summarise
 from runtime.rundir import rundir
 from runtime.system import procs
-from tests.fuzz.seeds import Words, run
+from tests.fuzz.seeds import Words, mutate_bytes, run
 from tests.runtime import recorded
 from tstorm import output
 from tstorm.commands import inspect as inspecting
@@ -66,24 +66,6 @@ NOTHING_ASKED = Running(**dict.fromkeys(Running.__dataclass_fields__))  # type: 
 @cache
 def plan() -> Plan:
     return compile_source(recorded.TDL, filename="exp.tdl", seed=None).plan
-
-
-def mutate_bytes(rnd: random.Random, data: bytes) -> bytes:
-    found = bytearray(data)
-    for _ in range(rnd.choice([1, 1, 2, 5])):
-        at = rnd.randrange(len(found) + 1)
-        kind = rnd.randrange(5)
-        if kind == 0 and at < len(found):
-            found[at] ^= 1 << rnd.randrange(8)
-        elif kind == 1:
-            del found[at : at + rnd.choice([1, 8, 1000])]
-        elif kind == 2:
-            found[at:at] = found[at // 2 : at // 2 + rnd.choice([1, 8, 100])]
-        elif kind == 3:
-            found[at:at] = rnd.choice(TEXTS)
-        else:
-            found[at:at] = rnd.randbytes(rnd.choice([1, 4]))
-    return bytes(found)
 
 
 def containers(value: Any) -> list[Any]:
@@ -153,7 +135,7 @@ def make(rnd: random.Random, directory: Path, victim: Path) -> None:
     if kind < 0.6:
         files[name] = mutate_json(rnd, name, files[name])
     elif kind < 0.9:
-        files[name] = mutate_bytes(rnd, files[name])
+        files[name] = mutate_bytes(rnd, files[name], TEXTS)
     for one, data in files.items():
         (directory / one).write_bytes(data)
     if kind >= 0.9:

@@ -1,4 +1,4 @@
-"""The command of a fuzzer whose attempts each come from one seed."""
+"""What fuzzers share whose attempts each come from one seed: their command, and changed bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
@@ -16,6 +16,25 @@ class Words(NamedTuple):
     true: str
     false: str
     closing: str  # with {count} attempts and {true} of them
+
+
+def mutate_bytes(rnd: random.Random, data: bytes, texts: Sequence[bytes] = ()) -> bytes:
+    """A few bytes changed, removed, repeated or put in; with `texts` also one of these."""
+    found = bytearray(data)
+    for _ in range(rnd.choice([1, 1, 2, 5])):
+        at = rnd.randrange(len(found) + 1)
+        kind = rnd.randrange(5 if texts else 4)
+        if kind == 0 and at < len(found):
+            found[at] ^= 1 << rnd.randrange(8)
+        elif kind == 1:
+            del found[at : at + rnd.choice([1, 8, 1000])]
+        elif kind == 2:
+            found[at:at] = found[at // 2 : at // 2 + rnd.choice([1, 8, 100])]
+        elif kind == 3 and texts:
+            found[at:at] = rnd.choice(texts)
+        else:
+            found[at:at] = rnd.randbytes(rnd.choice([1, 4]))
+    return bytes(found)
 
 
 def run(name: str, about: str | None, attempt: Callable[[int], bool], words: Words) -> int:

@@ -32,7 +32,7 @@ from click.testing import Result
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from tests.cli.support import status, tstorm
-from tests.fuzz import fuzz_plan, fuzz_tdl
+from tests.fuzz import fuzz_plan, fuzz_tdl, seeds
 from tests.trials import rounds
 from tstorm.exits import CommandError
 
@@ -126,7 +126,7 @@ def _text(rnd: random.Random) -> bytes:
         return fuzz_tdl.noise(rnd, rnd.choice([1, 100, 20_000]), rnd.randrange(4))
     seeds = rnd.choice([fuzz_tdl.SEEDS, (GOOD,)])
     text = fuzz_tdl.mutate(rnd, seeds).encode(errors="surrogatepass")
-    return text if rnd.random() < 0.9 else fuzz_plan.mutate_bytes(rnd, text)
+    return text if rnd.random() < 0.9 else seeds.mutate_bytes(rnd, text)
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
@@ -199,7 +199,7 @@ def _recorded() -> dict[str, str]:
 def _damaged(rnd: random.Random, data: bytes) -> bytes:
     kind = rnd.randrange(6)
     if kind == 0:
-        return fuzz_plan.mutate_bytes(rnd, data)
+        return seeds.mutate_bytes(rnd, data)
     if kind == 1:
         return rnd.choice(
             [b"", b"[]", b"null", b"7", b"{}", b"\xff\xfe", b"[" * 100_000, b"\0" * 9]
