@@ -32,7 +32,8 @@ from click.testing import Result
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from tests.cli.support import status, tstorm
-from tests.fuzz import fuzz_plan, fuzz_tdl, seeds
+from tests.fuzz import fuzz_plan, fuzz_tdl
+from tests.fuzz.seeds import mutate_bytes
 from tests.trials import rounds
 from tstorm.exits import CommandError
 
@@ -124,9 +125,9 @@ def _draw(rnd: random.Random, kind: str) -> tuple[str, tuple[str, ...]]:
 def _text(rnd: random.Random) -> bytes:
     if rnd.random() < 0.2:
         return fuzz_tdl.noise(rnd, rnd.choice([1, 100, 20_000]), rnd.randrange(4))
-    seeds = rnd.choice([fuzz_tdl.SEEDS, (GOOD,)])
-    text = fuzz_tdl.mutate(rnd, seeds).encode(errors="surrogatepass")
-    return text if rnd.random() < 0.9 else seeds.mutate_bytes(rnd, text)
+    starts = rnd.choice([fuzz_tdl.SEEDS, (GOOD,)])
+    text = fuzz_tdl.mutate(rnd, starts).encode(errors="surrogatepass")
+    return text if rnd.random() < 0.9 else mutate_bytes(rnd, text)
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
@@ -199,7 +200,7 @@ def _recorded() -> dict[str, str]:
 def _damaged(rnd: random.Random, data: bytes) -> bytes:
     kind = rnd.randrange(6)
     if kind == 0:
-        return seeds.mutate_bytes(rnd, data)
+        return mutate_bytes(rnd, data)
     if kind == 1:
         return rnd.choice(
             [b"", b"[]", b"null", b"7", b"{}", b"\xff\xfe", b"[" * 100_000, b"\0" * 9]
