@@ -81,7 +81,7 @@ trial: $(VENV)/.dev programs
 golden: $(VENV)/.dev programs
 	@$(PY) -m tests.golden.regenerate
 	@$(PY) -m tests.manifests.recorded
-	@$(PY) -m tdl.codes.registry > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
+	@$(PY) -m tdl.codes.catalogue > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
 	@$(PY) -m tdl.tables > tdl/_tables.py.new && mv tdl/_tables.py.new tdl/_tables.py
 
 clean:

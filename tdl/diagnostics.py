@@ -1,6 +1,6 @@
 """Errors and warnings as data: collected by every pass, sorted by place, shown once.
 
-A diagnostic has a code (`TS0012`, registered in tdl/codes/registry.py), a span, a message, and a
+A diagnostic has a code (`TS0012`, registered in tdl/codes/catalogue.py), a span, a message, and a
 hint where one exists. Library code never prints; the command renders (text, JSON, SARIF).
 """
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tdl.ast import Span
-from tdl.codes.registry import CODES
+from tdl.codes.catalogue import CODES
 from tdl.diagnostics import Diagnostic, Severity, sort
 from tdl.lexer import source_lines
 

@@ -1,4 +1,4 @@
-"""What the registry of diagnostic codes (tdl/codes/registry.py) consists of."""
+"""What the catalogue of diagnostic codes (tdl/codes/catalogue.py) consists of."""
 
 from __future__ import annotations
 

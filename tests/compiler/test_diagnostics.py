@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
-from tdl.codes.registry import CODES
+from tdl.codes.catalogue import CODES
 from tdl.diagnostics import TdlError
 from tests.compiler.cases import Case, diagnose, load
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.pipeline import compile_source
-from tdl.codes.registry import CODES
+from tdl.codes.catalogue import CODES
 from tdl.diagnostics import TdlError
 from tests.compiler.cases import Case, load
 from tests.compiler.files import files

@@ -1,4 +1,4 @@
-"""The registry of codes, its page, and its examples."""
+"""The catalogue of codes, its page, and its examples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.pipeline import compile_source
-from tdl.codes.registry import CODES, markdown
+from tdl.codes.catalogue import CODES, markdown
 from tdl.diagnostics import TdlError
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def used_codes() -> set[str]:
 
 def test_the_page_is_current() -> None:
     page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    assert page == markdown(), "run: python -m tdl.codes.registry > docs/errors.md"
+    assert page == markdown(), "run: python -m tdl.codes.catalogue > docs/errors.md"
 
 
 def test_every_code_in_the_sources_is_registered() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
-from tdl.codes.registry import CODES
+from tdl.codes.catalogue import CODES
 from tdl.diagnostics import TdlError
 from tdl.parser import parse_partial
 from tests.tdl.helpers import found

@@ -7,7 +7,7 @@ import random
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tdl.codes.registry import CODES
+from tdl.codes.catalogue import CODES
 from tdl.diagnostics import TdlError
 from tdl.formatter import format_text
 from tdl.lexer import source_lines

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from runtime.agent.share.demand import Meter, PathCounters
-from runtime.agent.share.limits import PathRoutes, Route, outdated, wanted
+from runtime.agent.share.ratelimits import PathRoutes, Route, outdated, wanted
 from runtime.agent.share.solver import UNLIMITED, Question, Share
 from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
 

@@ -1,8 +1,8 @@
-"""The registry of every diagnostic code of the project, and the generator of docs/errors.md.
+"""The catalogue of every diagnostic code of the project, and the generator of docs/errors.md.
 
 Ranges: TS00xx text and syntax, TS01xx declarations, TS02xx selectors and actions, TS03xx the
 timeline, TS09xx warnings. A code is never reused for another meaning. `python -m
-tdl.codes.registry` prints docs/errors.md.
+tdl.codes.catalogue` prints docs/errors.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def markdown() -> str:
         "# Errors and warnings",
         "",
         "Every diagnostic has one of these codes. TS09xx are warnings (errors with `--strict`). "
-        "This page is generated: `python -m tdl.codes.registry > docs/errors.md`.",
+        "This page is generated: `python -m tdl.codes.catalogue > docs/errors.md`.",
     ]
     heading = ""
     for code in sorted(CODES):
