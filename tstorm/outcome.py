@@ -60,10 +60,10 @@ def _doubts(result: RunResult) -> Iterator[str]:
 
 def _programs(result: RunResult) -> Iterator[str]:
     """Instances whose program could not start; those whose program failed, if that matters."""
-    from runtime.results.summary import unexpected
+    from runtime.results.summary import failed_exits
 
     exits = result.summary["exits"]
-    failed = unexpected(exits) if result.programs_failed else exits
+    failed = failed_exits(exits) if result.programs_failed else exits
     found = {one["target"]: one for one in failed if result.programs_failed or "error" in one}
     if not found:
         return

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
 from compiler.declare.steps import WHOLE, StatementStep
-from compiler.expand import links, members
-from compiler.expand import partition as acts_partition
+from compiler.expand import links, members, partition
 from compiler.expand.recorder import Recorder
 from compiler.expand.walk import Walk
 from compiler.expand.world import GONE
@@ -35,8 +34,8 @@ ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Flap: links.flap,
     ast.Set: links.set_properties,
     ast.Background: links.background,
-    ast.Partition: acts_partition.partition,
-    ast.Heal: acts_partition.heal,
+    ast.Partition: partition.partition,
+    ast.Heal: partition.heal,
     ast.Quit: lambda walk, _: walk.quit(),
 }
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
-from compiler.feasibility import apart, budget, homes, unused
-from compiler.feasibility import pace as feasibility_pace
+from compiler.feasibility import apart, budget, homes, pace, unused
 from compiler.feasibility.places import Places
 from compiler.plan.reader import decode
 from tdl.diagnostics import Sink
@@ -33,7 +32,7 @@ ANY = Machines()
 def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> None:
     places = Places(model)
     apart.warn(model, timeline, places, sink)
-    feasibility_pace.warn(timeline, machines.pace, places, sink)
+    pace.warn(timeline, machines.pace, places, sink)
     unused.warn(model, timeline, sink)
     homes.warn(model, sink)
     if machines.budget_bps is not None:

@@ -24,14 +24,13 @@ from runtime.backend import choice, environment
 from runtime.config import DriverConfig, asked
 from runtime.driver import messages
 from runtime.driver.progress import DONE, Reporter, from_record, ignore
-from runtime.errors import MachineError, RunError, filesystem_remedy, unwritten
-from runtime.errors import unexpected as refusal_of
+from runtime.errors import MachineError, RunError, filesystem_remedy, unexpected, unwritten
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
 from runtime.launch import cleanup, registry, userdirs
 from runtime.options import FAILED, RunOptions, RunResult
 from runtime.results import report
-from runtime.results.summary import summarise, unexpected
+from runtime.results.summary import failed_exits, summarise
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.schedule import Schedule
@@ -84,7 +83,7 @@ def _carry_out(attempt: _Attempt, signals: socket.socket) -> None:
     try:
         attempt.carry_out(signals)
     except (RunError, OSError) as error:
-        refusal = refusal_of(error) if isinstance(error, OSError) else error
+        refusal = unexpected(error) if isinstance(error, OSError) else error
         with suppress(OSError):
             attempt.directory.close_manifest(FAILED, refusal.message)
         if refusal is error:
@@ -203,7 +202,7 @@ class _Attempt:
                 self._listen(ours, signals, process)
             except OSError as error:
                 # Mostly it ended before it listened: then its status and its log say why.
-                self.trouble = refusal_of(error).message
+                self.trouble = unexpected(error).message
             finally:
                 if process.poll() is None and self.final is None:
                     process.kill()
@@ -336,7 +335,7 @@ def _conclude(
         directory=directory.path,
         message=str(final["message"]),
         summary=summary,
-        programs_failed=options.fail_on_exit and bool(unexpected(summary["exits"])),
+        programs_failed=options.fail_on_exit and bool(failed_exits(summary["exits"])),
     )
 
 

@@ -104,7 +104,7 @@ def _exits(directory: Directory, records: list[dict[str, Any]]) -> list[dict[str
     return exits
 
 
-def unexpected(exits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def failed_exits(exits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of `exits` in a summary, those that no program means by ending well: it could not start, or
     ended with another status than 0, by a signal, or with its whole instance."""
     return [

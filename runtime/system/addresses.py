@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.errors import RunError
-from runtime.system import netlink as netlinks
+from runtime.system import netlink
 from runtime.system.interface import INTERFACE, IPV4_PREFIX, IPV6_PREFIX
 from runtime.system.netlink import QUIET, Refusal, Request, address, link, loopback_up
 
@@ -27,9 +27,9 @@ class Addresses:
     ipv6: str
 
 
-def _interface_index(netlink: socket.socket, name: str) -> int:
+def _interface_index(connection: socket.socket, name: str) -> int:
     request = struct.pack("16si20x", name.encode(), 0)
-    answer = fcntl.ioctl(netlink.fileno(), _SIOCGIFINDEX, request)
+    answer = fcntl.ioctl(connection.fileno(), _SIOCGIFINDEX, request)
     return int(struct.unpack_from("i", answer, 16)[0])
 
 
@@ -45,16 +45,16 @@ def _requests(index: int, addresses: Addresses) -> list[Request]:
 
 
 def configure(
-    netlink: socket.socket, instance: str, addresses: Addresses, more: Sequence[Request] = ()
+    connection: socket.socket, instance: str, addresses: Addresses, more: Sequence[Request] = ()
 ) -> None:
     """`more` is asked for at the end.
 
     Raises RunError naming the step, the instance and the kernel's words. May block.
     """
     try:
-        netlinks.prepare(netlink)
-        index = _interface_index(netlink, INTERFACE)
-        refusals = netlinks.exchange(netlink, [*_requests(index, addresses), *more])
+        netlink.prepare(connection)
+        index = _interface_index(connection, INTERFACE)
+        refusals = netlink.exchange(connection, [*_requests(index, addresses), *more])
     except OSError as error:
         raise RunError(
             f"cannot configure {INTERFACE} of {instance}: {error.strerror or error}"

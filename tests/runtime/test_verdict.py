@@ -17,7 +17,7 @@ from runtime.judge.pulse import TICK_NS, Pulse
 from runtime.judge.verdict import BOUNDS, MS, Judge
 from runtime.options import RunOptions, RunResult
 from runtime.results.logtail import LINE_CHARACTERS, last_line
-from runtime.results.summary import unexpected
+from runtime.results.summary import failed_exits
 from runtime.rundir.directory import Directory
 from runtime.schedule import Schedule
 from runtime.system import wallclock
@@ -217,7 +217,7 @@ def test_which_ends_of_programs_fail_an_experiment() -> None:
         {"target": "d", "error": "No such file or directory"},
         {"target": "e", "killed": True},
     ]
-    assert unexpected([fine, *failures]) == failures
+    assert failed_exits([fine, *failures]) == failures
 
 
 def test_people_are_told_in_capitals_and_no_more_than_was_judged() -> None:

@@ -34,8 +34,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler.plan.types import Topology
-from runtime.backend.hosts import devices, portpolicy
-from runtime.backend.hosts import spaces as hostspaces
+from runtime.backend.hosts import devices, portpolicy, spaces
 from runtime.backend.hosts.devices import mac_of
 from runtime.backend.hosts.portpolicy import Identity
 from runtime.errors import MachineError, RunError
@@ -202,8 +201,8 @@ def make(count: int) -> LocalHosts:
     RunError with the kernel's words, MachineError if it refuses namespaces; nothing is left then.
     """
     names = [*map(host_name, range(count)), "the control network", "the data network"]
-    spaces = hostspaces.make(names)
-    *hosts, control, data = (LocalHost(n, *space) for n, space in enumerate(spaces))
+    made = spaces.make(names)
+    *hosts, control, data = (LocalHost(n, *space) for n, space in enumerate(made))
     found = LocalHosts(tuple(hosts), control, data)
     try:
         _connect(found)

@@ -15,7 +15,7 @@ from runtime.backend.onehost import staging
 from runtime.backend.onehost.holds import Holds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
-from runtime.datapath import pktd as engines
+from runtime.datapath import pktd
 from runtime.datapath.pktd import Engine, EngineError, EngineProcess
 from runtime.datapath.sampler import Sampler
 from runtime.errors import RunError
@@ -75,7 +75,7 @@ class HopNetwork:
     async def start(self, on_effect: OnEffect) -> None:
         self._on_effect = on_effect
         try:
-            self._process = await engines.start(self._argv, self._log, self._applied)
+            self._process = await pktd.start(self._argv, self._log, self._applied)
         except EngineError as error:
             remedy = f"its last words are in {self._log_name}"
             raise RunError(error.message, remedy) from error
