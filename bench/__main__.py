@@ -16,29 +16,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import (
-    commit,
-    compiling,
-    control,
-    control_report,
-    delay,
-    metadata,
-    metadata_report,
-    paths,
-    rate,
-    routing,
-    routing_report,
-    scale,
-    sharing_model,
-    tcal,
-    tcal_report,
-    throughput,
-)
+from bench import compiling
+from bench.agents import control, control_report, metadata, metadata_report, sharing_model
+from bench.engine import commit, delay, paths, rate, scale, throughput
+from bench.engine.netns import isolate, privilege
+from bench.engine.probing import Record
 from bench.errors import BenchError
 from bench.machine import describe
-from bench.netns import isolate, privilege
-from bench.probing import Record
 from bench.report import RESULTS, update
+from bench.routing import measure as routing
+from bench.routing import report as routing_report
+from bench.tcal import report as tcal_report
+from bench.tcal import timings as tcal
 from runtime.errors import RunError
 
 FORMAT = 1

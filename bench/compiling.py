@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from bench.engine.probing import Record
 from bench.errors import BenchError
-from bench.probing import Record
 
 ROOT = Path(__file__).resolve().parent.parent
 _Result = TypeVar("_Result")

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.runlog import NS_PER_S, Planned, Probe, RunLog
 from compiler.plan.reader import Plan, read_plan
+from tests.runs.runlog import NS_PER_S, Planned, Probe, RunLog
 
 PEERS = tuple(f"peer.{index}" for index in range(5))
 

@@ -7,7 +7,7 @@ import platform
 import re
 from pathlib import Path
 
-from bench.netns import privilege
+from bench.engine.netns import privilege
 
 
 def describe() -> dict[str, str | int]:

@@ -12,19 +12,15 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import (
-    control_report,
-    hosts_report,
-    metadata_report,
-    paths_report,
-    routing_report,
-    sharing_model_report,
-    soak_report,
-    tcal_report,
-)
+from bench.agents import control_report, metadata_report, sharing_model_report
+from bench.engine import paths_report
+from bench.engine.probing import Record
 from bench.errors import BenchError
-from bench.probing import Record
+from bench.hosts import report as hosts_report
+from bench.hosts import soak_report
+from bench.routing import report as routing_report
 from bench.tables import machine_line, table
+from bench.tcal import report as tcal_report
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "performance.md"

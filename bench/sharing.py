@@ -16,12 +16,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.engine.probing import Record
 from bench.errors import BenchError
 from bench.machine import describe
-from bench.probing import Record
 from bench.report import RESULTS, ROOT, update
-from bench.runlog import NS_PER_S, RunLog
 from compiler.plan.reader import Plan, read_plan
+from tests.runs.runlog import NS_PER_S, RunLog
 
 CONTROLS = ("reno", "cubic", "bbr")
 CLIENTS = tuple(f"c{number}" for number in range(1, 7))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.probing import Record
+from bench.engine.probing import Record
 
 
 def machine_line(machine: Record) -> str:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.topologies import scale_free
 from compiler.pipeline import compile_source
 from compiler.plan.format import PlanError
 from compiler.plan.paths.path import Paths
@@ -23,6 +22,7 @@ from runtime.coordinator.placement import place
 from tests.agent.hosts import dumbbell
 from tests.agent.reference_interest import Interest as Reference
 from tests.plan.networks import PLAIN, build, contents, joins, networks
+from tests.plan.topologies import scale_free
 
 
 def states(topology: Topology, events: tuple[Event, ...]) -> list[NetworkState]:

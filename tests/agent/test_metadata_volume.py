@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.metadata import HEADER_BYTES, TARGET, Fleet, _targets
+from bench.agents.metadata import HEADER_BYTES, TARGET, Fleet, _targets
 
 
 def test_the_targets_are_met_with_headers() -> None:

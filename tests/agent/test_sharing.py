@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.agentsim_networks import Network, parking_lot, two_destinations
 from runtime.agent.share.sharing import IDLE_AFTER_TICKS, LINGER_TICKS, Sharing, Tick
 from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage
+from tests.simulation.networks import Network, parking_lot, two_destinations
 
 MS = 1_000_000
 MBIT = 1_000_000

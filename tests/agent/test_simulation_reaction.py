@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from bench.agentsim import PERIOD_NS, Simulation
-from bench.agentsim_networks import dumbbell
-from bench.agentsim_plan import Planned
-from bench.agentsim_scenes import change, plain, simulate, spread
-from bench.agentsim_sources import Constant, Tcp
 from runtime.agent.share.solver import UNLIMITED
+from tests.simulation.networks import dumbbell
+from tests.simulation.planned import Planned
+from tests.simulation.scenes import change, plain, simulate, spread
+from tests.simulation.simulation import PERIOD_NS, Simulation
+from tests.simulation.sources import Constant, Tcp
 
 MS = 1_000_000
 S = 1_000_000_000

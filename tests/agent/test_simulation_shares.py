@@ -7,18 +7,18 @@ from collections.abc import Mapping
 
 import pytest
 
-from bench.agentsim import Simulation
-from bench.agentsim_networks import (
+from runtime.agent.share.solver import UNLIMITED
+from tests.simulation.networks import (
     Network,
     dumbbell,
     parking_lot,
     random_network,
     two_destinations,
 )
-from bench.agentsim_plan import Planned, random_text
-from bench.agentsim_scenes import simulate, spread
-from bench.agentsim_sources import Constant, OnOff, Source, Tcp
-from runtime.agent.share.solver import UNLIMITED
+from tests.simulation.planned import Planned, random_text
+from tests.simulation.scenes import simulate, spread
+from tests.simulation.simulation import Simulation
+from tests.simulation.sources import Constant, OnOff, Source, Tcp
 
 MS = 1_000_000
 S = 1_000_000_000

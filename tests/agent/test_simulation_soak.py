@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from bench.agentsim_soak import soak
+from tests.simulation.soak import soak
 
 
 def test_five_minutes_neither_leak_nor_drift() -> None:

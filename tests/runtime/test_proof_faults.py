@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from bench.hosts_delivered import Delivered
 from tests.intime import Attempt, in_time
+from tests.runs.delivered import Delivered
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, wait_until
 from tests.runtime.test_lost_agents import agent_of, kill, of_kind, result
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from bench import hosts_shares
-from bench.hosts_delivered import Delivered
-from bench.hosts_scenes import Scene, model, numbers, random_scene, two_destinations_text
-from bench.hosts_shares import Stage
-from bench.runlog import NS_PER_S, RunLog
+from bench.hosts import shares as hosts_shares
+from bench.hosts.shares import Stage
 from compiler.plan.paths.path import path
 from compiler.plan.reader import Plan, read_plan
 from runtime.agent.share.solver import UNLIMITED
 from tests.intime import Attempt, in_time
+from tests.runs.delivered import Delivered
+from tests.runs.runlog import NS_PER_S, RunLog
+from tests.runs.scenes import Scene, model, numbers, random_scene, two_destinations_text
 from tests.runtime.support import ROOT, Compile, User
 
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)

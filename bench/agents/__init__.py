@@ -1,0 +1,1 @@
+"""What agents and the coordinator compute and say, without namespaces."""

@@ -1,0 +1,1 @@
+"""Measurements of pktd, and what they measure with: namespaces, tprobe, a client."""

@@ -1,0 +1,1 @@
+"""Whole runs over local hosts, against the model: `python -m bench.hosts`."""

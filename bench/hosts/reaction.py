@@ -1,0 +1,78 @@
+"""Reads the experiment of `hosts_scenes.reaction_text`: how fast do two flows get their shares?
+
+A round begins with the first datagram of the second flow that arrives after a pause. It is settled
+from the first moment on from which no 50 ms of the next 150 bring either flow more than 110 % of
+its share, and their median brings both at least 90 % (a packet is 1 % of it; a mean of 50 ms may be
+that near up to 5 ms too early). Less for a moment is no fault of sharing: somebody else had the
+processor. Times are when the kernel took datagrams in at the receivers, after the path's one-way
+delay, which is the same for both flows. A round that does not settle counts with the whole pulse.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from bisect import bisect_left
+from itertools import accumulate
+from pathlib import Path
+
+from bench.engine.probing import Record
+from bench.errors import BenchError
+from bench.hosts.udp import INTERVAL_NS, PULSE_S
+from tests.runs.scenes import REACTION_ROUNDS, REACTION_SHARE
+
+TOLERANCE = 0.1
+WINDOW_NS = 50_000_000
+STEADY_NS = 150_000_000  # of settled windows
+WANTED = REACTION_SHARE / 8 * WINDOW_NS / 1e9  # bytes in a window
+QUIET_NS = 200_000_000  # without datagrams: the next one begins a round
+PULSE_NS = round(PULSE_S * 1e9)
+
+
+class Arrivals:
+    """Of one flow: bytes that arrived by when."""
+
+    def __init__(self, log: Path) -> None:
+        lines = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
+        self.times = [record["t_ns"] for record in lines]
+        self._sums = [0, *accumulate(record["bytes"] for record in lines)]
+
+    def window(self, begin: int) -> float:
+        """What the window from `begin` on brings, as a part of what it should."""
+        first, after = bisect_left(self.times, begin), bisect_left(self.times, begin + WINDOW_NS)
+        return (self._sums[after] - self._sums[first]) / WANTED
+
+    def steady(self, begin: int) -> bool:
+        last = begin + STEADY_NS - WINDOW_NS
+        found = [self.window(at) for at in range(begin, last + 1, WINDOW_NS // 5)]
+        return max(found) <= 1 + TOLERANCE and statistics.median(found) >= 1 - TOLERANCE
+
+
+def read(run: Path) -> Record:
+    """Percentiles of the reaction in ms over all rounds. BenchError if rounds are missing."""
+    first, second = (Arrivals(run / "logs" / f"sv{number}.0.log") for number in (1, 2))
+    times = [_settled(start, first, second) for start in _rounds(second)]
+    if len(times) < REACTION_ROUNDS:
+        raise BenchError(f"{run.name}: {len(times)} of {REACTION_ROUNDS} rounds were seen")
+    found = sorted(round((PULSE_NS if time is None else time) / 1e6) for time in times)
+    return {
+        "rounds": len(found),
+        "settled": sum(time is not None for time in times),
+        "median_ms": found[len(found) // 2],
+        "p99_ms": found[len(found) * 99 // 100],
+        "max_ms": found[-1],
+    }
+
+
+def _rounds(second: Arrivals) -> list[int]:
+    """When the second flow began each time."""
+    times = second.times
+    return [at for before, at in zip([0, *times], times, strict=False) if at - before > QUIET_NS]
+
+
+def _settled(start: int, first: Arrivals, second: Arrivals) -> int | None:
+    """ns from `start` to the steady windows."""
+    for begin in range(start, start + PULSE_NS - STEADY_NS, INTERVAL_NS):
+        if first.steady(begin) and second.steady(begin):
+            return begin - start
+    return None

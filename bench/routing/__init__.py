@@ -1,0 +1,1 @@
+"""Routes and plans of large networks, beside what libraries do."""

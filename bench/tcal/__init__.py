@@ -1,0 +1,1 @@
+"""The kernel's datapath: tcald beside tc and pyroute2."""
