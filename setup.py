@@ -1,9 +1,9 @@
 """Compiles the C programs and the C libraries into the wheel. All else is in pyproject.toml.
 
-Input: the C sources under tcal_c. Output: runtime/bin/{pktd,tcald,tstorm-ns,tprobe},
-compiler/plan/lib/libtsroutes.so and runtime/agent/lib/libtsshare.so in the wheel, which is tagged
-for this platform but for any Python 3. Only a C compiler is needed, not make. An editable install
-compiles nothing: there all of it comes from `make` (tcal_c/build).
+Input: tcal_c/sources, which says what each of them is made of and where it goes, as the Makefile
+there reads it too. The wheel is tagged for this platform but for any Python 3. Only a C compiler is
+needed, not make. An editable install compiles nothing: there all of it comes from `make`
+(tcal_c/build).
 """
 
 from __future__ import annotations
@@ -20,18 +20,8 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-# Name -> the folders (and single files) under tcal_c with its sources.
-PROGRAMS = {
-    "pktd": ["pktd"],
-    "tcald": ["tcal", "pktd/addr.c", "pktd/text.c", "pktd/words.c"],
-    "tstorm-ns": ["ns", "common"],
-    "tprobe": ["probe"],
-}
-LIBRARIES = {"libtsroutes.so": ["routes"], "libtsshare.so": ["share"]}
-# Name of a library -> the package that loads it.
-USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
-FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s"]
-# As in tcal_c/routes/rules.mk.
+FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s", "-I", "tcal_c"]
+# As in tcal_c/Makefile.
 LIBRARY_FLAGS = ["-O3", "-fno-math-errno", "-fPIC", "-shared", "-fvisibility=hidden"]
 
 
@@ -48,41 +38,37 @@ def find_compiler() -> list[str]:
     )
 
 
-def program_sources(folders: list[str]) -> list[str]:
-    """The sources in the folders, from the root. A test holds them equal to the Makefile's."""
-    parts = [ROOT / "tcal_c" / part for part in folders]
-    found = (p for part in parts for p in ([part] if part.suffix else part.glob("*.c")))
-    return sorted(str(p.relative_to(ROOT)) for p in found if not p.name.startswith("test_"))
+def read_sources() -> dict[str, tuple[Path, list[str]]]:
+    """Name of each program and library in the wheel -> its folder there, its sources from ROOT."""
+    table = {}
+    for line in (ROOT / "tcal_c" / "sources").read_text(encoding="utf-8").splitlines():
+        name, folder, *parts = line.split()
+        if name != "#" and folder != "-":
+            paths = [ROOT / "tcal_c" / part for part in parts]
+            found = [p for path in paths for p in ([path] if path.suffix else path.glob("*.c"))]
+            table[name] = Path(folder), sorted(str(p.relative_to(ROOT)) for p in found)
+    return table
 
 
-def compile_program(name: str, folders: list[str], target: Path, version: str) -> None:
-    """Compiles every .c file of the folders under tcal_c but their tests into TARGET/NAME."""
-    sources = program_sources(folders)
-    if not sources:
+def compile_program(name: str, sources: list[str], folder: Path, version: str) -> None:
+    """Compiles the sources into FOLDER/NAME."""
+    if not all((ROOT / source).is_file() for source in sources) or not sources:
         sys.exit(
             f"error: no C sources for {name} in tcal_c: this copy of the project is incomplete"
         )
-    target.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     extra = shlex.split(os.environ.get("CFLAGS", "")), shlex.split(os.environ.get("LDFLAGS", ""))
-    output = ["-o", str(target / name)]
-    kind = LIBRARY_FLAGS if name in LIBRARIES else []
-    versions = [f'-D{who}_VERSION="{version}"' for who in ("PKTD", "TCALD")]
-    flags = [*FLAGS, *kind, *versions, *extra[0]]
-    command = [*find_compiler(), *flags, *output, *sources, *extra[1], "-pthread", "-lm"]
+    output = ["-o", str(folder / name)]
+    kind = LIBRARY_FLAGS if name.endswith(".so") else []
+    flags = [*FLAGS, *kind, f'-DVERSION="{version}"', *extra[0]]
+    libraries = ["-Wl,--as-needed", "-pthread", "-lm"]
+    command = [*find_compiler(), *flags, *output, *sources, *extra[1], *libraries]
     print(shlex.join(command), flush=True)
     subprocess.run(command, cwd=ROOT, check=True)
 
 
 class BuildWithPrograms(build_py):
     """build_py that also puts what is compiled beside the package that uses it."""
-
-    def _targets(self) -> dict[str, tuple[list[str], Path]]:
-        """Name of each program and library -> its folders under tcal_c, and where it goes."""
-        root = Path(self.build_lib)
-        programs = {name: (parts, root / "runtime" / "bin") for name, parts in PROGRAMS.items()}
-        return programs | {
-            name: (parts, root / USERS[name] / "lib") for name, parts in LIBRARIES.items()
-        }
 
     def run(self) -> None:
         if self.editable_mode:
@@ -93,15 +79,16 @@ class BuildWithPrograms(build_py):
         super().run()
         if not sys.platform.startswith("linux"):
             sys.exit("error: Thunderstorm runs on Linux only")
-        for name, (folders, target) in self._targets().items():
-            compile_program(name, folders, target, self.distribution.get_version())
+        version = self.distribution.get_version()
+        for name, (folder, sources) in read_sources().items():
+            compile_program(name, sources, Path(self.build_lib) / folder, version)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         outputs = super().get_outputs(include_bytecode)
         if self.editable_mode:
             return outputs
-        made = (str(target / name) for name, (_, target) in self._targets().items())
-        return [*outputs, *made]
+        root = Path(self.build_lib)
+        return outputs + [str(root / folder / name) for name, (folder, _) in read_sources().items()]
 
 
 class PlatformWheel(bdist_wheel):

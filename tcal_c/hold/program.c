@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../common/signals.h"
+#include "common/signals.h"
 #include "hold.h"
 
 static int find_at(const char *path) {

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../common/signals.h"
+#include "common/signals.h"
 #include "ns.h"
 
 struct entry {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../common/signals.h"
+#include "common/signals.h"
 #include "ns.h"
 
 struct visit {

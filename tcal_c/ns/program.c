@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../common/signals.h"
+#include "common/signals.h"
 #include "ns.h"
 
 /* The next NUL-terminated word of [*at, end), NULL when there is none. */

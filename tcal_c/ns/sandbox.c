@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../common/signals.h"
+#include "common/signals.h"
 #include "ns.h"
 
 static const int WATCHED[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};

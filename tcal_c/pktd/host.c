@@ -2,7 +2,7 @@
 #include "host.h"
 
 #include "clock.h"
-#include "closer.h"
+#include "pktd/ports/closer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static uint64_t host_clock(void *context) {
 
 static void host_describe(void *context, struct text *out) {
     struct host *h = context;
-    text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1", PKTD_VERSION,
+    text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1", VERSION,
              h->loop->is_fifo ? "fifo" : "other", h->program >= 0 ? "bpf" : "read",
              h->loop->is_locked, (unsigned long long)counter_get(&h->loop->pace.spin_ns));
 }

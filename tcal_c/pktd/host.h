@@ -3,7 +3,7 @@
 #define PKTD_HOST_H
 
 #include "loop.h"
-#include "proto.h"
+#include "pktd/protocol/proto.h"
 
 struct host {
     struct loop *loop;

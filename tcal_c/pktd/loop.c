@@ -8,7 +8,7 @@
 #include "loop.h"
 
 #include "clock.h"
-#include "stage.h"
+#include "pktd/protocol/stage.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -2,11 +2,11 @@
 #ifndef PKTD_LOOP_H
 #define PKTD_LOOP_H
 
-#include "batch.h"
-#include "engine.h"
-#include "histogram.h"
-#include "pace.h"
-#include "port.h"
+#include "pktd/core/batch.h"
+#include "pktd/core/engine.h"
+#include "pktd/core/histogram.h"
+#include "pktd/core/pace.h"
+#include "pktd/ports/port.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* pktd: the packet engine. Speaks the protocol of docs/pktd.md on its standard input and output. */
 #include "control.h"
-#include "stamp.h"
+#include "pktd/ports/stamp.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -90,7 +90,7 @@ static int read_options(int argc, char **argv, struct options *o) {
             o->loop.any_source = true;
             break;
         case 'v':
-            printf("pktd %s\n", PKTD_VERSION);
+            printf("pktd %s\n", VERSION);
             return 0;
         case 'h':
             fputs(usage, stdout);

@@ -41,7 +41,7 @@ static uint64_t host_clock(void *context) {
 
 static void host_describe(void *context, struct text *out) {
     const struct control *c = context;
-    text_add(out, "version=%s queue=%s paths=1", TCALD_VERSION, c->queue);
+    text_add(out, "version=%s queue=%s paths=1", VERSION, c->queue);
 }
 
 static const char *host_lacks(void *context) {

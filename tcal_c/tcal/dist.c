@@ -6,7 +6,7 @@
  */
 #include "dist.h"
 
-#include "../pktd/quantile.h"
+#include "common/quantile.h"
 
 #include <math.h>
 

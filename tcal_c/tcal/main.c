@@ -67,7 +67,7 @@ static int read_options(int argc, char **argv, struct options *o) {
             o->probe = true;
             break;
         case 'v':
-            printf("tcald %s\n", TCALD_VERSION);
+            printf("tcald %s\n", VERSION);
             return 0;
         case 'h':
             fputs(usage, stdout);

@@ -3,8 +3,8 @@
 #define TCALD_PROTO_H
 
 #include "stage.h"
-#include "../pktd/text.h"
-#include "../pktd/words.h"
+#include "common/text.h"
+#include "common/words.h"
 
 #define PROTO_LINE_LIMIT 65536u
 #define PROTO_VERSION 1

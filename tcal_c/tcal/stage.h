@@ -2,7 +2,7 @@
 #ifndef TCALD_STAGE_H
 #define TCALD_STAGE_H
 
-#include "../pktd/addr.h"
+#include "common/addr.h"
 #include "tcal.h"
 
 /* Why a command was refused. The text is complete and in the client's terms. */

@@ -17,13 +17,7 @@ import pytest
 from compiler.plan.format import TOOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {
-    "pktd": ["pktd"],
-    "tcald": ["tcal", "pktd/addr.c", "pktd/text.c", "pktd/words.c"],
-    "tstorm-ns": ["ns", "common"],
-    "tprobe": ["probe"],
-}
-LIBRARIES = {"libtsroutes.so": ["routes"], "libtsshare.so": ["share"]}
+PROGRAMS = ["pktd", "tcald", "tstorm-ns", "tprobe"]
 USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
 LOADERS = {
     "libtsroutes.so": "compiler.plan.routes.tsroutes",
@@ -71,7 +65,7 @@ def test_the_wheel_fits_any_python_3_on_this_platform(wheel: Path) -> None:
     assert re.fullmatch(r"thunderstorm-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
     names = zipfile.ZipFile(wheel).namelist()
     assert {f"runtime/bin/{name}" for name in PROGRAMS} <= set(names)
-    assert {f"{USERS[name]}/lib/{name}" for name in LIBRARIES} <= set(names)
+    assert {f"{USERS[name]}/lib/{name}" for name in USERS} <= set(names)
     assert "tdl/grammar.lark" in names
     templates = {str(path.relative_to(ROOT)) for path in (ROOT / "manifests").rglob("*.j2")}
     assert templates
@@ -92,7 +86,7 @@ def test_the_sdist_has_what_tests_and_docs_need(wheel: Path) -> None:
         "README.md",
         "CHANGELOG.md",
         "tcal_c/Makefile",
-        "tcal_c/pktd/rules.mk",
+        "tcal_c/sources",
         "tcal_c/routes/tsroutes.h",
         "docs/plan.md",
         "examples/listing1.tdl",
@@ -103,14 +97,14 @@ def test_the_sdist_has_what_tests_and_docs_need(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(built)]
 
 
-@pytest.mark.parametrize("name", sorted(PROGRAMS))
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_the_programs_come_from_the_installed_package(name: str, installed: Path) -> None:
     code = f"from runtime.system.programs import find; print(find({name!r}))"
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
     assert Path(found.strip()) == installed / "runtime" / "bin" / name
 
 
-@pytest.mark.parametrize("name", sorted(LIBRARIES))
+@pytest.mark.parametrize("name", sorted(USERS))
 def test_the_libraries_come_from_the_installed_package(name: str, installed: Path) -> None:
     module = LOADERS[name]
     code = f"from {module} import library; print(library()._name)"
@@ -132,32 +126,35 @@ def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Pa
 def test_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == TOOL_VERSION
-    for name, folder in (("PKTD", "pktd"), ("TCALD", "tcal")):
-        rules = (ROOT / "tcal_c" / folder / "rules.mk").read_text(encoding="utf-8")
-        assert f"{name}_VERSION ?= {TOOL_VERSION}\n" in rules
+    makefile = (ROOT / "tcal_c" / "Makefile").read_text(encoding="utf-8")
+    assert f"\nVERSION := {TOOL_VERSION}\n" in makefile
 
 
-@pytest.mark.parametrize(("name", "folders"), sorted((PROGRAMS | LIBRARIES).items()))
-def test_setup_compiles_what_make_compiles(name: str, folders: list[str], tmp_path: Path) -> None:
-    """setup.py finds sources by itself, since pip must not need make: they must not drift apart."""
-    told = run(
-        ["make", "-C", str(ROOT / "tcal_c"), "-n", f"BUILD={tmp_path}", f"{tmp_path}/{name}"],
-        tmp_path,
-    )
-    from_make = {word for word in told.split() if word.endswith(".c")}
+def test_every_c_file_is_in_the_list_of_sources_or_a_test() -> None:
+    """make and setup.py compile what the list names: a file that it misses is in no program."""
     root = ROOT / "tcal_c"
-    parts = [root / part for part in folders]
-    found = [p for part in parts for p in ([part] if part.suffix else part.glob("*.c"))]
-    sources = {str(p.relative_to(root)) for p in found}
-    from_setup = {name for name in sources if "/test_" not in name}
-    assert from_make == from_setup
+    listed: set[Path] = set()
+    for line in (root / "sources").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            for part in line.split()[2:]:
+                found = list(root.glob(part if part.endswith(".c") else f"{part}/*.c"))
+                assert found, part
+                listed.update(found)
+    written = {path for path in root.rglob("*.c") if not {"tests", "build"} & set(path.parts[-3:])}
+    assert written == listed
 
 
-@pytest.mark.parametrize("name", sorted(LIBRARIES))
+@pytest.mark.parametrize("name", sorted(USERS))
 def test_setup_compiles_a_library_as_make_does(name: str, tmp_path: Path) -> None:
     told = run(["make", "-C", str(ROOT / "tcal_c"), "-n", f"BUILD={tmp_path}"], tmp_path)
-    [line] = [line for line in told.splitlines() if f"-o {tmp_path}/{name}" in line]
+    [linked] = [line.split() for line in told.splitlines() if f"-o {tmp_path}/{name} " in line]
+    parts = [word.removesuffix(".o") + ".c" for word in linked if word.endswith(".o")]
+    sources = {part.removeprefix(f"{tmp_path}/release/") for part in parts}
+    compiled = [words for line in told.splitlines() if sources & set(words := line.split())]
+    assert len(compiled) == len(sources)
     text = (ROOT / "setup.py").read_text(encoding="utf-8")
     flags = re.search(r"^LIBRARY_FLAGS = (\[.*?\])$", text, re.MULTILINE)
     assert flags
-    assert set(ast.literal_eval(flags[1])) <= set(line.split())
+    assert set(ast.literal_eval(flags[1])) <= set(linked).union(
+        set.intersection(*map(set, compiled))
+    )

@@ -1,8 +1,8 @@
 /* The library against brute force, over a network and batches of changes drawn from bytes. */
 #include "brute.h"
-#include "check.h"
+#include "common/tests/check.h"
 
-#include "tsroutes.h"
+#include "routes/tsroutes.h"
 
 #define MOST_CELLS (MOST_ROWS * MOST_ROWS)
 

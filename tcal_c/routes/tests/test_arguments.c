@@ -1,6 +1,6 @@
 /* What a wrong caller gets: an error, and nothing changed. */
-#include "check.h"
-#include "paths.h"
+#include "common/tests/check.h"
+#include "routes/paths.h"
 #include "suites.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Random networks and changes, the same ones in every run. */
 #include "brute.h"
-#include "check.h"
+#include "common/tests/check.h"
 #include "suites.h"
 
 #define ROUNDS 3000

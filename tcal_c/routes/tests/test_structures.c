@@ -1,8 +1,8 @@
 /* The heap and the sorting of cells, against sorted copies; marks that begin again. */
-#include "cells.h"
-#include "check.h"
-#include "choose.h"
-#include "heap.h"
+#include "routes/cells.h"
+#include "common/tests/check.h"
+#include "routes/choose.h"
+#include "routes/heap.h"
 #include "suites.h"
 
 #define KEYS 500

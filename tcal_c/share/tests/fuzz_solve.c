@@ -1,5 +1,5 @@
 /* Fuzzes the solver: any bytes as flows and links, and proof that the shares are right. */
-#include "check.h"
+#include "common/tests/check.h"
 #include "shares.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,8 +1,8 @@
 /* Drawing problems and proving answers. */
 #include "shares.h"
 
-#include "check.h"
-#include "tsshare.h"
+#include "common/tests/check.h"
+#include "share/tsshare.h"
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* Interest against a walk along the path of every pair, in networks at random: tables that lead
  * somewhere, and tables that lead anywhere, which must be refused or followed, and no more. */
-#include "check.h"
+#include "common/tests/check.h"
 #include "suites.h"
-#include "tsshare.h"
+#include "share/tsshare.h"
 
 #include <errno.h>
 #include <stdbool.h>

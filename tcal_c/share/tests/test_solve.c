@@ -1,8 +1,8 @@
 /* Known shares, shares of networks at random, and arguments that cannot be. */
-#include "check.h"
+#include "common/tests/check.h"
 #include "shares.h"
 #include "suites.h"
-#include "tsshare.h"
+#include "share/tsshare.h"
 
 #include <errno.h>
 

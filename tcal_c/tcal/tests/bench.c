@@ -1,8 +1,8 @@
 /* Driving the protocol over the kernel in memory. */
 #include "bench.h"
 
-#include "check.h"
-#include "objects.h"
+#include "common/tests/check.h"
+#include "tcal/objects.h"
 
 #include <stdarg.h>
 #include <string.h>

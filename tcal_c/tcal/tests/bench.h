@@ -3,7 +3,7 @@
 #define TCAL_TESTS_BENCH_H
 
 #include "kernel.h"
-#include "proto.h"
+#include "tcal/proto.h"
 
 struct bench {
     struct tcal *tcal;

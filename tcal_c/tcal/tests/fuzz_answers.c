@@ -2,8 +2,8 @@
  * verification: any bytes in datagrams of any size, or real answers with some bytes changed.
  * Nothing but the sanitizers judges. */
 #include "bench.h"
-#include "dist.h"
-#include "driver.h"
+#include "tcal/dist.h"
+#include "common/tests/driver.h"
 
 #include <string.h>
 

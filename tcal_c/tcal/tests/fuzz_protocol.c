@@ -4,8 +4,8 @@
  * it announces) per line, and when what the kernel has at the end is not what it shall have.
  */
 #include "bench.h"
-#include "dist.h"
-#include "driver.h"
+#include "tcal/dist.h"
+#include "common/tests/driver.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* The kernel's side of tcald's conversation, in memory (kernel.h). */
 #include "kernel.h"
 
-#include "objects.h"
-#include "probe.h"
-#include "socket.h"
+#include "tcal/objects.h"
+#include "tcal/probe.h"
+#include "tcal/socket.h"
 
 #include <errno.h>
 #include <stdlib.h>

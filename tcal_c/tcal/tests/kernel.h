@@ -3,7 +3,7 @@
 #ifndef TCAL_TESTS_KERNEL_H
 #define TCAL_TESTS_KERNEL_H
 
-#include "tcal.h"
+#include "tcal/tcal.h"
 
 #include <stdbool.h>
 #include <stddef.h>

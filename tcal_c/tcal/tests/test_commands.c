@@ -1,6 +1,6 @@
 /* Every command: what it answers when it is right and when it is not. */
 #include "bench.h"
-#include "check.h"
+#include "common/tests/check.h"
 #include "suites.h"
 
 static bool begins(const char *text, const char *with) {

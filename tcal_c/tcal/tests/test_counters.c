@@ -1,6 +1,6 @@
 /* What has moved, from the kernel's counters to the lines of the protocol. */
 #include "bench.h"
-#include "check.h"
+#include "common/tests/check.h"
 #include "suites.h"
 
 static void moved_paths_are_told_once(void) {

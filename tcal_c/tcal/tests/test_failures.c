@@ -1,6 +1,6 @@
 /* A batch takes effect as a whole or not at all, whichever message fails and however. */
 #include "bench.h"
-#include "check.h"
+#include "common/tests/check.h"
 #include "suites.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* From properties of paths to the kernel's numbers. */
-#include "check.h"
-#include "derive.h"
-#include "dist.h"
-#include "objects.h"
+#include "common/tests/check.h"
+#include "tcal/derive.h"
+#include "tcal/dist.h"
+#include "tcal/objects.h"
 #include "suites.h"
 
 #include <math.h>

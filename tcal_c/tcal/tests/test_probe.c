@@ -1,10 +1,10 @@
 /* What the probe tells of a kernel that lacks something: whichever message it refuses, every
  * ability keeps its name, is found or has a reason, and what is needed stays needed. */
-#include "check.h"
+#include "common/tests/check.h"
 #include "kernel.h"
-#include "objects.h"
-#include "probe.h"
-#include "socket.h"
+#include "tcal/objects.h"
+#include "tcal/probe.h"
+#include "tcal/socket.h"
 #include "suites.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* What the kernel is told: enough, and nothing twice. */
 #include "bench.h"
-#include "check.h"
+#include "common/tests/check.h"
 #include "suites.h"
 
 #include <linux/pkt_sched.h>

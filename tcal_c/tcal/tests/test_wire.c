@@ -1,7 +1,7 @@
 /* Netlink messages: built as the kernel wants them, read whatever is in them. */
-#include "check.h"
+#include "common/tests/check.h"
 #include "suites.h"
-#include "wire.h"
+#include "tcal/wire.h"
 
 #include <errno.h>
 

@@ -1,0 +1,41 @@
+/* Limits, units and small helpers that every datapath shares. No behaviour lives here. */
+#ifndef COMMON_LIMITS_H
+#define COMMON_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NODE_LIMIT 65535u   /* nodes are 0 .. NODE_LIMIT-1 */
+#define PORT_LIMIT 65535u   /* ports are 0 .. PORT_LIMIT-1 */
+#define LINK_LIMIT 1048575u /* links are 0 .. LINK_LIMIT-1 */
+#define LINK_NONE UINT32_MAX
+#define PORT_NONE UINT32_MAX
+#define NODE_NONE UINT32_MAX
+
+#define NS_PER_S 1000000000ull
+#define PPB 1000000000u
+#define TIME_NEVER UINT64_MAX
+
+#define RATE_LIMIT_BPS 10000000000000ull /* 10 Tb/s */
+#define QUEUE_LIMIT_BYTES (1ull << 30)
+/* A path may cross every node, with a day on each link; jitters add up as their squares do. A delay
+ * and 24 jitters, more than any distribution deviates, fit into 63 bits. */
+#define DAY_NS (86400ull * NS_PER_S)
+#define DELAY_LIMIT_NS (65535ull * DAY_NS)
+#define JITTER_LIMIT_NS (256ull * DAY_NS)
+_Static_assert(DELAY_LIMIT_NS + 24 * JITTER_LIMIT_NS < INT64_MAX,
+               "a delay is a signed number of ns");
+
+__extension__ typedef unsigned __int128 u128;
+__extension__ typedef __int128 i128;
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* Counter-based random draws: the n-th draw of a key is a function of (key, n) and of nothing else.
+ */
+#ifndef PKTD_DRAW_H
+#define PKTD_DRAW_H
+
+#include "common/limits.h"
+
+enum dist { DIST_NORMAL, DIST_UNIFORM, DIST_PARETO, DIST_PARETONORMAL, DIST_COUNT };
+
+/* Builds the tables. Call once, before any draw_jitter. */
+void draw_init(void);
+
+/* 64 uniform bits. */
+uint64_t draw_bits(uint64_t key, uint64_t n);
+
+/* Whether packet n is lost, with a probability of loss_ppb in 1e9. */
+bool draw_lost(uint64_t seed, uint64_t n, uint32_t loss_ppb);
+
+/* Deviation from the delay, in ns, of packet n (may be negative). */
+int64_t draw_jitter(uint64_t seed, uint64_t n, enum dist dist, uint64_t jitter_ns);
+
+/* NULL for a number that is no distribution. */
+const char *dist_name(enum dist dist);
+
+/* DIST_COUNT for an unknown name. */
+enum dist dist_find(const char *name);
+
+#endif

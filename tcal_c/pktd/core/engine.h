@@ -1,0 +1,134 @@
+/* The packet engine without clocks and file descriptors. Time is an argument everywhere. */
+#ifndef PKTD_ENGINE_H
+#define PKTD_ENGINE_H
+
+#include "common/addr.h"
+#include "counter.h"
+#include "fib.h"
+#include "link.h"
+#include "pairs.h"
+#include "pool.h"
+
+#include <sys/uio.h>
+
+#define LINK_FAN 1024u
+#define HOP_LIMIT 255u
+
+struct node {
+    uint32_t port; /* port + 1; 0 = none */
+    struct addr addr4;
+    struct addr addr6;
+};
+
+struct link_page {
+    struct link link[LINK_FAN];
+};
+
+struct engine_counters {
+    counter rx; /* segments */
+    counter tx;
+    counter rx_frames;
+    counter tx_frames;
+    counter drop_unknown;
+    counter drop_malformed;
+    counter drop_nobuf;
+    counter drop_write;
+    counter drop_spoofed;
+    counter passed;    /* segments to addresses that no node has */
+    counter in_flight; /* pieces in links */
+    counter commits;
+};
+
+/* What there is to tell of a port, beside the packets of its node. */
+struct port_counters {
+    counter spoofed;       /* segments from an address that its node does not have, all in all */
+    uint64_t told_spoofed; /* control thread: what was last told */
+    bool told_gone;
+};
+
+/* How packets leave: io[0] is the virtio header. 0 or -errno. */
+typedef int engine_deliver(void *context, uint32_t port, const struct iovec *io, int count);
+
+struct engine {
+    struct pool pool;
+    struct heap heap;
+    struct addr_table addrs;
+    struct pairs pairs;
+    struct fib fib;
+    uint64_t seq;
+    bool paths;      /* what has passed its link leaves by the port of its source */
+    bool closed;     /* no path lets anything through */
+    bool any_source; /* hop by hop: packets may come from addresses that their node does not have */
+    struct engine_counters count;
+    engine_deliver *deliver;
+    void *deliver_context;
+    struct node node[NODE_LIMIT];
+    uint32_t port_node[PORT_LIMIT]; /* node + 1; 0 = none */
+    struct port_counters port[PORT_LIMIT];
+    _Atomic(struct link_page *) link_page[LINK_LIMIT / LINK_FAN + 1];
+};
+
+/* Memory that the control thread makes for the data thread, and what it gets back. */
+struct engine_room {
+    struct heap_entry *heap;
+    uint32_t heap_capacity;
+    struct addr_slot *slots;
+    uint32_t slot_capacity;
+};
+
+struct batch;
+
+/* NULL when there is no memory. Deliver must not be NULL. */
+struct engine *engine_new(uint64_t pool_limit_bytes, engine_deliver *deliver, void *context);
+void engine_free(struct engine *e);
+
+/* Control thread: makes sure that the link's memory exists (an undeclared link is down). */
+bool engine_prepare_link(struct engine *e, uint32_t link);
+
+/* Data thread: takes over larger tables; the old ones are left in `room`. */
+void engine_reserve(struct engine *e, struct engine_room *room);
+
+/* A frame with `bytes` bytes after its virtio header entered at `port` at `at_ns`. Takes it over.
+ */
+void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t bytes,
+                  uint64_t at_ns);
+
+/* When there is something to do next; TIME_NEVER when nothing waits. */
+static inline uint64_t engine_next(const struct engine *e) {
+    const struct heap_entry *top = heap_top(&e->heap);
+    return top ? top->due : TIME_NEVER;
+}
+
+/* Moves the piece that is due next one hop. There must be one. */
+void engine_step(struct engine *e);
+
+/* Does everything due up to and including `until_ns`. */
+void engine_run(struct engine *e, uint64_t until_ns);
+
+/* Applies a batch as of `at_ns`. */
+void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns);
+
+/* From now on links are paths: a frame enters and leaves at the same port, and one to an address
+ * that no node has passes. */
+void engine_use_paths(struct engine *e);
+
+/* Drops what paths are offered and what would leave them, or no longer. */
+void engine_close_paths(struct engine *e, bool closed);
+
+/* From now on source addresses are not looked at. */
+void engine_take_any_source(struct engine *e);
+
+void engine_close_port(struct engine *e, uint32_t port);
+
+static inline struct link *engine_link(struct engine *e, uint32_t link) {
+    struct link_page *page =
+        atomic_load_explicit(&e->link_page[link / LINK_FAN], memory_order_acquire);
+    return page ? &page->link[link % LINK_FAN] : NULL;
+}
+
+enum drop_cause { DROP_QUEUE, DROP_LOSS, DROP_DOWN, DROP_ROUTE };
+
+/* Counts `count` segments of a frame as dropped, for its pair. */
+void engine_drop(struct frame *frame, enum drop_cause cause, uint32_t count);
+
+#endif

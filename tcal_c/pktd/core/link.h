@@ -1,0 +1,100 @@
+/* A one-way link: loss draw, drop-tail queue at a rate, delay with jitter, in order. */
+#ifndef PKTD_LINK_H
+#define PKTD_LINK_H
+
+#include "counter.h"
+#include "draw.h"
+#include "heap.h"
+#include "pool.h"
+#include "queue.h"
+
+struct engine;
+
+enum link_field {
+    LINK_RATE = 1,
+    LINK_DELAY = 2,
+    LINK_JITTER = 4,
+    LINK_LOSS = 8,
+    LINK_QUEUE = 16,
+    LINK_DIST = 32,
+    LINK_UP = 64,
+    LINK_ALL = 127, /* of a link, whose seed is told apart */
+    LINK_SEED = 128
+};
+
+/* Properties as a client states them; `fields` tells which are meant. */
+struct link_config {
+    uint32_t fields; /* of enum link_field */
+    uint32_t loss_ppb;
+    uint64_t rate_bps;
+    uint64_t delay_ns;
+    uint64_t jitter_ns;
+    uint64_t queue_bytes;
+    enum dist dist;
+    bool up;
+};
+
+struct link_counters {
+    counter pkts; /* offered, also while down: the number of the next draw */
+    counter bytes;
+    counter out_pkts;
+    counter out_bytes;
+    counter drop_queue;
+    counter drop_loss;
+    counter drop_down;
+    counter accepted_pkts; /* by the queue, less what waited when the link went down */
+    counter accepted_bytes;
+    counter busy_until_ns; /* copies of the queue's state, for the backlog */
+    counter rate_bps;
+    counter burst_pkts; /* accepted since the queue was last empty */
+    counter burst_bytes;
+};
+
+/* What the client was last told of a path. Control thread. */
+struct link_usage {
+    uint64_t sent_pkts;
+    uint64_t sent_bytes;
+    uint64_t drop_queue;
+    uint64_t drop_loss;
+    uint64_t backlog_bytes;
+};
+
+struct link {
+    struct heap_node waiting; /* must be first: the heap hands it back */
+    struct piece *head;       /* in order of leaving */
+    struct piece *tail;
+    uint64_t last_due_ns;
+    struct queue queue;
+    uint64_t delay_ns;
+    uint64_t jitter_ns;
+    uint64_t seed;
+    uint32_t loss_ppb;
+    uint16_t source; /* nodes */
+    uint16_t dest;
+    enum dist dist;
+    bool up;
+    struct link_counters count;
+    uint64_t reported; /* control thread: sum of the packet counters at the last report */
+    struct link_usage told;
+};
+
+/* How long the segments of one piece may take on a link; see docs/pktd.md, "Super-packets". TCP
+ * makes super-packets of a good millisecond at its rate: a shorter limit would cut each into a
+ * whole and a crumb, twice the system calls. */
+#define PIECE_SERVICE_NS 1500000u
+
+/* A piece arrives at the link at `at_ns`. Takes it over. */
+void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns);
+
+/* Takes the piece that is due out of the link. */
+struct piece *link_take(struct engine *e, struct link *link);
+
+/* Bytes that wait at `at_ns`, and packets: those bytes divided by the mean size since the queue was
+ * last empty. Any thread. */
+uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *packets);
+
+/* Changes properties at `at_ns`. */
+void link_change(struct engine *e, struct link *link, const struct link_config *config,
+                 uint64_t at_ns);
+
+#endif

@@ -1,0 +1,59 @@
+/* What pktd has to know of an Ethernet frame: its addresses, its segments, how to cut them out. */
+#ifndef PKTD_PACKET_H
+#define PKTD_PACKET_H
+
+#include "common/limits.h"
+
+#include <linux/virtio_net.h>
+
+#define ETH_BYTES 14u
+#define FRAME_LIMIT (ETH_BYTES + 65535u + 40u)
+#define HEADER_LIMIT 256u /* Ethernet + IP with options or extensions + TCP with options */
+#define SEGMENT_LIMIT 4096u
+
+/* Newer than the kernel headers of some distributions. */
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
+enum packet_error { PACKET_OK, PACKET_NOT_IP, PACKET_MALFORMED };
+enum packet_split { SPLIT_NONE, SPLIT_TCP, SPLIT_UDP };
+
+/* Addresses as 16 bytes; an IPv4 address stands in the first four. */
+struct packet_info {
+    struct virtio_net_hdr vnet;
+    uint8_t version; /* 4 or 6 */
+    uint8_t split;   /* enum packet_split */
+    uint16_t l4;     /* offset of the transport header in the frame (split packets only) */
+    uint16_t header; /* bytes before the payload that every segment repeats (split packets only) */
+    uint16_t segment_payload;
+    uint32_t length;   /* bytes of the frame, without padding behind the IP packet */
+    uint32_t segments; /* 1 when not split */
+    uint8_t source[16];
+    uint8_t dest[16];
+};
+
+/* One piece of a frame, ready to be written: headers (or the whole) and payload. */
+struct packet_piece {
+    struct virtio_net_hdr vnet;
+    uint8_t header[HEADER_LIMIT];
+    uint32_t header_bytes;
+    uint32_t payload_offset; /* in the frame */
+    uint32_t payload_bytes;
+};
+
+/* Reads a frame of `length` bytes that came with `vnet`. Never looks beyond `length`. */
+enum packet_error packet_parse(struct packet_info *info, const struct virtio_net_hdr *vnet,
+                               const uint8_t *frame, size_t length);
+
+/* Layer-3 bytes of one segment, headers included. */
+uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment);
+
+/* Layer-3 bytes of segments [first, first + count). */
+uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t count);
+
+/* Cuts segments [first, first + count) out of a frame; the payload stays where it is. */
+void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first,
+                uint32_t count, struct packet_piece *piece);
+
+#endif

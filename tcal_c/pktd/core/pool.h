@@ -1,0 +1,63 @@
+/* Memory of packets in flight: frames of three sizes and descriptors, never returned, bounded. */
+#ifndef PKTD_POOL_H
+#define PKTD_POOL_H
+
+#include "counter.h"
+#include "packet.h"
+
+struct pair;
+
+#define VNET_BYTES sizeof(struct virtio_net_hdr)
+
+/* A frame as it was read: virtio header, Ethernet header, packet. Shared by its pieces. */
+struct frame {
+    struct frame *next_free;
+    struct pair *pair;
+    uint32_t references;
+    uint16_t source; /* node */
+    uint16_t dest;   /* node */
+    uint8_t size_class;
+    struct packet_info info;
+    _Alignas(8) uint8_t data[];
+};
+
+/* Segments [first, first + count) of a frame on their way over a link. */
+struct piece {
+    struct piece *next;
+    struct frame *frame;
+    uint64_t due_ns;    /* leaves the link */
+    uint64_t served_ns; /* leaves, or left, the link's queue */
+    uint64_t seq;       /* breaks ties of due_ns */
+    uint64_t nth;       /* of all segments offered to this link: keys the jitter draw */
+    uint32_t first;
+    uint32_t count;
+    uint32_t span_ns; /* how long before due_ns the first segment was through */
+    uint32_t hops;
+};
+
+enum { POOL_CLASSES = 3 };
+
+struct pool {
+    struct frame *frames[POOL_CLASSES];
+    struct piece *pieces;
+    uint8_t *slab;
+    size_t slab_left;
+    counter bytes; /* taken from the system */
+    uint64_t limit_bytes;
+};
+
+void pool_init(struct pool *pool, uint64_t limit_bytes);
+void pool_destroy(struct pool *pool);
+
+/* Room for a virtio header and a frame of `frame_bytes`; NULL when the limit is reached. */
+struct frame *pool_frame(struct pool *pool, size_t frame_bytes);
+void pool_release(struct pool *pool, struct frame *frame);
+
+struct piece *pool_piece(struct pool *pool, struct frame *frame); /* takes a reference */
+void pool_piece_release(struct pool *pool, struct piece *piece);
+
+static inline uint8_t *frame_bytes(struct frame *frame) {
+    return frame->data + VNET_BYTES;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* A drop-tail queue in bytes that is served at a rate: when does what arrives leave? */
+#ifndef PKTD_QUEUE_H
+#define PKTD_QUEUE_H
+
+#include "common/limits.h"
+
+struct queue {
+    uint64_t rate_bps; /* 0 = unlimited: nothing ever waits */
+    uint64_t limit_bytes;
+    uint64_t free_ns; /* when everything accepted so far is served */
+    uint64_t left;    /* part of a nanosecond beyond free_ns, in 1/rate_bps */
+};
+
+struct service {
+    uint64_t start_ns;
+    uint64_t end_ns;
+};
+
+/* Offers `bytes` at `at_ns`; false when the queue has no room for them. */
+bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service);
+
+/* Bytes not served yet at `at_ns`, the rest of the one being served included. */
+uint64_t queue_backlog(uint64_t rate_bps, uint64_t free_ns, uint64_t at_ns);
+
+/* When what would have been served at `end_ns` is served, if the rate changes at `at_ns`. */
+uint64_t queue_retimed(uint64_t end_ns, uint64_t at_ns, uint64_t old_bps, uint64_t new_bps);
+
+/* Changes the rate at `at_ns`. What waits must be re-timed by the caller with queue_retimed. */
+void queue_set_rate(struct queue *q, uint64_t at_ns, uint64_t rate_bps);
+
+#endif

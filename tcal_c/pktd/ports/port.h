@@ -1,0 +1,103 @@
+/* A device in a network namespace, as a file descriptor that yields and takes frames. */
+#ifndef PKTD_PORT_H
+#define PKTD_PORT_H
+
+#include "redirect.h"
+
+#include <net/if.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+enum port_kind { PORT_AUTO, PORT_TAP, PORT_PACKET };
+
+/* The same address on every port: a frame needs no new header on its way. */
+#define VNET_HEADER_BYTES 10u /* struct virtio_net_hdr */
+
+#define PORT_MAC_TEXT "02:54:53:00:00:01"
+#define PORT_MAC_BYTES                                                                             \
+    { 0x02, 0x54, 0x53, 0x00, 0x00, 0x01 }
+
+/* Longest time a packet may wait in the device before pktd reads it and still count by its stamp.
+ */
+#define STAMP_AGE_LIMIT_NS (10 * NS_PER_S)
+
+struct port_request {
+    uint32_t number;
+    enum port_kind kind;
+    uint32_t mtu;
+    char name[IFNAMSIZ];
+    const char *netns; /* path */
+    bool leave;        /* the end of its namespace removes the device, not port_close */
+};
+
+#define PREFIX_LIMIT 32u
+
+/* A device that is there already, and what of that which leaves by it becomes pktd's. */
+struct attach_request {
+    struct port_request port; /* the name of pktd's own device is chosen, its mtu too */
+    char target[IFNAMSIZ];
+    struct prefix prefix[PREFIX_LIMIT];
+    uint32_t prefix_count;
+};
+
+enum port_stamp { STAMP_READ, STAMP_SOCKET, STAMP_BPF };
+
+struct port {
+    int fd;
+    enum port_kind kind; /* never PORT_AUTO */
+    enum port_stamp stamp;
+    uint32_t number;
+    bool leave;          /* see port_request */
+    char peer[IFNAMSIZ]; /* PORT_PACKET: pktd's end of the veth pair */
+    uint64_t lost;       /* control thread: see port_lost */
+    atomic_bool gone;    /* set by the data thread: the device has disappeared */
+    uint8_t mac[6];      /* source of the frames that come, under the stamp */
+    /* Of an attached port; `out` is -1 otherwise. */
+    int out; /* a packet socket on the target */
+    char target[IFNAMSIZ];
+    struct redirect redirect;
+    uint64_t netns_inode;
+};
+
+/* What one read gave: bytes after the virtio header, and when the packet was sent. */
+struct port_frame {
+    size_t bytes;
+    uint64_t at_ns;
+};
+
+/* Opens the device; NULL with the reason in `error`. Control thread. `program` is the stamp
+ * program's descriptor or -1. */
+struct port *port_open(const struct port_request *request, int program, char *error,
+                       size_t error_room);
+
+/* Makes a device beside the target and sends there what leaves by it towards the prefixes; frames
+ * that are written leave by the target. NULL with the reason in `error`. Control thread. */
+struct port *port_attach(const struct attach_request *request, int program, char *error,
+                         size_t error_room);
+
+/* Leaves the target of an attached port as it was, which must come before port_close: 0 or -errno.
+ * Of any other port, or with `leave`, nothing is done. Control thread. */
+int port_restore(struct port *port, char *why, size_t why_room);
+
+/* Removes the device, for which the kernel takes 20 ms and more; with `leave` only lets go of it:
+ * the kernel removes the devices of a dying namespace together, in the background. */
+void port_close(struct port *port);
+const char *port_kind_name(enum port_kind kind);
+const char *port_stamp_name(enum port_stamp stamp);
+
+/* One frame into `room` bytes at `data` (virtio header first), and when it came, never too early:
+ * 1, 0 when there is none, or -errno. */
+int port_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame);
+
+/* Packets that the socket had no room for since it was opened; a TAP's are counted by the device,
+ * where only its namespace sees them: 0. Control thread. */
+uint64_t port_lost(struct port *port);
+
+/* Whether somebody else has removed the device. Control thread. */
+bool port_is_gone(const struct port *port);
+
+/* Writes a frame, io[0] being the virtio header: 0 or -errno. Never waits. */
+int port_write(struct port *port, const struct iovec *io, int count);
+
+#endif

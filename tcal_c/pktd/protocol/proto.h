@@ -1,0 +1,61 @@
+/* The line protocol of docs/pktd.md: a line in, one answer out. Control thread. */
+#ifndef PKTD_PROTO_H
+#define PKTD_PROTO_H
+
+#include "pktd/ports/port.h"
+#include "stage.h"
+#include "common/text.h"
+
+#define PROTO_LINE_LIMIT 65536u
+#define PROTO_VERSION 1
+
+/* What the protocol needs of the world; tests and fuzzers bring their own. */
+struct proto_host {
+    void *context;
+    uint64_t (*clock)(void *context);
+    void (*describe)(void *context, struct text *out); /* KEY=VALUE… of hello */
+    bool (*open)(void *context, const struct port_request *request, struct text *out,
+                 struct refusal *r);
+    void (*close)(void *context, uint32_t port);
+    void (*reserve)(void *context, const struct engine_room *room);
+    void (*commit)(void *context, struct batch *batch);
+    /* Attaches to somebody else's device; `out` gets the whole answer. */
+    bool (*attach)(void *context, const struct attach_request *request, struct text *out,
+                   struct refusal *r);
+    bool (*detach)(void *context, uint32_t port, struct refusal *r);
+    void (*describe_port)(void *context, uint32_t port, struct text *out); /* IF INODE KIND */
+    bool (*is_gone)(void *context, uint32_t port); /* somebody has removed its device */
+    void (*lease)(void *context, uint64_t ns);
+    void (*engine_stats)(void *context, struct text *out); /* KEY=VALUE… of the loop */
+};
+
+struct proto {
+    struct stage *stage;
+    struct engine *engine;
+    const struct proto_host *host;
+    struct text *out;
+    bool greeted;
+    bool quit;
+    struct dest_range *range; /* scratch for one line */
+    size_t range_room;
+};
+
+/* Handles one line of `length` bytes without its newline; `line` is overwritten. line[length] is 0.
+ */
+void proto_line(struct proto *p, char *line, size_t length);
+
+/* A line that was longer than PROTO_LINE_LIMIT. */
+void proto_too_long(struct proto *p);
+
+void proto_applied(struct proto *p, const struct batch *batch);
+void proto_leased(struct proto *p, bool expired);
+void proto_destroy(struct proto *p);
+
+/* stats.c */
+void stats_links(struct proto *p);
+void stats_pairs(struct proto *p);
+void stats_ports(struct proto *p);
+void stats_engine(struct proto *p);
+void stats_usage(struct proto *p, bool all);
+
+#endif

@@ -1,0 +1,115 @@
+/* What the client has declared so far, and the batch it is putting together. Control thread only.
+ */
+#ifndef PKTD_STAGE_H
+#define PKTD_STAGE_H
+
+#include "pktd/core/batch.h"
+#include "pktd/core/engine.h"
+
+/* Why a command was refused. The text is complete and in the client's terms. */
+struct refusal {
+    const char *code; /* NULL: not refused */
+    char text[256];
+};
+
+struct staged_node {
+    bool declared;
+    struct addr addr4;
+    struct addr addr6;
+};
+
+struct staged_link {
+    bool declared;
+    uint16_t source;
+    uint16_t dest;
+};
+
+/* A declaration that abort takes back. */
+struct stage_undo {
+    bool is_link;
+    uint32_t number;
+    struct staged_node node;
+};
+
+/* What the client uses pktd for. */
+enum stage_mode { MODE_ANY, MODE_LINKS, MODE_PATHS };
+
+struct stage {
+    enum stage_mode mode;
+    struct engine *engine; /* only its inert memory is touched from here */
+    struct staged_node *node;
+    struct staged_link *link;
+    uint32_t node_end; /* one more than the highest number ever declared */
+    uint32_t link_end;
+    uint32_t port_end;
+    uint32_t link_room;
+    uint8_t port_open[(PORT_LIMIT + 7) / 8];
+    uint32_t port_node[PORT_LIMIT]; /* node + 1, as of the batches applied; 0 = none */
+    uint32_t node_port[NODE_LIMIT]; /* port + 1 */
+    struct fib *path;               /* the link of a pair of nodes; NULL before the first */
+    struct addr_table addrs;
+    uint32_t addr_count;
+    struct batch *batch;
+    struct stage_undo *undo;
+    size_t undo_count;
+    size_t undo_room;
+    uint32_t heap_given; /* capacities the data thread has been given */
+    uint32_t slots_given;
+    uint64_t commits;
+};
+
+bool stage_init(struct stage *s, struct engine *engine);
+void stage_destroy(struct stage *s);
+
+/* Each stages one change, or refuses and stages nothing. False: refused, see `r`. */
+bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const struct addr *addr6,
+                struct refusal *r);
+bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r);
+bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r);
+bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct refusal *r);
+bool stage_set(struct stage *s, uint32_t link, const struct link_config *config, struct refusal *r);
+
+struct dest_range {
+    uint32_t first;
+    uint32_t last;
+};
+bool stage_routes(struct stage *s, uint32_t node, uint32_t link, const struct dest_range *range,
+                  size_t count, struct refusal *r);
+
+/* stage_paths.c: declares the path from op->source to op->dest or changes it. */
+bool stage_path(struct stage *s, const struct op_link *op, struct refusal *r);
+
+/* The link of a path, LINK_NONE when it was never declared. */
+uint32_t stage_path_link(const struct stage *s, uint32_t source, uint32_t dest);
+
+/* Memory the data thread needs before the next batch; all zero when it has enough. */
+bool stage_room(struct stage *s, struct engine_room *room, struct refusal *r);
+
+/* Hands the staged batch over, numbered; the next change starts a new one. NULL: refused. */
+struct batch *stage_commit(struct stage *s, uint64_t at_ns, struct refusal *r);
+
+/* The batch is in force. */
+void stage_applied(struct stage *s, const struct batch *batch);
+
+/* Forgets what was staged since the last commit. */
+void stage_abort(struct stage *s);
+
+void stage_port(struct stage *s, uint32_t port, bool open);
+bool stage_port_is_open(const struct stage *s, uint32_t port);
+
+/* The node bound to the port in the batches that have been applied; NODE_NONE: none. */
+uint32_t stage_port_node(const struct stage *s, uint32_t port);
+
+/* For stage_paths.c: one more change of a link, and room for its declaration. */
+bool stage_push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op);
+bool stage_room_for_link(struct stage *s, uint32_t link);
+bool stage_remember_link(struct stage *s, uint32_t link);
+bool stage_check_node(const struct stage *s, uint32_t node, struct refusal *r);
+bool stage_no_memory(struct refusal *r);
+
+void batch_free(struct batch *batch);
+
+bool refuse(struct refusal *r, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

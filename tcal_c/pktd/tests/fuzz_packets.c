@@ -1,0 +1,86 @@
+/* Fuzzes parsing, cutting and forwarding of frames.
+ *
+ * The input is a virtio header and a frame. What parses must be cut into segments that together are
+ * as long as the whole, stay inside the frame, and survive two links that lose and split, and a
+ * path, where it leaves by the port it came from or passes.
+ */
+#include "common/tests/driver.h"
+#include "sim.h"
+
+#include <string.h>
+
+static struct test_frame frame;
+
+static void cut(const struct packet_info *info) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < info->segments; i++) {
+        struct packet_piece piece;
+        packet_cut(info, frame.data, i, 1, &piece);
+        REQUIRE(piece.payload_offset + piece.payload_bytes <= frame.bytes);
+        REQUIRE(piece.header_bytes <= HEADER_LIMIT);
+        if (info->segments > 1) {
+            uint64_t bytes = piece.header_bytes + (uint64_t)piece.payload_bytes - ETH_BYTES;
+            REQUIRE(bytes == packet_segment_bytes(info, i));
+        }
+        total += packet_segment_bytes(info, i);
+    }
+    REQUIRE(total == packet_bytes(info, 0, info->segments));
+}
+
+/* Two worlds for all inputs: making them takes longer than most of those. */
+static struct sim *by_links;
+static struct sim *by_paths;
+
+#define PROPERTIES                                                                                 \
+    "rate=1000000000 delay=1000 jitter=10 loss=100000000 queue=30000 dist=normal up=1"
+
+static void end_worlds(void) {
+    sim_free(by_links);
+    sim_free(by_paths);
+}
+
+static void make_worlds(void) {
+    by_links = sim_new(8 << 20);
+    sim_pair(by_links, PROPERTIES);
+    by_paths = sim_new(8 << 20);
+    sim_paths(by_paths, PROPERTIES);
+    atexit(end_worlds);
+}
+
+static void forward(struct sim *sim) {
+    for (uint32_t port = 0; port < 2; port++) {
+        sim_send(sim, port, &frame);
+        sim_run(sim, sim->now_ns + NS_PER_S);
+        for (size_t i = 0; sim == by_paths && i < sim->count; i++) {
+            REQUIRE(sim->delivery[i].port <= port);
+        }
+    }
+    REQUIRE(counter_get(&sim->engine->count.in_flight) == 0);
+    REQUIRE(counter_get(&sim->engine->count.drop_nobuf) == 0);
+    sim_forget(sim);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct packet_info info;
+    memset(&frame, 0, sizeof frame);
+    if (size < sizeof frame.vnet || size - sizeof frame.vnet > FRAME_LIMIT) {
+        return 0;
+    }
+    memcpy(&frame.vnet, data, sizeof frame.vnet);
+    frame.bytes = size - sizeof frame.vnet;
+    memcpy(frame.data, data + sizeof frame.vnet, frame.bytes);
+    if (packet_parse(&info, &frame.vnet, frame.data, frame.bytes) == PACKET_OK) {
+        cut(&info);
+        if (!by_links) {
+            make_worlds();
+        }
+        forward(by_links);
+        forward(by_paths);
+    }
+    return 0;
+}
+
+/* Parts of frames that are worth keeping together. */
+const char *const fuzz_words[] = {"\x08\x06", "\x86\xdd", "\x45", "\x60", "\x06", "\x11", NULL};
+
+const bool fuzz_frames = true;

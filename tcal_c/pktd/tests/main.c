@@ -1,0 +1,20 @@
+/* Every test of pktd's core, under the sanitizers; ends with the first failure. */
+#include "common/tests/check.h"
+#include "pktd/core/draw.h"
+
+int main(void) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } suites[] = {{"structures", test_structures}, {"draws", test_draws},   {"queues", test_queues},
+                  {"packets", test_packets},       {"links", test_links},   {"engine", test_engine},
+                  {"protocol", test_protocol},     {"stages", test_stages}, {"paths", test_paths},
+                  {"select", test_select}};
+    draw_init();
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
+        suites[i].run();
+        printf("pktd: %s: ok\n", suites[i].name);
+        fflush(stdout);
+    }
+    return 0;
+}
