@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.pages.page import Command, File, Step, agrees
+from tests.runtime.support import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 180.0  # of one command; only one that hangs takes so long
@@ -49,9 +50,29 @@ class Reader:
             f"$ {command.text}\nprints\n{printed}\nand the page shows\n{command.shown}"
         )
 
+    def type_in_two_terminals(self, first: Command, others: list[Command]) -> None:
+        """`others` while `first` goes on, as soon as the first of them succeeds."""
+        terminal = self._start(first.text)
+        try:
+            wait_until(lambda: self._shell(others[0].text)[0] == 0, f"$ {others[0].text}")
+            for command in others:
+                self.type(command)
+            printed, _ = terminal.communicate(timeout=DEADLINE_SECONDS)
+        finally:
+            _end(terminal)
+        assert terminal.returncode == first.code, f"$ {first.text}\n{printed}"
+
     def _shell(self, script: str, text: str = "") -> tuple[int, str]:
         """In a shell of its own; `cd` holds for those that follow."""
-        process = subprocess.Popen(
+        process = self._start(script)
+        try:
+            said, _ = process.communicate(text, timeout=DEADLINE_SECONDS)
+        finally:
+            _end(process)
+        return process.returncode, said
+
+    def _start(self, script: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [*self.prefix, "sh", "-c", f'cd "$(cat "$HOME/cwd")"\n{script}'],
             cwd=self.folder,
             env=self.environment,
@@ -62,10 +83,9 @@ class Reader:
             encoding="utf-8",
             start_new_session=True,
         )
-        try:
-            said, _ = process.communicate(text, timeout=DEADLINE_SECONDS)
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-        return process.returncode, said
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()

@@ -10,6 +10,7 @@ import pytest
 
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan.paths.path import path
+from runtime.judge.verdict import BOUNDS
 from runtime.system import namespaces
 from tests.pages.page import Example, Setup, steps
 from tests.pages.reader import ROOT, Reader
@@ -52,9 +53,33 @@ def test_the_script_for_ci(reader_with_examples: Reader) -> None:
     reader_with_examples.follow(steps(PAGES["run-in-ci"]))
 
 
+@pytest.mark.e2e
+@pytest.mark.once
+def test_a_late_run_is_read(reader_with_examples: Reader) -> None:
+    reader_with_examples.follow(steps(PAGES["read-a-late-run"]))
+
+
+def test_the_page_of_late_runs_has_every_figure() -> None:
+    rows = re.findall(r"^\| (`[a-z_0-9`, ]+`) \|", PAGES["read-a-late-run"], re.MULTILINE)
+    assert set(re.findall(r"\w+", " ".join(rows))) == set(BOUNDS)
+
+
+@pytest.mark.once
+def test_a_datapath_is_added(reader: Reader) -> None:
+    """The skeleton of the page answers as pktd does."""
+    reader.environment["PATH"] = f"{ROOT / 'tcal_c/build'}:{reader.environment['PATH']}"
+    reader.follow(steps(PAGES["add-a-datapath"]))
+
+
+def test_the_places_for_a_datapath_exist() -> None:
+    named = re.findall(r"`([a-z_]+/[\w/]+(?:\.\w+)?)`", PAGES["add-a-datapath"])
+    assert len(named) > 8
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_every_page_has_a_test() -> None:
-    tested = {"database-under-partition", "replay-a-failure", "compare-two-versions", "run-in-ci"}
-    assert tested == set(PAGES)
+    source = Path(__file__).read_text(encoding="utf-8")
+    assert set(re.findall(r'steps\(PAGES\["([a-z-]+)"\]\)\)\n', source)) == set(PAGES)
 
 
 def with_cut(cut: str) -> Compilation:
