@@ -15,6 +15,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.judge import judge, table
 from compiler.plan.format import PlanError
+from tests.runs.runlog import IncompleteRunError
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("examples") / "demo.tdl"
@@ -27,7 +28,7 @@ def main() -> int:
     try:
         directory = options.judge or run()
         rows = judge(directory)
-    except (BenchError, PlanError, OSError) as error:
+    except (BenchError, IncompleteRunError, PlanError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 3
     print()

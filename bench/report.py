@@ -160,7 +160,8 @@ def _compiling(rows: Sequence[Record]) -> str:
 
 def _sharing(document: Record) -> str:
     # Here, not at the top: bench.sharing runs experiments and brings this document up itself.
-    from bench.sharing import CLIENTS, SHARED, table_rows
+    from bench.sharing import SHARED, table_rows
+    from tests.runs.stages import CLIENTS
 
     head = ("Mb/s: measured (model)", *CLIENTS, *(f"{link} used" for link in SHARED))
     title = "### Sharing: examples/sixclients.tdl"

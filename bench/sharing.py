@@ -21,20 +21,12 @@ from bench.errors import BenchError
 from bench.machine import describe
 from bench.report import RESULTS, ROOT, update
 from compiler.plan.reader import Plan, read_plan
-from tests.runs.runlog import NS_PER_S, RunLog
+from tests.runs.runlog import NS_PER_S, IncompleteRunError, RunLog
+from tests.runs.stages import CLIENTS, SIX_CLIENTS
 
 CONTROLS = ("reno", "cubic", "bbr")
-CLIENTS = tuple(f"c{number}" for number in range(1, 7))
 SHARED = ("b1->b2", "b2->b3")
 SETTLE = 0.3  # of a stage is left out: TCP needs time to find its share
-
-# Plan time of each stage in s, and the model's shares in Mb/s by client (docs/performance.md).
-STAGES: tuple[tuple[float, float, tuple[float, ...]], ...] = (
-    (1, 20, (23.08, 26.92)),
-    (20, 40, (18.46, 21.54, 10.0)),
-    (40, 60, (16.93, 19.75, 10.0, 23.70, 29.62)),
-    (60, 80, (15.05, 17.55, 10.0, 21.07, 26.33, 10.0)),
-)
 
 
 def main() -> int:
@@ -49,7 +41,7 @@ def main() -> int:
                 rows += found
                 for row in found:
                     print(row, file=sys.stderr, flush=True)
-    except BenchError as error:
+    except (BenchError, IncompleteRunError) as error:
         print(f"sharing: {error}", file=sys.stderr)
         return 1
     machine = {**describe(), "privilege": "root" if os.geteuid() == 0 else "user"}
@@ -77,7 +69,7 @@ def _run(control: str, pace: int, folder: Path) -> Path:
 def _stages(directory: Path, control: str, pace: int) -> list[Record]:
     plan, log = read_plan(directory / "plan"), RunLog(directory)
     rows: list[Record] = []
-    for number, (start, end, model) in enumerate(STAGES, 1):
+    for number, (start, end, model) in enumerate(SIX_CLIENTS, 1):
         low, high = (start + SETTLE * (end - start)) / pace, end / pace
         rows.append(
             {

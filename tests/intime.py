@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import BenchError
+from tests.runs.runlog import IncompleteRunError
 
 TRIES = 3
 MS = 1_000_000
@@ -83,7 +83,7 @@ def in_time(trial: Callable[[Attempt], None]) -> None:
             with attempt.watching():
                 trial(attempt)
             return
-        except (AssertionError, BenchError) as error:
+        except (AssertionError, IncompleteRunError) as error:
             late = attempt.why_late()
             if not late:
                 raise

@@ -31,7 +31,7 @@ from bench.machine import describe
 from bench.report import RESULTS, ROOT, update
 from tests.runs import scenes
 from tests.runs.delivered import Delivered
-from tests.runs.runlog import RunLog
+from tests.runs.runlog import IncompleteRunError, RunLog
 from tests.runs.scenes import Scene
 
 FIRST = -10  # nice; only root may
@@ -47,7 +47,7 @@ def main() -> int:
         with _folder(options.keep) as folder:
             for name in options.only or [name for name in PARTS if name != "soak"]:
                 results[name] = PARTS[name](folder, options)
-    except BenchError as error:
+    except (BenchError, IncompleteRunError) as error:
         print(f"hosts: {error}", file=sys.stderr)
         return 1
     finally:
@@ -109,7 +109,7 @@ def _shares(folder: Path, _options: Namespace) -> list[Record]:
 
 def _reaction(folder: Path, _options: Namespace) -> list[Record]:
     source = folder / "reaction.tdl"
-    source.write_text(scenes.reaction_text(sys.executable))
+    source.write_text(reaction.text(sys.executable))
     rows = []
     for hosts in (1, 2, 4):
         run = carry_out(source, folder / f"reaction-{hosts}", hosts)

@@ -1,4 +1,4 @@
-"""Reads the experiment of `hosts_scenes.reaction_text`: how fast do two flows get their shares?
+"""How fast do two flows get their shares when one of them has just begun?
 
 A round begins with the first datagram of the second flow that arrives after a pause. It is settled
 from the first moment on from which no 50 ms of the next 150 bring either flow more than 110 % of
@@ -11,6 +11,7 @@ delay, which is the same for both flows. A round that does not settle counts wit
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from bisect import bisect_left
 from itertools import accumulate
@@ -18,15 +19,36 @@ from pathlib import Path
 
 from bench.engine.probing import Record
 from bench.errors import BenchError
-from bench.hosts.udp import INTERVAL_NS, PULSE_S
-from tests.runs.scenes import REACTION_ROUNDS, REACTION_SHARE
+from bench.hosts import udp
+from bench.hosts.udp import INTERVAL_NS, PERIOD_S, PULSE_S
 
+REACTION_ROUNDS = 100
+REACTION_SHARE = 25_000_000  # of either of two flows with equal round trips over 50 Mb/s
 TOLERANCE = 0.1
 WINDOW_NS = 50_000_000
 STEADY_NS = 150_000_000  # of settled windows
 WANTED = REACTION_SHARE / 8 * WINDOW_NS / 1e9  # bytes in a window
 QUIET_NS = 200_000_000  # without datagrams: the next one begins a round
 PULSE_NS = round(PULSE_S * 1e9)
+
+
+def text(python: str, rounds: int = REACTION_ROUNDS) -> str:
+    """One flow that stays and one that comes and goes, both above their share.
+
+    Datagrams at a constant rate, so that nothing but the emulation decides who gets how much.
+    """
+    lines = ["seed 3", "bridges s1 s2", "link s1--s2 latency=10ms up=50Mb symmetric"]
+    program = f"{python} {udp.__file__}"
+    for number, how in ((1, "send sv1.0 60"), (2, f"pulse sv2.0 60 {rounds}")):
+        lines += [
+            f'service sv{number} img=x exec="{program} count"',
+            f'service c{number} img=x exec="{program} {how}"',
+            f"link c{number}--s1 latency=5ms up=100Mb symmetric",
+            f"link sv{number}--s2 latency=5ms up=100Mb symmetric",
+        ]
+    lines += ["at 0s sv1 join", "at 0s sv2 join", "at 1s c1 join", "at 3s c2 join"]
+    end = 6 + math.ceil(rounds * (2 * PULSE_S + PERIOD_S) * 1.1)  # a busy machine is slower
+    return "\n".join([*lines, f"at {end}s quit", ""])
 
 
 class Arrivals:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.agents.metadata import HEADER_BYTES, TARGET, Fleet, _targets
+from tests.simulation.volume import HEADER_BYTES, TARGET, Fleet, targets
 
 
 def test_the_targets_are_met_with_headers() -> None:
     """160 instances, 80 flows, 4 agents: 50 kB/s at rest, 300 kB/s while all flows change."""
-    rows = {row["what"]: row for row in _targets(1)}
+    rows = {row["what"]: row for row in targets(1)}
     assert set(rows) == {"at rest", "restless", "all told anew"}
     for what, row in rows.items():
         assert (row["instances"], row["flows"], row["hosts"]) == (160, 80, 4)

@@ -16,7 +16,7 @@ from bench import report
 from bench.errors import BenchError
 from bench.judge import HEAD, Row, table
 from compiler.pipeline import compile_source
-from tests.runs.runlog import Planned, RunLog
+from tests.runs.runlog import IncompleteRunError, Planned, RunLog
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -105,7 +105,7 @@ def test_logs_are_read_in_plan_time(tmp_path: Path) -> None:
 
 def test_a_run_without_a_start_is_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(BenchError, match="start_monotonic_ns"):
+    with pytest.raises(IncompleteRunError, match="start_monotonic_ns"):
         RunLog(tmp_path)
 
 

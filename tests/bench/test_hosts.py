@@ -10,13 +10,14 @@ import pytest
 from bench.engine.probing import Record
 from bench.errors import BenchError
 from bench.hosts import reaction, soak, soak_report
-from bench.hosts.reaction import Arrivals
-from bench.hosts.shares import two_destinations
+from bench.hosts.reaction import REACTION_SHARE, Arrivals
 from bench.hosts.soak_scene import MINUTE_S, text
 from bench.hosts.udp import INTERVAL_NS
 from compiler.pipeline import compile_source, write
 from tests.runs.delivered import Delivered
-from tests.runs.scenes import REACTION_SHARE, reaction_text, two_destinations_text
+from tests.runs.runlog import IncompleteRunError
+from tests.runs.scenes import two_destinations_text
+from tests.runs.stages import two_destinations
 
 MS = 1_000_000
 
@@ -45,9 +46,9 @@ def test_rates_are_read_from_counters(tmp_path: Path) -> None:
     assert delivered.mean_bps(pair, 0.0, 1.95) == pytest.approx(8e6)
     assert delivered.mean_bps(pair, 0.0, 4.85) < 7.4e6
     assert Delivered(run, "offered_bytes").mean_bps(pair, 0.0, 1.95) == pytest.approx(16e6)
-    with pytest.raises(BenchError, match="counted for"):
+    with pytest.raises(IncompleteRunError, match="counted for"):
         delivered.mean_bps(pair, 2.0, 9.0)
-    with pytest.raises(BenchError, match="too short"):
+    with pytest.raises(IncompleteRunError, match="too short"):
         delivered.median_bps(pair, 1.0, 1.4)
 
 
@@ -119,6 +120,6 @@ def test_quarters_are_whole_minutes_after_the_warm_up() -> None:
 def test_the_scenes_compile() -> None:
     plan = compile_source(text(2)).plan
     assert plan.end_ns == 2 * MINUTE_S * 1_000_000_000
-    assert compile_source(reaction_text("python3", 3)).plan.end_ns > 5_000_000_000
+    assert compile_source(reaction.text("python3", 3)).plan.end_ns > 5_000_000_000
     [stage] = two_destinations(compile_source(two_destinations_text()).plan)
     assert [round(share, 2) for share in stage.shares.values()] == [83.33, 16.67]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -107,3 +108,15 @@ def test_a_wrong_rate_is_seen(tmp_path: Path, factor: float) -> None:
 def test_a_missing_peer_is_seen(tmp_path: Path) -> None:
     found = wrong(made_run(tmp_path, peers=4))
     assert found["as declared"] == "4 peers are alive instead of 5"
+
+
+def test_the_phases_are_those_of_the_demos_file() -> None:
+    compilation = compile_source((ROOT / "examples" / "demo.tdl").read_bytes())
+    assert PHASES[0].start_s == 0
+    assert PHASES[-1].end_s * NS_PER_S == compilation.timeline.end_ns
+    assert compilation.timeline.end_ns < 60 * NS_PER_S
+    for before, after in itertools.pairwise(PHASES):
+        assert before.end_s == after.start_s
+    instants = {event.at_ns / NS_PER_S for event in compilation.events}
+    starts = {phase.start_s for phase in PHASES} - {25.0}  # churn has random moments
+    assert starts <= instants

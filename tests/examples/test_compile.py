@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
 
-from bench.judge import PHASES
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan.paths.path import PathProperties, path
 
@@ -93,18 +91,6 @@ def test_partition_cuts_one_place_off_and_heals_it() -> None:
     for at_s, expected in ((10, [True] * 3), (20, [False, True, True]), (35, [True] * 3)):
         found = [between(compilation, src, dst, at_s).reachable for src, dst in pairs]
         assert found == expected, f"at {at_s} s"
-
-
-def test_the_demos_phases_are_those_of_its_file() -> None:
-    compilation = compiled("demo")
-    assert PHASES[0].start_s == 0
-    assert PHASES[-1].end_s * NS == compilation.timeline.end_ns
-    assert compilation.timeline.end_ns < 60 * NS
-    for before, after in itertools.pairwise(PHASES):
-        assert before.end_s == after.start_s
-    instants = {event.at_ns / NS for event in compilation.events}
-    starts = {phase.start_s for phase in PHASES} - {25.0}  # churn has random moments
-    assert starts <= instants
 
 
 def test_replicas_are_each_in_a_place_of_their_own() -> None:

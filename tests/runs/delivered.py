@@ -11,9 +11,8 @@ from bisect import bisect_left
 from itertools import pairwise
 from pathlib import Path
 
-from bench.errors import BenchError
 from compiler.plan.reader import read_plan
-from tests.runs.runlog import NS_PER_S
+from tests.runs.runlog import NS_PER_S, IncompleteRunError
 
 WINDOW_S = 0.5  # some round trips, and several of the samples of 100 ms
 
@@ -44,12 +43,12 @@ class Delivered:
         return sorted(self._times)
 
     def mean_bps(self, ends: Ends, low_s: float, high_s: float) -> float:
-        """Over the samples within. BenchError if they do not cover four fifths of it."""
+        """Over the samples within. IncompleteRunError if they do not cover four fifths of it."""
         times, counts = self._times.get(ends, []), self._bytes.get(ends, [])
         first, after = bisect_left(times, low_s), bisect_left(times, high_s)
         covered = times[after - 1] - times[first] if after - first > 1 else 0.0
         if covered < 0.8 * (high_s - low_s):
-            raise BenchError(
+            raise IncompleteRunError(
                 f"{self.run.name}: {ends[0]} to {ends[1]} was counted for {covered:.1f} s only"
             )
         return (counts[after - 1] - counts[first]) * 8 / covered
@@ -60,7 +59,7 @@ class Delivered:
         times, counts = self._times.get(ends, []), self._bytes.get(ends, [])
         marks = [low_s + WINDOW_S * n for n in range(int((high_s - low_s) / WINDOW_S) + 1)]
         if len(marks) < 3:
-            raise BenchError(f"{high_s - low_s:.1f} s are too short for a median")
+            raise IncompleteRunError(f"{high_s - low_s:.1f} s are too short for a median")
         found = [bisect_left(times, mark) for mark in marks]
         rates = [
             (counts[after] - counts[first]) * 8 / (times[after] - times[first])

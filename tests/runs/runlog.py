@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.errors import BenchError
 from compiler.plan.paths.path import PathProperties, path
 from compiler.plan.reader import Plan
 
 NS_PER_S = 1_000_000_000
 _START = "start_monotonic_ns"
+
+
+class IncompleteRunError(Exception):
+    """A run's record lacks what is asked of it; the text says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,6 @@ def _find(manifest: dict[str, Any], key: str) -> int:
         if isinstance(value, dict):
             try:
                 return _find(value, key)
-            except BenchError:
+            except IncompleteRunError:
                 continue
-    raise BenchError(f"the run's manifest.json has no {key}")
+    raise IncompleteRunError(f"the run's manifest.json has no {key}")

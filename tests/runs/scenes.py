@@ -1,4 +1,4 @@
-"""Experiments for `python -m bench.hosts`: random networks, and a flow that comes and goes.
+"""Experiments over hosts whose shares are known: random networks, and two destinations.
 
 A random network is made so that its shares do not depend on the sender's congestion control: every
 full link has one flow that takes what it can get, the others have constant rates that fit. Only
@@ -7,27 +7,20 @@ then do the model and a real drop-tail queue have to agree (docs/performance.md,
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass
-from pathlib import Path
 
-from bench.hosts.udp import PERIOD_S, PULSE_S
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from runtime.agent.path.view import PlanView
 from runtime.agent.share.solver import UNLIMITED, Flow, solve
 
-ROOT = Path(__file__).resolve().parents[2]
 MBIT = 1_000_000
 SECONDS = 12  # of a random experiment, more than SETTLED_NS
 SETTLED_NS = 5_000_000_000  # everybody is there since 1 s
 TRIES = 2000
 
 Pair = tuple[int, int]
-
-REACTION_ROUNDS = 100
-REACTION_SHARE = 25 * MBIT  # of either of two flows with equal round trips over 50 Mb/s
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,22 +155,3 @@ at 0s far join
 at 500ms c join
 at {seconds}s quit
 """
-
-
-def reaction_text(python: str, rounds: int = REACTION_ROUNDS) -> str:
-    """One flow that stays and one that comes and goes, both above their share.
-
-    Datagrams at a constant rate, so that nothing but the emulation decides who gets how much.
-    """
-    lines = ["seed 3", "bridges s1 s2", "link s1--s2 latency=10ms up=50Mb symmetric"]
-    program = f"{python} {ROOT}/bench/hosts/udp.py"
-    for number, how in ((1, "send sv1.0 60"), (2, f"pulse sv2.0 60 {rounds}")):
-        lines += [
-            f'service sv{number} img=x exec="{program} count"',
-            f'service c{number} img=x exec="{program} {how}"',
-            f"link c{number}--s1 latency=5ms up=100Mb symmetric",
-            f"link sv{number}--s2 latency=5ms up=100Mb symmetric",
-        ]
-    lines += ["at 0s sv1 join", "at 0s sv2 join", "at 1s c1 join", "at 3s c2 join"]
-    end = 6 + math.ceil(rounds * (2 * PULSE_S + PERIOD_S) * 1.1)  # a busy machine is slower
-    return "\n".join([*lines, f"at {end}s quit", ""])

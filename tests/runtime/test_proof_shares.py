@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.hosts import shares as hosts_shares
-from bench.hosts.shares import Stage
 from compiler.plan.paths.path import path
 from compiler.plan.reader import Plan, read_plan
 from runtime.agent.share.solver import UNLIMITED
@@ -23,6 +21,7 @@ from tests.intime import Attempt, in_time
 from tests.runs.delivered import Delivered
 from tests.runs.runlog import NS_PER_S, RunLog
 from tests.runs.scenes import Scene, model, numbers, random_scene, two_destinations_text
+from tests.runs.stages import Stage, dumbbell, sixclients
 from tests.runtime.support import ROOT, Compile, User
 
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
@@ -92,7 +91,7 @@ def test_six_clients_over_four_hosts(plan_of: Compile, user: User) -> None:
     rates = {f"c{n}": "2500kb" if n in (3, 6) else "7Mb" for n in range(1, 7)}
     made = plan_of(datagrams("sixclients", rates))
     plan = read_plan(made)
-    stages = hosts_shares.sixclients(plan)
+    stages = sixclients(plan)
     check_published(plan, stages, SCALE)
 
     def trial(attempt: Attempt) -> None:
@@ -104,7 +103,7 @@ def test_six_clients_over_four_hosts(plan_of: Compile, user: User) -> None:
 
 def test_the_sequence_of_figure_9_over_two_hosts(plan_of: Compile, user: User) -> None:
     made = plan_of(datagrams("dumbbell", dict.fromkeys(("c1", "c2", "c3"), "11Mb")))
-    stages = hosts_shares.dumbbell(read_plan(made))
+    stages = dumbbell(read_plan(made))
 
     def trial(attempt: Attempt) -> None:
         run = completed(attempt, user, made, hosts=2, pace=4)
@@ -116,7 +115,7 @@ def test_the_sequence_of_figure_9_over_two_hosts(plan_of: Compile, user: User) -
 @pytest.mark.parametrize("hosts", [1, 4])
 def test_one_sender_with_two_destinations(plan_of: Compile, user: User, hosts: int) -> None:
     """Constant rates here too. CUBIC takes an acknowledgement that a busy machine has delayed for a
-    full queue (RFC 9406) and then grows for longer than this lasts; it is measured in the bench."""
+    full queue (RFC 9406) and then grows for longer than this lasts: `python -m bench.hosts`."""
     text = two_destinations_text(6).replace("up=100Mb", f"up={100 // SCALE}Mb")
     for name, rate in (("near", "20Mb"), ("far", "5Mb")):
         text = text.replace(f"stream {name}.0 --cc cubic", f"stream {name}.0 --udp {rate}")
