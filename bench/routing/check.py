@@ -14,7 +14,7 @@ node and then by its own name, and each node takes the predecessor with the best
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isqrt
 
@@ -24,9 +24,10 @@ from bench.errors import BenchError
 from compiler.draws import Stream, statement_key
 from compiler.plan.paths.collapse import Collapse, Row
 from compiler.plan.paths.path import Paths
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
-from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.types import Event, Topology
 
 PPB = 10**9
 HOPS = 10**9  # a link weighs delay * HOPS + 1: least delay first, then fewest hops
@@ -130,9 +131,9 @@ def _apply(links: dict[str, LinkState], joined: set[str], event: Event) -> None:
     if event.kind == "join":
         joined.add(event.target)
     elif event.kind in ("link_up", "link_down"):
-        links[event.target] = replace(links[event.target], up=event.kind == "link_up")
+        links[event.target] = links[event.target]._replace(up=event.kind == "link_up")
     elif event.kind == "set":
-        links[event.target] = replace(links[event.target], **dict(event.args))  # type: ignore[arg-type]
+        links[event.target] = links[event.target]._replace(**dict(event.args))  # type: ignore[arg-type]
     elif event.kind != "quit":
         raise BenchError(f"{event.kind} is not among the events of tests.plan.topologies")
 

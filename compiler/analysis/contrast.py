@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from compiler.analysis.matching import Matching
 from compiler.analysis.sides import Parts, Side
 from compiler.plan.paths.figures import Stretch, joined
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.routes.table import RouteDelta
-from compiler.plan.types import LinkState
 
 ONLY_A, ONLY_B, ROUTE, RATE, DELAY, JITTER, LOSS = (1 << bit for bit in range(7))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from compiler.analysis.contrast import ONLY_A, ONLY_B, ROUTE, Contrast
 from compiler.analysis.netdiff import side_at
 from compiler.plan.paths.collapse import Collapse
+from compiler.plan.properties import BY_FIELD
 from compiler.plan.state import Fold
 from compiler.plan.types import Event
 
@@ -79,12 +80,7 @@ def _own_state(fold: Fold, target: str) -> Mapping[str, int | str]:
     own = fold.links.own[link]
     return {
         "state": "up" if own.up else "down",
-        "rate_bps": own.rate_bps,
-        "delay_ns": own.delay_ns,
-        "jitter_ns": own.jitter_ns,
-        "loss_ppb": own.loss_ppb,
-        "queue_bytes": own.queue_bytes,
-        "distribution": own.distribution,
+        **dict(zip(BY_FIELD, own[1:], strict=True)),
         "background_bps": fold.links.background[link],
     }
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.state import DOWN, UP
-from compiler.plan.types import Epoch, LinkState
+from compiler.plan.types import Epoch
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -102,7 +103,7 @@ class History:
 
     def _link(self, link: int) -> _Values[LinkState]:
         if link not in self._links:
-            self._links[link] = _Values(replace(self.topology.links[link].state, up=False))
+            self._links[link] = _Values(self.topology.links[link].state._replace(up=False))
         return self._links[link]
 
     def _cell(self, cell: int) -> _Values[int]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Container, Iterable
-from dataclasses import replace
 
 from compiler.plan.format import ROUTES, PlanError
 from compiler.plan.paths.figures import NOTHING, Stretch, joined, of_link
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK, Core
 from compiler.plan.routes.table import RouteDelta
-from compiler.plan.types import LinkState, Topology
+from compiler.plan.types import Topology
 
 Parts = dict[int, Stretch | None]  # row -> to the column's anchor; None: no way
 
@@ -27,7 +27,7 @@ class Side:
         self.core = core
         self.width = len(core.columns)
         self.table = table
-        self.links = [replace(link.state, up=False) for link in topology.links]
+        self.links = [link.state._replace(up=False) for link in topology.links]
         self._stretches: dict[int, Stretch] = {}
         row_of = core.row_of
         self.row_at = [row_of[link.dst] for link in topology.links]  # where a link leads

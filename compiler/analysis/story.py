@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
 from compiler.plan.paths import figures
-from compiler.plan.types import Event, LinkState
+from compiler.plan.properties import LinkState
+from compiler.plan.types import Event
 
 
 @dataclass(frozen=True, slots=True)

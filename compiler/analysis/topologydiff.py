@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from compiler.plan.types import Link, LinkState, Node, Service
+from compiler.plan.properties import BY_FIELD
+from compiler.plan.types import Link, Node, Service
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -77,10 +78,13 @@ def _nodes(plan: Plan, *, bridges: bool) -> dict[str, Fields]:
 def _links(plan: Plan, *, seeds: bool) -> dict[str, Fields]:
     left_out = ("src", "dst", "state") if seeds else ("src", "dst", "state", "seed")
     links = plan.topology.links
-    return {link.name: _fields(link, left_out) | _fields(link.state, ("up",)) for link in links}
+    return {
+        link.name: _fields(link, left_out) | dict(zip(BY_FIELD, link.state[1:], strict=True))
+        for link in links
+    }
 
 
-def _fields(record: Service | Node | Link | LinkState, left_out: Sequence[str] = ()) -> Fields:
+def _fields(record: Service | Node | Link, left_out: Sequence[str] = ()) -> Fields:
     names = (field.name for field in fields(record))
     return {
         name: _plain(getattr(record, name)) for name in names if name not in (*left_out, "name")

@@ -14,8 +14,14 @@ from dataclasses import dataclass
 from compiler import queues
 from compiler.declare.declared import Declared
 from compiler.draws import link_seed
-from compiler.plan.types import Link, LinkState, Node, Service, Topology
+from compiler.plan.properties import BY_WORD, LinkState
+from compiler.plan.types import Link, Node, Service, Topology
 from tdl import ast
+from tdl.words import SET_PROPERTIES
+
+# What the language calls the fields of LinkState, where plans have another word.
+_OTHER_WORDS = {"latency": "delay", "up": "rate", "down": "rate"}
+FIELDS = {word: BY_WORD[_OTHER_WORDS.get(word, word)].field for word in SET_PROPERTIES}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,16 @@ The parser has checked what an assignment says by itself; here is what depends o
 
 from __future__ import annotations
 
+from typing import Any
+
 from compiler import queues
+from compiler.declare.topology import FIELDS
 from compiler.expand.world import LinkNow
+from compiler.plan.limits import LINK
+from compiler.plan.properties import LinkState
 from compiler.say import moment
 from tdl import ast
-from tdl.bounds import MAX_LATENCY_NS, MAX_QUEUE_BYTES, MAX_RATE_BPS
 from tdl.values import PPB
-
-FIELDS = {
-    "latency": "delay_ns",
-    "jitter": "jitter_ns",
-    "loss": "loss_ppb",
-    "up": "rate_bps",
-    "down": "rate_bps",
-    "rate": "rate_bps",
-    "queue": "queue_bytes",
-}
 
 
 class Illegal(Exception):  # noqa: N818 - data for a diagnostic, not a failure
@@ -36,21 +30,20 @@ class Illegal(Exception):  # noqa: N818 - data for a diagnostic, not a failure
 
 def apply(link: LinkNow, action: ast.Set, *, back: bool) -> LinkNow:
     """A changed copy. `back`: this is the direction that `down` means, `up` being the other."""
-    new = link.copy()
+    changes: dict[str, Any] = {}
     for assignment in action.assignments:
-        prop = assignment.prop.text
-        if prop == ("up" if back else "down"):
-            continue
+        prop, field = assignment.prop.text, FIELDS[assignment.prop.text]
+        old = getattr(link.own, field)
         if prop == "dist":
-            new.distribution = assignment.word or link.distribution
-            continue
-        field = FIELDS[prop]
-        setattr(new, field, _value(prop, getattr(link, field), assignment))
-        new.queue_given = new.queue_given or prop == "queue"
-    if new.rate_bps != link.rate_bps and not new.queue_given:
-        new.queue_bytes = queues.default_bytes(new.rate_bps)
-    _check(new)
-    return new
+            changes[field] = assignment.word or old
+        elif prop != ("up" if back else "down"):
+            changes[field] = _value(prop, old, assignment)
+    given = link.queue_given or "queue_bytes" in changes
+    own = link.own._replace(**changes)
+    if own.rate_bps != link.own.rate_bps and not given:
+        own = own._replace(queue_bytes=queues.default_bytes(own.rate_bps))
+    _check(own, link.background_bps)
+    return LinkNow(own, given, link.background_bps, link.background_owner)
 
 
 def _value(prop: str, old: int, assignment: ast.Assignment) -> int:
@@ -71,21 +64,17 @@ def _value(prop: str, old: int, assignment: ast.Assignment) -> int:
     return new
 
 
-def _check(link: LinkNow) -> None:
+def _check(link: LinkState, taken: int) -> None:
     """The rules that hold between properties, as for a `link` statement."""
     if link.jitter_ns > link.delay_ns:
         why = f"would be {moment(link.jitter_ns)}, above its latency of {moment(link.delay_ns)}"
         raise Illegal("the jitter", why, "set both, as in `set latency=10 jitter=2`")
-    if link.loss_ppb > PPB:
-        raise Illegal("the loss", "would be above 100%", "loss is at most 1 or 100%")
-    for what, value, most in (
-        ("the latency", link.delay_ns, MAX_LATENCY_NS),
-        ("the rate", link.rate_bps, MAX_RATE_BPS),
-        ("the queue", link.queue_bytes, MAX_QUEUE_BYTES),
-    ):
-        if value > most:
-            raise Illegal(what, "would be beyond the range of the language", "lower it")
-    taken = link.background_bps
+    for word, field in FIELDS.items():
+        if field not in LINK or word in ("up", "down") or getattr(link, field) <= LINK[field]:
+            continue
+        if LINK[field] == PPB:
+            raise Illegal(f"the {word}", "would be above 100%", f"{word} is at most 1 or 100%")
+        raise Illegal(f"the {word}", "would be beyond the range of the language", "lower it")
     if taken and not link.rate_bps:
         why = f"cannot be unlimited: {taken:,} b/s of background are taken from it"
         raise Illegal("the rate", why, "write `background 0` first", "TS0216")

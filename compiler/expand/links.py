@@ -5,15 +5,15 @@ All three hit every link of the selection; `set` checks all its changes before i
 
 from __future__ import annotations
 
+from typing import Any
+
 from compiler.declare.steps import StatementStep
 from compiler.expand import changes
 from compiler.expand.walk import Walk
 from compiler.expand.world import LinkNow
+from compiler.plan.properties import LinkState
 from compiler.say import moment
 from tdl import ast
-
-PROPERTIES = ("rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "queue_bytes", "distribution")
-
 
 # --- flap ---------------------------------------------------------------------------------------
 
@@ -94,11 +94,8 @@ def set_properties(walk: Walk, step: StatementStep) -> None:
     changed = False
     for direction in sorted(after):
         before, world.links[direction] = world.links[direction], after[direction]
-        args = {
-            name: value
-            for name in PROPERTIES
-            if (value := getattr(after[direction], name)) != getattr(before, name)
-        }
+        both = zip(LinkState._fields, before.own, after[direction].own, strict=True)
+        args: dict[str, Any] = {field: new for field, old, new in both if new != old}
         if args:
             changed = True
             world.emit("set", world.link_names[direction], args)
@@ -130,10 +127,12 @@ def background(walk: Walk, step: StatementStep) -> None:
 
 
 def _refuse(link: LinkNow, rate_bps: int, step: StatementStep) -> tuple[str, str, str] | None:
-    if rate_bps and not link.rate_bps:
+    if rate_bps and not link.own.rate_bps:
         return "TS0216", "has no rate that background traffic could take from", "give it a rate"
-    if rate_bps and rate_bps >= link.rate_bps:
-        why = f"has {link.rate_bps:,} b/s, of which {rate_bps:,} b/s of background leave nothing"
+    if rate_bps and rate_bps >= link.own.rate_bps:
+        why = (
+            f"has {link.own.rate_bps:,} b/s, of which {rate_bps:,} b/s of background leave nothing"
+        )
         return "TS0216", why, "the background must be below the link's rate"
     busy = link.background_bps and (step.end_ns is not None or link.background_owner >= 0)
     if rate_bps and busy:

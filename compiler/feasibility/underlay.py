@@ -14,9 +14,9 @@ from compiler.feasibility.places import Places
 from compiler.plan.format import MAX_INT
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
-from compiler.plan.types import LinkState
 from compiler.say import moment, number
 from tdl import ast
 from tdl.diagnostics import Sink

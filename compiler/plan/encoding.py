@@ -10,15 +10,9 @@ from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from compiler.plan import types
-from compiler.plan.format import DISTRIBUTIONS, MAX_INT, MAX_NODES, PPB, ROUTINGS, Place, canonical
+from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
+from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState, Property
 
-_SET_INTEGERS = {
-    "rate_bps": MAX_INT,
-    "delay_ns": MAX_INT,
-    "jitter_ns": MAX_INT,
-    "loss_ppb": PPB,
-    "queue_bytes": MAX_INT,
-}
 NODE_WORDS = ("up", "cut", "down")
 
 
@@ -63,16 +57,10 @@ def _node_to_json(node: types.Node) -> dict[str, object]:
 
 
 def _link_to_json(link: types.Link) -> dict[str, object]:
-    state = link.state
     return {
-        "delay_ns": state.delay_ns,
-        "distribution": state.distribution,
+        **dict(zip(BY_FIELD, link.state[1:], strict=True)),
         "dst": link.dst,
-        "jitter_ns": state.jitter_ns,
-        "loss_ppb": state.loss_ppb,
         "name": link.name,
-        "queue_bytes": state.queue_bytes,
-        "rate_bps": state.rate_bps,
         "seed": link.seed,
         "src": link.src,
         "tags": list(link.tags),
@@ -136,9 +124,8 @@ def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
 
 def link_from_json(value: Any, outer: Place, index: int) -> types.Link:
     place = Place(outer.file, outer.line, f"link {index}")
-    names = ("delay_ns", "distribution", "dst", "jitter_ns", "loss_ppb", "name", "queue_bytes")
-    delay, dist, dst, jitter, loss, name, queue, rate, seed, src, tags = place.fields(
-        value, *names, "rate_bps", "seed", "src", "tags"
+    dst, name, seed, src, tags, *state = place.fields(
+        value, "dst", "name", "seed", "src", "tags", *BY_FIELD
     )
     return types.Link(
         name=place.text(name, "name"),
@@ -146,36 +133,24 @@ def link_from_json(value: Any, outer: Place, index: int) -> types.Link:
         dst=place.integer(dst, "dst", 0, MAX_NODES - 1),
         seed=place.integer(seed, "seed"),
         tags=place.texts(tags, "tags"),
-        state=state_from_json([1, rate, delay, jitter, loss, queue, dist], place),
+        state=state_from_json([1, *state], place),
     )
 
 
 # --- link states -----------------------------------------------------------------------------
 
 
-def _state_to_json(state: types.LinkState) -> list[object]:
-    return [
-        int(state.up),
-        state.rate_bps,
-        state.delay_ns,
-        state.jitter_ns,
-        state.loss_ppb,
-        state.queue_bytes,
-        state.distribution,
-    ]
+def state_from_json(values: list[Any], place: Place) -> LinkState:
+    """`values` are as many as LinkState has fields."""
+    up = place.integer(values[0], "up", 0, 1) == 1
+    both = zip(PROPERTIES, values[1:], strict=True)
+    return LinkState._make((up, *[_value(row, value, place) for row, value in both]))
 
 
-def state_from_json(values: list[Any], place: Place) -> types.LinkState:
-    up, rate, delay, jitter, loss, queue, distribution = values
-    return types.LinkState(
-        up=place.integer(up, "up", 0, 1) == 1,
-        rate_bps=place.integer(rate, "rate_bps"),
-        delay_ns=place.integer(delay, "delay_ns"),
-        jitter_ns=place.integer(jitter, "jitter_ns"),
-        loss_ppb=place.integer(loss, "loss_ppb", 0, PPB),
-        queue_bytes=place.integer(queue, "queue_bytes"),
-        distribution=place.word(distribution, "distribution", DISTRIBUTIONS),
-    )
+def _value(row: Property, value: Any, place: Place) -> int | str:
+    if row.words:
+        return place.word(value, row.field, row.words)
+    return place.integer(value, row.field, 0, row.stored)
 
 
 # --- timeline --------------------------------------------------------------------------------
@@ -220,12 +195,9 @@ def _args(value: Any, kind: str, place: Place) -> dict[str, int | str]:
         place.fail("set needs at least one property in args")
     found: dict[str, int | str] = {}
     for name, item in value.items():
-        if name == "distribution":
-            found[name] = place.word(item, name, DISTRIBUTIONS)
-        elif name in _SET_INTEGERS:
-            found[name] = place.integer(item, name, 0, _SET_INTEGERS[name])
-        else:
+        if name not in BY_FIELD:
             place.fail(f"set cannot change {name!r:.60}")
+        found[name] = _value(BY_FIELD[name], item, place)
     return found
 
 
@@ -238,7 +210,7 @@ def epoch_to_json(epoch: types.Epoch) -> dict[str, object]:
         "first_seq": epoch.first_seq,
         "index": epoch.index,
         "last_seq": epoch.last_seq,
-        "links": [[link, *_state_to_json(state)] for link, state in epoch.links],
+        "links": [[link, int(state.up), *state[1:]] for link, state in epoch.links],
         "nodes": [list(change) for change in epoch.nodes],
     }
 
@@ -281,11 +253,11 @@ def _node_changes(value: Any, place: Place, count: int) -> tuple[tuple[int, str]
     return tuple(found)
 
 
-def _link_changes(value: Any, place: Place, count: int) -> tuple[tuple[int, types.LinkState], ...]:
-    found: list[tuple[int, types.LinkState]] = []
+def _link_changes(value: Any, place: Place, count: int) -> tuple[tuple[int, LinkState], ...]:
+    found: list[tuple[int, LinkState]] = []
     last = -1
     for item in place.items(value):
-        link, *state = place.items(item, 8)
+        link, *state = place.items(item, 1 + len(LinkState._fields))
         last = place.integer(link, "link (each once, ascending)", last + 1, count - 1)
         found.append((last, state_from_json(state, place)))
     return tuple(found)

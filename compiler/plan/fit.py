@@ -12,28 +12,23 @@ much are all pairs composed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import isqrt
 from typing import TYPE_CHECKING
 
 from compiler.plan.format import MAX_INT
-from compiler.plan.limits import LINK, PATHS, TAILED
+from compiler.plan.limits import LINK, PATHS, jitter_limit
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
-from compiler.plan.types import LinkState
+from compiler.plan.properties import BY_FIELD, LinkState
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from compiler.plan.state import NetworkState
 
-_PROPERTIES = (
-    ("rate_bps", LINK.rate_bps, "b/s"),
-    ("delay_ns", LINK.delay_ns, "ns"),
-    ("jitter_ns", LINK.jitter_ns, "ns"),
-    ("queue_bytes", LINK.queue_bytes, "bytes"),
-)
+_UNITS = {"bps": "b/s"}  # of a field's name, where they are written in another way
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +58,38 @@ def _shown(number: int, unit: str) -> str:
 
 def misfit(plan: Plan, datapath: str, begin_ns: int = 0, end_ns: int = MAX_INT) -> Misfit | None:
     """`datapath` is one of PATHS; from `begin_ns` to `end_ns` the plan is to be carried out."""
-    return _of_links(plan) or _of_paths(plan, datapath, begin_ns, end_ns)
+    return _of_links(plan, PATHS[datapath]) or _of_paths(plan, datapath, begin_ns, end_ns)
 
 
-def _of_links(plan: Plan) -> Misfit | None:
+def _of_links(plan: Plan, paths: Mapping[str, int]) -> Misfit | None:
+    limits = {field: most if paths[field] else 0 for field, most in LINK.items()}
     for link in plan.topology.links:
-        for name, limit, unit in _PROPERTIES:
-            value: int = getattr(link.state, name)
+        for field, limit in limits.items():
+            value: int = getattr(link.state, field)
             if value > limit:
-                return Misfit(_called(name, link.name), value, limit, unit, 0, link.name, 0)
+                return _misfit(field, value, limit, 0, link.name, 0)
     for event in plan.events:
         if event.kind != "set":
             continue
-        for name, limit, unit in _PROPERTIES:
-            value = int(event.args.get(name, 0))
+        for field, limit in limits.items():
+            value = int(event.args.get(field, 0))
             if value > limit:
-                what = _called(name, event.target)
-                return Misfit(what, value, limit, unit, event.at_ns, event.target, event.line)
+                return _misfit(field, value, limit, event.at_ns, event.target, event.line)
     return None
 
 
-def _called(name: str, link: str) -> str:
-    return f"the {name.partition('_')[0]} of link {link}"
+def _misfit(field: str, value: int, limit: int, at_ns: int, link: str, line: int) -> Misfit:
+    unit = field.rpartition("_")[2]
+    what = f"the {BY_FIELD[field].word} of link {link}"
+    return Misfit(what, value, limit, _UNITS.get(unit, unit), at_ns, link, line)
 
 
 # --- paths --------------------------------------------------------------------------------------
 
 
 def _of_paths(plan: Plan, datapath: str, begin_ns: int, end_ns: int) -> Misfit | None:
-    limits = PATHS[datapath]
-    tailed = any(state.distribution in TAILED for state in _states(plan))
-    least = limits.tailed_jitter_ns if tailed else limits.jitter_ns
+    words = {state.distribution for state in _states(plan)} | {"normal"}
+    least = min(jitter_limit(datapath, word) for word in words)
     longest = 1 + sum(node.service < 0 for node in plan.topology.nodes)
     most: dict[int, int] = {}
     for link, jitter in _jitters(plan):
@@ -148,7 +144,7 @@ def _in_state(
             if jitter <= least:
                 continue
             worst = _worst(state, paths.path(row.source, dest).links)
-            limit = PATHS[datapath].jitter_of(state.links[worst].distribution)
+            limit = jitter_limit(datapath, state.links[worst].distribution)
             if jitter > limit:
                 what = f"the jitter of the path from {nodes[row.source].name} to {nodes[dest].name}"
                 line = _line(plan, links[worst].name, at_ns)

@@ -1,9 +1,9 @@
-"""How large the properties of links and paths may be: the one table.
+"""How large the properties of links and paths may be, by field of LinkState.
 
 `LINK` is what a link of a plan may have, so what the language allows (tdl/bounds.py) and both
-datapaths take. `PATHS` is, by datapath, what it takes of a path that an agent composes of links.
-Tests hold tdl/bounds.py and docs to this table, and ask pktd and tcald themselves where they
-refuse.
+datapaths take. `PATHS` is, by datapath, what it takes of a path that an agent composes of links; 0
+where it cannot carry out the property at all. Tests hold tdl/bounds.py and docs to this table, and
+ask pktd and tcald themselves where they refuse.
 
 A path visits each node once, so its delay is at most that of MAX_NODES links. pktd and tcald take
 that much, hence no sum of delays is ever too large for them. Jitters add up as the root of the sum
@@ -12,43 +12,26 @@ of their squares. netem draws a jitter of 31 bits, of which a table of Pareto's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from compiler.plan.format import MAX_NODES
+from compiler.plan.properties import NUMBERS
 
-DAY_NS = 86_400 * 10**9
-TAILED = ("pareto", "paretonormal")
+_TAILED = ("pareto", "paretonormal")
+_TAIL = {"user": 1, "kernel": 6}  # what part of its jitter a datapath takes with these
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The largest value of each property; `tailed_jitter_ns` is the jitter's where the distribution
-    is one of TAILED.
-    """
-
-    rate_bps: int
-    delay_ns: int
-    jitter_ns: int
-    tailed_jitter_ns: int
-    queue_bytes: int
-
-    def jitter_of(self, distribution: str) -> int:
-        return self.tailed_jitter_ns if distribution in TAILED else self.jitter_ns
-
-
-LINK = Limits(
-    rate_bps=10**13,
-    delay_ns=DAY_NS,
-    jitter_ns=DAY_NS,
-    tailed_jitter_ns=DAY_NS,
-    queue_bytes=1 << 30,
-)
-_PATH_DELAY_NS = MAX_NODES * DAY_NS
-_PATH_JITTER_NS = 256 * DAY_NS  # 256 is the root of MAX_NODES, rounded up
-_NETEM_JITTER_NS = (1 << 31) - 1
-PATHS = {
-    "user": Limits(LINK.rate_bps, _PATH_DELAY_NS, _PATH_JITTER_NS, _PATH_JITTER_NS, 1 << 30),
-    "kernel": Limits(
-        LINK.rate_bps, _PATH_DELAY_NS, _NETEM_JITTER_NS, _NETEM_JITTER_NS // 6, 1 << 30
-    ),
+LINK: Mapping[str, int] = {row.field: row.most for row in NUMBERS}
+_USER = {
+    **LINK,
+    "delay_ns": MAX_NODES * LINK["delay_ns"],
+    "jitter_ns": 256 * LINK["jitter_ns"],  # 256 is the root of MAX_NODES, rounded up
 }
+PATHS: Mapping[str, Mapping[str, int]] = {
+    "user": _USER,
+    "kernel": {**_USER, "jitter_ns": (1 << 31) - 1},
+}
+
+
+def jitter_limit(datapath: str, distribution: str) -> int:
+    """The most of a path, ns."""
+    return PATHS[datapath]["jitter_ns"] // (_TAIL[datapath] if distribution in _TAILED else 1)

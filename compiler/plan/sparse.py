@@ -9,7 +9,7 @@ cells on the way are read. What is left unchecked is listed in docs/plan.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
 from compiler.plan import consistency
@@ -21,10 +21,11 @@ from compiler.plan.encoding import (
     state_from_json,
 )
 from compiler.plan.format import HEADER, MAX_LINKS, MAX_NODES, SNAPSHOTS, TOPOLOGY, Place
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.cells import CellReader
 from compiler.plan.routes.core import Core
 from compiler.plan.state import DOWN
-from compiler.plan.types import Epoch, Link, LinkState, Node
+from compiler.plan.types import Epoch, Link, Node
 
 T = TypeVar("T")
 
@@ -194,7 +195,7 @@ def state(
 
     def link_state(index: int) -> LinkState:
         if index not in links.found:
-            return replace(outline.links[index].state, up=False)
+            return outline.links[index].state._replace(up=False)
         line, item = links.found[index]
         return state_from_json(item[1:], Place(SNAPSHOTS, line))
 

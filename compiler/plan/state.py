@@ -13,24 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler.plan.format import TIMELINE, PlanError
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK, Core
-from compiler.plan.types import Epoch, Event, LinkState, Topology
+from compiler.plan.types import Epoch, Event, Topology
 
 UP, CUT, DOWN = "up", "cut", "down"
-
-
-def _changed(state: LinkState, **changes: Any) -> LinkState:
-    """dataclasses.replace(), which takes as long as all the rest of an event."""
-    get = changes.get
-    return LinkState(
-        get("up", state.up),
-        get("rate_bps", state.rate_bps),
-        get("delay_ns", state.delay_ns),
-        get("jitter_ns", state.jitter_ns),
-        get("loss_ppb", state.loss_ppb),
-        get("queue_bytes", state.queue_bytes),
-        get("distribution", state.distribution),
-    )
 
 
 class _Links:
@@ -46,7 +33,7 @@ class _Links:
         up = own.up and ends_up
         if up == own.up and not taken:
             return own
-        return _changed(own, up=up, rate_bps=own.rate_bps - taken)
+        return own._replace(up=up, rate_bps=own.rate_bps - taken)
 
 
 class Fold:
@@ -58,7 +45,7 @@ class Fold:
         self.links = _Links(topology, {link.name: i for i, link in enumerate(topology.links)})
         self.nodes = [DOWN if node.service >= 0 else UP for node in topology.nodes]
         self.shown_nodes = [DOWN] * len(topology.nodes)
-        self.shown_links = [_changed(link.state, up=False) for link in topology.links]
+        self.shown_links = [link.state._replace(up=False) for link in topology.links]
         self._incident: list[list[int]] = [[] for _ in topology.nodes]
         for i, link in enumerate(topology.links):
             self._incident[link.src].append(i)
@@ -124,12 +111,12 @@ class Fold:
         link = self._link(event)
         if self.links.own[link].up == up:
             _refuse(event, f"is not possible: the link is {'up' if up else 'down'} already")
-        self.links.own[link] = _changed(self.links.own[link], up=up)
+        self.links.own[link] = self.links.own[link]._replace(up=up)
 
     def _set(self, event: Event) -> None:
         link = self._link(event)
         changes: dict[str, Any] = dict(event.args)
-        self.links.own[link] = _changed(self.links.own[link], **changes)
+        self.links.own[link] = self.links.own[link]._replace(**changes)
         self._check_background(event, link)
 
     def _background(self, event: Event) -> None:
@@ -231,7 +218,7 @@ class StateAt:
             listed = {link for link, _ in epoch.links}
             for link, state in enumerate(self.links):
                 if link not in listed:
-                    self.links[link] = _changed(state, up=False)
+                    self.links[link] = state._replace(up=False)
         self.epoch, self.at_ns = epoch.index, epoch.at_ns
         for node, word in epoch.nodes:
             self.nodes[node] = word

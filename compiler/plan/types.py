@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compiler.plan.properties import LinkState
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -39,19 +41,6 @@ class Node:
     ipv4: str  # '' for a bridge
     ipv6: str  # '' for a bridge
     tags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkState:
-    """The properties of one link direction in one epoch."""
-
-    up: bool  # usable: not taken down, and both its ends present
-    rate_bps: int  # what is left for traffic (background already taken off), 0 = unlimited
-    delay_ns: int
-    jitter_ns: int
-    loss_ppb: int
-    queue_bytes: int
-    distribution: str  # 'normal' | 'uniform' | 'pareto' | 'paretonormal'; meaningless at jitter 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +94,8 @@ KINDS = (
     "quit",
 )
 
-# args by kind: `set` carries the resulting absolute values of what changed (any of rate_bps,
-# delay_ns, jitter_ns, loss_ppb, queue_bytes, distribution); `background` carries rate_bps (the
-# emulated traffic; 0 frees it). All other kinds carry nothing.
+# args by kind: `set` carries the resulting absolute values of what changed, by fields of LinkState;
+# `background` carries rate_bps (the emulated traffic; 0 frees it). All other kinds carry nothing.
 
 
 @dataclass(frozen=True, slots=True)

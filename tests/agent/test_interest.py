@@ -110,11 +110,11 @@ def test_an_epoch_that_changes_figures_only_keeps_the_masks() -> None:
     state = plan.state_at(0)
     first = Interest(state, [0, 1] * 4 + [-1, -1], 2)
     slower = list(state.links)
-    slower[0] = replace(slower[0], rate_bps=1, delay_ns=7)
+    slower[0] = slower[0]._replace(rate_bps=1, delay_ns=7)
     again = Interest(replace(state, epoch=1, links=slower), [0, 1] * 4 + [-1, -1], 2, first)
     assert again.epoch == 1
     assert again._parts is first._parts
-    slower[0] = replace(slower[0], rate_bps=0)
+    slower[0] = slower[0]._replace(rate_bps=0)
     free = Interest(replace(state, epoch=2, links=slower), [0, 1] * 4 + [-1, -1], 2, again)
     assert free._parts is not first._parts
     assert (first.of_link(0), free.of_link(0)) == (1, 0)
@@ -135,7 +135,7 @@ def test_routes_over_a_link_that_is_down_are_an_error() -> None:
     topology = dumbbell(1)
     state = decode(encode(contents(topology, tuple(joins(topology))))).state_at(0)
     links = [
-        replace(one, up=one.up and link.name not in ("s1->s2", "s2->s1"))
+        one._replace(up=one.up and link.name not in ("s1->s2", "s2->s1"))
         for one, link in zip(state.links, topology.links, strict=True)
     ]
     with pytest.raises(PlanError, match="cannot be followed"):

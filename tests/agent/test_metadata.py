@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compiler.plan.types import LinkState
+from compiler.plan.properties import LinkState
 from runtime.agent.metadata import codec
 from runtime.agent.metadata.auth import Seal
 from runtime.agent.metadata.codec import Header

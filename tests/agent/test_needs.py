@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
 from compiler.plan.paths.path import Paths, path
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan, decode
 from compiler.plan.state import NetworkState
-from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from runtime.agent.path import lines
 from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage

@@ -15,8 +15,8 @@ from bench.routing import check as routing_check
 from bench.routing.check import Found, Oracle, check
 from compiler.pipeline import compile_source
 from compiler.plan.paths.collapse import Row
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan, decode
-from compiler.plan.types import LinkState
 from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, build, contents, timeline
 from tests.plan.topologies import scale_free
@@ -81,7 +81,7 @@ def test_events_that_the_comparison_does_not_know_are_refused() -> None:
 
 def test_the_oracle_orders_by_delay_hops_and_names() -> None:
     """From a: two hops of 1 ms by B or by x, both as long as c's one hop of 2 ms."""
-    two = dataclasses.replace(PLAIN, delay_ns=2 * MS)
+    two = PLAIN._replace(delay_ns=2 * MS)
     wired = [("a", "s", PLAIN, PLAIN), ("z", "t", PLAIN, PLAIN)]
     around = [("s", "B", PLAIN, PLAIN), ("B", "t", PLAIN, PLAIN)]
     around += [("s", "x", PLAIN, PLAIN), ("x", "t", PLAIN, PLAIN)]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from compiler.plan.limits import PATHS
+from compiler.plan.limits import PATHS, jitter_limit
 from tests.netem.support import (
     MS,
     Instances,
@@ -209,14 +209,14 @@ def test_tcald_takes_the_limits_of_the_table_and_no_more(net: Network) -> None:
     """compiler/plan/limits.py; what stands in the kernel then is read back."""
     kernel = PATHS["kernel"]
     for key, limit in (
-        ("rate", kernel.rate_bps),
-        ("delay", kernel.delay_ns),
-        ("queue", kernel.queue_bytes),
+        ("rate", kernel["rate_bps"]),
+        ("delay", kernel["delay_ns"]),
+        ("queue", kernel["queue_bytes"]),
     ):
         net.engine(f"path 0 1 {key}={limit}")
         refuses(net, f"path 0 1 {key}={limit + 1}")
     for dist in ("normal", "uniform", "pareto", "paretonormal"):
-        limit = kernel.jitter_of(dist)
+        limit = jitter_limit("kernel", dist)
         net.engine(f"path 0 1 jitter={limit} dist={dist}")
         refuses(net, f"path 0 1 jitter={limit + 1} dist={dist}")
     net.engine.commit()

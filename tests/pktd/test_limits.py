@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
-from compiler.plan.limits import LINK, PATHS, Limits
+from compiler.plan.limits import LINK, PATHS, jitter_limit
+from compiler.plan.properties import BY_FIELD
 from tests.pktd.harness import PKTD, Pktd, RefusedError
 
 NODES = ("node 0 ip=10.0.0.1", "node 1 ip=10.0.0.2")
@@ -30,28 +31,22 @@ def pktd() -> Iterator[Pktd]:
 def test_pktd_takes_the_limit_and_no_more(pktd: Pktd, declared: str) -> None:
     pktd(declared)
     change = "set 0" if declared is LINK_LINE else "path 0 1"
-    user = PATHS["user"]
-    for key, limit in figures(user):
+    for key, limit in figures(PATHS["user"]):
         pktd(f"{change} {key}={limit}")
         with pytest.raises(RefusedError) as refused:
             pktd(f"{change} {key}={limit + 1}")
         assert refused.value.code == "range"
         assert str(limit) in refused.value.text
     for dist in ("normal", "uniform", "pareto", "paretonormal"):
-        pktd(f"{change} jitter={user.jitter_of(dist)} dist={dist}")
+        pktd(f"{change} jitter={jitter_limit('user', dist)} dist={dist}")
     pktd.commit()
 
 
 def test_a_link_of_a_plan_is_within_it(pktd: Pktd) -> None:
     everything = " ".join(f"{key}={limit}" for key, limit in figures(LINK))
-    pktd(f"link 0 0 1 {everything} loss=1000000000 dist=pareto seed=1 up=1")
+    pktd(f"link 0 0 1 {everything} dist=pareto seed=1 up=1")
     pktd.commit()
 
 
-def figures(limits: Limits) -> list[tuple[str, int]]:
-    return [
-        ("rate", limits.rate_bps),
-        ("delay", limits.delay_ns),
-        ("jitter", limits.jitter_ns),
-        ("queue", limits.queue_bytes),
-    ]
+def figures(limits: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(BY_FIELD[field].word, limit) for field, limit in limits.items()]

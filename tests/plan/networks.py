@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
+from compiler.plan.properties import LinkState
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, Link, LinkState, Node, Service, Topology
+from compiler.plan.types import Event, Link, Node, Service, Topology
 from compiler.plan.writer import PlanContents
 
 MS = 1_000_000

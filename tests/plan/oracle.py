@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal, getcontext
 from fractions import Fraction
 
 import networkx as nx
 
-from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.properties import LinkState
+from compiler.plan.types import Event, Topology
 
 HOPS = 10**9  # a link weighs delay * HOPS + 1: least delay first, then fewest hops
 
@@ -27,9 +27,9 @@ def states_at(
         if event.at_ns > at_ns:
             break
         if event.kind in ("link_up", "link_down"):
-            link[event.target] = replace(link[event.target], up=event.kind == "link_up")
+            link[event.target] = link[event.target]._replace(up=event.kind == "link_up")
         elif event.kind == "set":
-            link[event.target] = replace(link[event.target], **dict(event.args))  # type: ignore[arg-type]
+            link[event.target] = link[event.target]._replace(**dict(event.args))  # type: ignore[arg-type]
         elif event.kind == "background":
             background[event.target] = int(event.args["rate_bps"])
         elif event.kind != "quit":
@@ -38,7 +38,7 @@ def states_at(
         own = link[item.name]
         ends = [node[topology.nodes[end].name] for end in (item.src, item.dst)]
         rate = own.rate_bps - background.get(item.name, 0)
-        link[item.name] = replace(own, up=own.up and ends == ["up", "up"], rate_bps=rate)
+        link[item.name] = own._replace(up=own.up and ends == ["up", "up"], rate_bps=rate)
     return node, link
 
 

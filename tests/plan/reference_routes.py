@@ -22,9 +22,10 @@ from array import array
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta
-from compiler.plan.types import LinkState, Topology
+from compiler.plan.types import Topology
 
 _HOP = 1
 _DELAY_SHIFT = 20  # more hops than 2^20 cannot be: a path visits each of 65,535 nodes once

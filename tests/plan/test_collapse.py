@@ -14,9 +14,10 @@ from compiler.plan.format import MAX_INT, PPB, PlanError
 from compiler.plan.paths import collapse
 from compiler.plan.paths.collapse import Collapse, Row
 from compiler.plan.paths.path import Paths
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
-from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, listing, networks, timeline
 
@@ -94,7 +95,7 @@ STRANGE = [0, 1, 2, 3, 5, 10**8, 5 * 10**8, PPB - 1, PPB, 123_456_789, 998_046_8
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(STRANGE), st.integers(0, PPB)), min_size=2, max_size=12))
 def test_any_loss_is_rounded_exactly(losses: list[int]) -> None:
-    only(chain(*(replace(PLAIN, loss_ppb=loss) for loss in losses)))
+    only(chain(*(PLAIN._replace(loss_ppb=loss) for loss in losses)))
 
 
 @settings(max_examples=300, deadline=None)
@@ -108,7 +109,7 @@ def test_any_loss_is_rounded_exactly(losses: list[int]) -> None:
     )
 )
 def test_any_jitter_is_rounded_exactly(jitters: list[int]) -> None:
-    links = [replace(PLAIN, delay_ns=MAX_INT, jitter_ns=jitter) for jitter in jitters]
+    links = [PLAIN._replace(delay_ns=MAX_INT, jitter_ns=jitter) for jitter in jitters]
     only(chain(*links))
 
 
@@ -123,7 +124,7 @@ def test_jitter_beside_a_half_is_rounded_exactly(legs: list[int], beside: int) -
         jitters.append(int(square**0.5) if square < 2**50 else 2**25)
         jitters[-1] = min(jitters[-1], 2**25)
         square -= jitters[-1] ** 2
-    links = [replace(PLAIN, jitter_ns=max(0, jitter)) for jitter in (*jitters, 0, 0)]
+    links = [PLAIN._replace(jitter_ns=max(0, jitter)) for jitter in (*jitters, 0, 0)]
     only(chain(*links))
 
 
@@ -135,12 +136,12 @@ def test_a_tie_that_fixed_point_cannot_tell_goes_up() -> None:
         product *= one
     assert 2 * product % unit == 0
     assert product % unit
-    state = chain(*(replace(PLAIN, loss_ppb=PPB - one) for one in kept))
+    state = chain(*(PLAIN._replace(loss_ppb=PPB - one) for one in kept))
     assert only(state).loss_ppb[0] == PPB - product // unit
 
 
 def test_figures_beyond_64_bits_are_exact() -> None:
-    far = replace(PLAIN, delay_ns=MAX_INT, jitter_ns=MAX_INT)
+    far = PLAIN._replace(delay_ns=MAX_INT, jitter_ns=MAX_INT)
     row = only(chain(*[far] * 6))
     assert row.delay_ns[0] == 6 * MAX_INT
     assert row.jitter_ns[0] > 2 * MAX_INT
@@ -149,8 +150,8 @@ def test_figures_beyond_64_bits_are_exact() -> None:
 
 def test_unlimited_is_more_than_any_rate() -> None:
     rates = [0, MAX_INT, 0]
-    assert only(chain(*(replace(PLAIN, rate_bps=rate) for rate in rates))).rate_bps[0] == MAX_INT
-    assert only(chain(replace(PLAIN, rate_bps=0), replace(PLAIN, rate_bps=0))).rate_bps[0] == 0
+    assert only(chain(*(PLAIN._replace(rate_bps=rate) for rate in rates))).rate_bps[0] == MAX_INT
+    assert only(chain(PLAIN._replace(rate_bps=0), PLAIN._replace(rate_bps=0))).rate_bps[0] == 0
 
 
 def test_a_state_after_another() -> None:
@@ -192,7 +193,7 @@ def test_a_route_over_a_link_that_is_down_is_an_error() -> None:
     state = decode(encode(contents(topology, timeline(topology)))).state_at(0)
     link = next(i for i, item in enumerate(topology.links) if item.name == "s1->s2")
     links = list(state.links)
-    links[link] = replace(links[link], up=False)
+    links[link] = links[link]._replace(up=False)
     with pytest.raises(PlanError, match="over link 4, which is down"):
         list(Collapse(topology).rows(replace(state, links=links), [0], [2]))
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, Link, LinkState, Node, Service, Topology
+from compiler.plan.types import Event, Link, Node, Service, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "plan.md"

@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Standard library only, so that any interpreter found can run it.
 PROGRAM = """
 import hashlib, random, sys
-from compiler.plan.types import Event, Link, LinkState, Node, Service, Topology
+from compiler.plan.properties import LinkState
+from compiler.plan.types import Event, Link, Node, Service, Topology
 from compiler.plan.writer import PlanContents, write_plan
 from compiler.plan.snapshots import snapshots
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from copy import copy
-from dataclasses import asdict, fields, replace
-from typing import Any
+from dataclasses import asdict, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.expand.world import LinkNow
 from compiler.plan.encoding import event_from_json, event_line
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT, Place, canonical
-from compiler.plan.state import _changed
-from compiler.plan.types import KINDS, Event, LinkState
-from tests.plan.networks import PLAIN
+from compiler.plan.properties import COMPOSED, PROPERTIES, LinkState, Totals
+from compiler.plan.types import KINDS, Event
 
 whole = st.integers(0, MAX_INT)
 names = st.sampled_from(["rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "queue_bytes"])
@@ -42,17 +38,9 @@ def test_an_event_is_read_as_it_was(event: Event) -> None:
     assert event_from_json(json.loads(line), Place("timeline.jsonl", 1)) == event
 
 
-@given(arguments, st.booleans())
-def test_a_changed_state_is_a_replaced_one(changes: dict[str, Any], up: bool) -> None:
-    assert _changed(PLAIN, up=up, **changes) == replace(PLAIN, up=up, **changes)
-    assert all(getattr(_changed(PLAIN), field.name) == getattr(PLAIN, field.name)
-               for field in fields(LinkState))  # fmt: skip
-
-
-def test_a_copied_link_has_every_field() -> None:
-    """Each field differs from the others and from the defaults."""
-    link = LinkNow(1, 2, 3, 4, 5, True, "pareto", 6, 7)
-    assert len(fields(LinkNow)) == 9
-    again = link.copy()
-    assert again == copy(link) == link
-    assert again is not link
+def test_the_table_is_in_the_order_of_the_records() -> None:
+    """Records are made and read by place."""
+    assert ("up", *(row.field for row in PROPERTIES)) == LinkState._fields
+    assert tuple(row.field for row in COMPOSED) == Totals._fields
+    assert PROPERTIES[: len(COMPOSED)] == COMPOSED, "a path's totals begin a state"
+    assert all(row.words or 0 < row.most <= row.stored for row in PROPERTIES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -14,8 +13,9 @@ from compiler.analysis import contrast
 from compiler.analysis.netdiff import NetworkDifference, compare
 from compiler.pipeline import compile_source
 from compiler.plan.paths.path import PathProperties, Paths
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan, decode
-from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import (
     MS,
@@ -100,7 +100,7 @@ Spec = tuple[dict[str, int], list[str], dict[tuple[str, str], tuple[LinkState, L
 def _state(rnd: random.Random) -> LinkState:
     delay = rnd.choice([MS, 2 * MS, 3 * MS])
     loss = rnd.choice([0, 0, 10**7])
-    return replace(PLAIN, delay_ns=delay, loss_ppb=loss, rate_bps=rnd.choice([0, 10**7, 10**8]))
+    return PLAIN._replace(delay_ns=delay, loss_ppb=loss, rate_bps=rnd.choice([0, 10**7, 10**8]))
 
 
 def spec(rnd: random.Random) -> Spec:

@@ -8,9 +8,10 @@ import pytest
 
 from compiler.plan.format import PlanError
 from compiler.plan.paths.path import PathProperties, Paths, path
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
-from compiler.plan.types import Event, LinkState
+from compiler.plan.types import Event
 from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, listing, timeline
 
@@ -57,7 +58,7 @@ def test_papers_example() -> None:
     ],
 )
 def test_jitter_is_the_root_of_the_sum_of_squares(jitters: tuple[int, ...], total: int) -> None:
-    links = [replace(PLAIN, jitter_ns=jitter) for jitter in jitters]
+    links = [PLAIN._replace(jitter_ns=jitter) for jitter in jitters]
     assert composed(*links).jitter_ns == total
 
 
@@ -77,7 +78,7 @@ def test_jitter_is_the_root_of_the_sum_of_squares(jitters: tuple[int, ...], tota
     ],
 )
 def test_loss_is_exact_and_rounded_once(losses: tuple[int, ...], total: int) -> None:
-    links = [replace(PLAIN, loss_ppb=loss) for loss in losses]
+    links = [PLAIN._replace(loss_ppb=loss) for loss in losses]
     assert composed(*links).loss_ppb == total
 
 
@@ -85,11 +86,11 @@ def test_loss_is_exact_and_rounded_once(losses: tuple[int, ...], total: int) -> 
     ("rates", "least"), [((0, 0), 0), ((0, 5), 5), ((5, 0), 5), ((7, 5, 0, 9), 5)]
 )
 def test_rate_is_the_least_and_zero_is_unlimited(rates: tuple[int, ...], least: int) -> None:
-    assert composed(*(replace(PLAIN, rate_bps=rate) for rate in rates)).rate_bps == least
+    assert composed(*(PLAIN._replace(rate_bps=rate) for rate in rates)).rate_bps == least
 
 
 def test_a_direct_link_between_services() -> None:
-    topology = build([("a", 1), ("z", 1)], [], [("a", "z", PLAIN, replace(PLAIN, delay_ns=5))])
+    topology = build([("a", 1), ("z", 1)], [], [("a", "z", PLAIN, PLAIN._replace(delay_ns=5))])
     found = path(decode(encode(contents(topology, timeline(topology)))).state_at(0), 0, 1)
     assert (found.delay_ns, found.rtt_ns, found.links) == (MS, MS + 5, (0,))
 
@@ -132,6 +133,6 @@ def test_a_route_over_a_link_that_is_down_is_an_error() -> None:
     state = decode(encode(contents(topology, timeline(topology)))).state_at(0)
     link = next(i for i, item in enumerate(topology.links) if item.name == "s1->s2")
     links = list(state.links)
-    links[link] = replace(links[link], up=False)
+    links[link] = links[link]._replace(up=False)
     with pytest.raises(PlanError, match="over link 4, which is down"):
         path(replace(state, links=links), 0, 2)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compiler.plan.format import PlanError
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
 from compiler.plan.routes.behind import RouteGroup, route_changes, route_groups
 from compiler.plan.routes.routing import Routes
 from compiler.plan.snapshots import snapshots
 from compiler.plan.state import epochs
-from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import (
     MS,
@@ -142,13 +142,13 @@ def test_what_is_no_delay_changes_no_route(changed: str) -> None:
     routes = Routes(topology)
     link = next(i for i, item in enumerate(topology.links) if item.name == "s1->s2")
     routes.apply((i, item.state) for i, item in enumerate(topology.links))
-    state = replace(topology.links[link].state, **{changed: 77})  # type: ignore[arg-type]
+    state = topology.links[link].state._replace(**{changed: 77})  # type: ignore[arg-type]
     assert len(routes.apply([(link, state)]).cells) == 0
 
 
 def ring(routing: str = "delay") -> Topology:
     """a to z over north (2 ms), or over east and west (1 ms together)."""
-    near, mid = replace(PLAIN, delay_ns=MS // 4), replace(PLAIN, delay_ns=MS)
+    near, mid = PLAIN._replace(delay_ns=MS // 4), PLAIN._replace(delay_ns=MS)
     links = [("a", "m", near, near), ("m", "north", mid, mid), ("north", "n", mid, mid)]
     links += [("m", "east", near, near), ("east", "west", near, near), ("west", "n", near, near)]
     links += [("z", "n", near, near)]
@@ -188,7 +188,7 @@ def test_ties_go_to_the_name_that_sorts_first(order: list[str]) -> None:
 
 
 def test_fewer_hops_win_at_equal_delay() -> None:
-    none = replace(PLAIN, delay_ns=0)
+    none = PLAIN._replace(delay_ns=0)
     links = [("a", "p", PLAIN, PLAIN), ("p", "b", none, none), ("b", "q", none, none)]
     links += [("p", "q", none, none), ("z", "q", PLAIN, PLAIN)]
     topology = build([("a", 1), ("z", 1)], ["p", "q", "b"], links)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from unittest.mock import Mock, patch
 
 import networkx as nx
@@ -11,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compiler.plan.format import MAX_INT
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.routing import Routes
 from compiler.plan.state import epochs
-from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.types import Event, Topology
 from tests.plan import reference_routes
 from tests.plan.networks import PLAIN, RandomTimeline, build, networks, random_topology
 
@@ -57,8 +57,7 @@ def batches(rnd: random.Random, topology: Topology, count: int) -> list[Batch]:
             [
                 (
                     link,
-                    replace(
-                        PLAIN,
+                    PLAIN._replace(
                         up=rnd.random() < 0.7,
                         delay_ns=rnd.choice(DELAYS) if delay is None else delay,
                     ),
@@ -114,7 +113,7 @@ def test_batches_with_any_delay_against_networkx(seed: int) -> None:
     rnd = random.Random(seed)
     topology = random_topology(rnd, rnd.randint(1, 5), rnd.randint(0, 10))
     routes = Routes(topology)
-    now = {link: replace(PLAIN, up=False) for link in range(len(topology.links))}
+    now = {link: PLAIN._replace(up=False) for link in range(len(topology.links))}
     for batch in batches(rnd, topology, 6):
         now.update(batch)
         routes.apply(batch)
@@ -133,7 +132,7 @@ def test_larger_networks(seed: int) -> None:
 
 def test_sums_far_beyond_64_bits_do_not_wrap() -> None:
     """A detour of 40 links, each as long as a link may be, against one of 39."""
-    far = replace(PLAIN, delay_ns=MAX_INT)
+    far = PLAIN._replace(delay_ns=MAX_INT)
     longer = [f"a{i:02}" for i in range(39)]
     shorter = [f"b{i:02}" for i in range(38)]
     links = [("x", "in", PLAIN, PLAIN), ("y", "out", PLAIN, PLAIN)]
@@ -153,7 +152,7 @@ def test_what_changes_no_length_changes_no_route() -> None:
     topology = build([("x", 2)], ["s", "t"], [("x", "s", PLAIN, PLAIN), ("s", "t", PLAIN, PLAIN)])
     both = Both(topology)
     both.apply([(i, link.state) for i, link in enumerate(topology.links)])
-    other = [(4, replace(PLAIN, rate_bps=1, loss_ppb=5, jitter_ns=7, queue_bytes=9))]
+    other = [(4, PLAIN._replace(rate_bps=1, loss_ppb=5, jitter_ns=7, queue_bytes=9))]
     assert len(both.routes.apply(other).cells) == 0
 
 
@@ -162,6 +161,6 @@ def test_access_links_never_reach_the_search() -> None:
     routes = Routes(topology)
     library = Mock(spec=[])
     with patch.object(routes, "_library", library):
-        access = [(i, replace(PLAIN, up=i % 2 == 0, delay_ns=i)) for i in range(4)]
+        access = [(i, PLAIN._replace(up=i % 2 == 0, delay_ns=i)) for i in range(4)]
         assert len(routes.apply(access).cells) == 0
     assert library.mock_calls == []

@@ -12,9 +12,10 @@ from compiler.analysis.effects import KINDS, effects
 from compiler.analysis.history import History
 from compiler.analysis.story import Direction, Story, story
 from compiler.plan.paths.path import PathProperties, Paths
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan, decode
 from compiler.plan.state import NetworkState
-from compiler.plan.types import Event, LinkState, Topology
+from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, networks, timeline
 
@@ -176,8 +177,8 @@ def _kind(old: PathProperties | None, new: PathProperties) -> str:
 
 def square() -> Topology:
     """a - s1 - s2 - b, and the longer way s1 - s3 - s2."""
-    slow = replace(PLAIN, delay_ns=4 * MS)
-    narrow = replace(PLAIN, rate_bps=10**7, jitter_ns=3 * MS, delay_ns=5 * MS, loss_ppb=10**8)
+    slow = PLAIN._replace(delay_ns=4 * MS)
+    narrow = PLAIN._replace(rate_bps=10**7, jitter_ns=3 * MS, delay_ns=5 * MS, loss_ppb=10**8)
     wires = [("a", "s1", PLAIN), ("s1", "s2", narrow), ("b", "s2", PLAIN)]
     wires += [("s1", "s3", slow), ("s3", "s2", slow)]
     return build([("a", 1), ("b", 1)], ["s1", "s2", "s3"], [(x, y, s, s) for x, y, s in wires])

@@ -12,7 +12,7 @@ from math import isqrt
 from typing import NamedTuple
 
 from compiler.plan.format import PPB
-from compiler.plan.types import LinkState
+from compiler.plan.properties import LinkState
 
 
 class Stretch(NamedTuple):

@@ -15,10 +15,11 @@ from array import array
 from collections.abc import Iterable
 
 from compiler.plan.format import PlanError
+from compiler.plan.properties import LinkState
 from compiler.plan.routes import tsroutes
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta
-from compiler.plan.types import LinkState, Topology
+from compiler.plan.types import Topology
 
 
 class Routes:

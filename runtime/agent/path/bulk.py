@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compiler.plan.paths.collapse import Collapse, Row
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.state import NetworkState
-from compiler.plan.types import LinkState, Topology
+from compiler.plan.types import Topology
 
 BLOCK_PATHS = 512  # paths at a time: about a millisecond
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from compiler.plan.types import Epoch, LinkState, Topology
+from compiler.plan.properties import LinkState
+from compiler.plan.types import Epoch, Topology
 
 Change = tuple[int, LinkState]
 

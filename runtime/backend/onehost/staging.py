@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from compiler.plan.properties import LinkState
 from compiler.plan.routes.behind import RouteGroup
-from compiler.plan.types import Link, LinkState, Node, Topology
+from compiler.plan.types import Link, Node, Topology
 
 LINE_BYTES = 60_000  # below pktd's 65,536
 
