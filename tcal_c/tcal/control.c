@@ -23,7 +23,6 @@ struct control {
     int in;
     int out_fd;
     const char *lacks;
-    const char *queue;
     struct stage stage;
     struct proto proto;
     struct text out;
@@ -40,8 +39,8 @@ static uint64_t host_clock(void *context) {
 }
 
 static void host_describe(void *context, struct text *out) {
-    const struct control *c = context;
-    text_add(out, "version=%s queue=%s paths=1", VERSION, c->queue);
+    (void)context;
+    text_add(out, "version=%s paths=1", VERSION);
 }
 
 static const char *host_lacks(void *context) {
@@ -158,7 +157,7 @@ static void detach_all(struct tcal *tcal) {
     }
 }
 
-int control_serve(struct tcal *tcal, const char *lacks, const char *queue, int in, int out) {
+int control_serve(struct tcal *tcal, const char *lacks, int in, int out) {
     struct control *c = calloc(1, sizeof *c);
     if (!c || !stage_init(&c->stage, tcal)) {
         return -ENOMEM;
@@ -168,7 +167,6 @@ int control_serve(struct tcal *tcal, const char *lacks, const char *queue, int i
     c->in = in;
     c->out_fd = out;
     c->lacks = lacks;
-    c->queue = queue;
     c->proto = (struct proto){.tcal = tcal, .stage = &c->stage, .host = &host, .out = &c->out};
     int result = serve(c);
     detach_all(tcal);

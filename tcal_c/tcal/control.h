@@ -6,6 +6,6 @@
 
 /* Until `quit` or the end of the commands; then every port is detached. 0 or -errno. `lacks` is
  * what this kernel lacks, or NULL. */
-int control_serve(struct tcal *tcal, const char *lacks, const char *queue, int in, int out);
+int control_serve(struct tcal *tcal, const char *lacks, int in, int out);
 
 #endif

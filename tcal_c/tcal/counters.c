@@ -6,13 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Drops by netem's own limit and by its loss are one number; the loss is what its share says. */
-static uint64_t expected_loss(const struct tcal_peer *peer) {
-    uint64_t drops = peer->count.drop_netem;
-    double lost = (double)(peer->count.sent_packets + drops) * peer->now.loss / UINT32_MAX;
-    return lost < (double)drops ? (uint64_t)lost : drops;
-}
-
 /* netem counts the drops of the queue behind it, too. Both are not always asked, and never at the
  * same moment: what the queue is ahead is kept and taken off what netem says later. */
 static uint64_t other_drops(struct tcal_peer *peer) {
@@ -22,14 +15,13 @@ static uint64_t other_drops(struct tcal_peer *peer) {
     return netem > queue ? netem - queue : 0;
 }
 
-static void add_counts(struct tcal *t, struct path *path, struct tcal_peer *peer) {
+static void add_counts(struct path *path, struct tcal_peer *peer) {
     const struct tcal_count *c = &peer->count;
     struct tcal_usage *u = &path->usage;
-    uint64_t lost = t->options.queue == TCAL_QUEUE_HTB ? expected_loss(peer) : other_drops(peer);
     u->sent_packets += c->sent_packets;
     u->sent_bytes += c->sent_bytes;
-    u->drop_queue += t->options.queue == TCAL_QUEUE_HTB ? c->drop_netem - lost : c->drop_queue;
-    u->drop_loss += lost;
+    u->drop_queue += c->drop_queue;
+    u->drop_loss += other_drops(peer);
     *(path->declared ? &u->drop_down : &u->drop_route) += c->drop_hole;
     u->backlog_bytes = peer->backlog_bytes;
     path->moved = path->stirred = path->restirred = true;
@@ -45,7 +37,7 @@ int tcal_collect(struct tcal *t, struct port *port) {
         struct tcal_peer *peer = &tree->peer[tree->slot[i]];
         struct path *path = peer->stirred ? tcal_take_path(t, tree->self, peer->node) : NULL;
         if (path) {
-            add_counts(t, path, peer);
+            add_counts(path, peer);
         }
     }
     return error;

@@ -35,15 +35,8 @@ static uint32_t power_above(uint64_t n) {
     return power;
 }
 
-static uint32_t packet_limit(const struct tcal_path *path, enum tcal_queue queue, uint32_t mtu,
-                             uint32_t limit) {
+static uint32_t packet_limit(const struct tcal_path *path, uint32_t limit) {
     uint64_t speed = path->rate_bps ? (path->rate_bps + 7) / 8 : FAST_BYTES_PS;
-    if (queue == TCAL_QUEUE_HTB) {
-        /* Here the limit is the drop-tail queue itself. */
-        uint64_t bytes = bytes_in(speed, path->delay_ns) + path->queue_bytes;
-        uint64_t packets = (bytes + mtu - 1) / mtu + 1;
-        return path->rate_bps == 0 || packets > LIMIT_MAX ? LIMIT_MAX : (uint32_t)packets;
-    }
     uint64_t ns = path->delay_ns + DELAY_SPREAD * path->jitter_ns;
     uint64_t bytes = bytes_in(speed, ns) + path->queue_bytes;
     uint32_t need = power_above(2 * (bytes / SMALL_PACKET_BYTES));
@@ -59,7 +52,7 @@ struct tcal_params tcal_derive(const struct tcal_path *path, const struct tcal_o
     p.latency_ns = path->delay_ns;
     p.jitter_ns = path->jitter_ns * tcal_dist_scale(path->dist);
     p.loss = (uint32_t)(((u128)path->loss_ppb * UINT32_MAX + NS_PER_S / 2) / NS_PER_S);
-    p.limit = packet_limit(path, options->queue, mtu, limit);
+    p.limit = packet_limit(path, limit);
     /* An empty queue must take any packet. The kernel counts on it: a drop by the queue that leaves
      * nothing behind takes the class away from under htb, which then stops the machine (fixed in
      * Linux 6.16). */

@@ -16,12 +16,11 @@
 #define BURST_MAX_US 100000u
 
 static const char usage[] =
-    "usage: tcald [--queue=inner|htb] [--deep] [--burst-us N]\n"
+    "usage: tcald [--deep] [--burst-us N]\n"
     "       tcald --probe\n"
     "Shapes what leaves network interfaces with the kernel's traffic control; commands on "
     "standard\n"
-    "input, answers on standard output, as docs/tcal.md says. --queue tells where a path's queue\n"
-    "is: behind the delay, in bytes (inner, the default), or netem's own limit in packets (htb).\n"
+    "input, answers on standard output, as docs/tcal.md says.\n"
     "--burst-us says how late a timer may be without the rate suffering (default 1000).\n"
     "--deep builds what kernels need that lose count of packets inside netem (found by itself).\n"
     "--probe adds everything needed in a network namespace of its own and writes what is missing\n"
@@ -34,13 +33,10 @@ struct options {
 
 /* -1: go on, otherwise the exit status. */
 static int read_options(int argc, char **argv, struct options *o) {
-    static const struct option names[] = {{"queue", required_argument, NULL, 'q'},
-                                          {"burst-us", required_argument, NULL, 'b'},
-                                          {"deep", no_argument, NULL, 'd'},
-                                          {"probe", no_argument, NULL, 'p'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"burst-us", required_argument, NULL, 'b'}, {"deep", no_argument, NULL, 'd'},
+        {"probe", no_argument, NULL, 'p'},          {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         char *end = NULL;
         unsigned long long burst_us;
@@ -55,13 +51,6 @@ static int read_options(int argc, char **argv, struct options *o) {
                 return 2;
             }
             o->tcal.burst_ns = burst_us * 1000;
-            break;
-        case 'q':
-            if (strcmp(optarg, "inner") != 0 && strcmp(optarg, "htb") != 0) {
-                fprintf(stderr, "tcald: --queue takes inner or htb, not '%s'\n", optarg);
-                return 2;
-            }
-            o->tcal.queue = *optarg == 'i' ? TCAL_QUEUE_INNER : TCAL_QUEUE_HTB;
             break;
         case 'p':
             o->probe = true;
@@ -148,7 +137,7 @@ static int probe(void) {
 }
 
 int main(int argc, char **argv) {
-    struct options options = {.tcal = {TCAL_QUEUE_INNER, false, TCAL_BURST_NS}};
+    struct options options = {.tcal = {.burst_ns = TCAL_BURST_NS}};
     int status = read_options(argc, argv, &options);
     if (status >= 0) {
         return status;
@@ -171,10 +160,8 @@ int main(int argc, char **argv) {
     char lacks[400];
     bool lacking = missing(&options.tcal, lacks, sizeof lacks);
     struct tcal *tcal = tcal_new(&options.tcal);
-    int error = tcal ? control_serve(tcal, lacking ? lacks : NULL,
-                                     options.tcal.queue == TCAL_QUEUE_INNER ? "inner" : "htb",
-                                     STDIN_FILENO, STDOUT_FILENO)
-                     : -1;
+    int error =
+        tcal ? control_serve(tcal, lacking ? lacks : NULL, STDIN_FILENO, STDOUT_FILENO) : -1;
     tcal_free(tcal);
     if (error) {
         fprintf(stderr, "tcald: serve commands: %s\n", tcal ? strerror(-error) : "out of memory");

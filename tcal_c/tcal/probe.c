@@ -74,7 +74,7 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
     struct tcal_buffer b = {0};
     struct tcal_mail m = {&b, 1, ifindex};
     struct tcal_path path = {.rate_bps = 8000000, .delay_ns = 1000, .jitter_ns = 1, .up = true};
-    struct tcal_options options = {.queue = TCAL_QUEUE_INNER, .burst_ns = TCAL_BURST_NS};
+    struct tcal_options options = {.burst_ns = TCAL_BURST_NS};
     struct tcal_params p = tcal_derive(&path, &options, 1500, 0);
     struct tcal_addr addr = {4, {10, 0, 0, 1}};
     tcal_mail_root(&m, 1500);

@@ -72,8 +72,7 @@ static void hear_class(void *context, uint16_t type, const char *body, size_t le
     bool held = f.queue.overlimits != raw->overlimits || f.queue.drops != raw->drop_class;
     bool sent = f.packets != raw->sent_packets || f.bytes != raw->sent_bytes;
     peer->stale = held || f.queue.qlen || peer->backlog_bytes ||
-                  (sent && (peer->lossy || is_short(peer) || peer->leaf == TCAL_LEAF_HOLE ||
-                            tree->options.queue == TCAL_QUEUE_HTB));
+                  (sent && (peer->lossy || is_short(peer) || peer->leaf == TCAL_LEAF_HOLE));
     peer->count.sent_packets += f.packets - raw->sent_packets;
     peer->count.sent_bytes += f.bytes - raw->sent_bytes;
     peer->stirred = peer->stirred || sent;
@@ -103,19 +102,16 @@ static void hear_qdisc(void *context, uint16_t type, const char *body, size_t le
     if (!peer || (uint32_t)tc.tcm_ifindex != tree->ifindex) {
         return;
     }
-    bool inner = tree->options.queue == TCAL_QUEUE_INNER;
     uint32_t part = number % 4;
     bool more = false;
     if (part == TCAL_FIFO) {
-        more = add_drops(&peer->count.drop_queue, &peer->raw.drop_queue, f.queue.drops);
+        more = add_drops(&peer->count.drop_queue, &peer->raw.drop_queue, f.queue.drops) ||
+               peer->backlog_bytes != f.queue.backlog;
+        peer->backlog_bytes = f.queue.backlog;
     } else if (part == TCAL_NETEM) {
         more = add_drops(&peer->count.drop_netem, &peer->raw.drop_netem, f.queue.drops);
     } else if (part == TCAL_HOLE) {
         more = add_drops(&peer->count.drop_hole, &peer->raw.drop_hole, f.queue.drops);
-    }
-    if (part == (inner ? TCAL_FIFO : TCAL_NETEM)) {
-        more = more || peer->backlog_bytes != f.queue.backlog;
-        peer->backlog_bytes = f.queue.backlog;
     }
     peer->stirred = peer->stirred || more;
 }
@@ -131,8 +127,7 @@ static const struct tcal_listener class_listener = {.failed = hear_nothing, .mes
 static const struct tcal_listener qdisc_listener = {.failed = hear_nothing, .message = hear_qdisc};
 
 /* What may have changed about a path besides what it sent: the qdiscs that tell. */
-static uint32_t tellers(const struct tcal_tree *tree, const struct tcal_peer *peer,
-                        uint32_t handle[2]) {
+static uint32_t tellers(const struct tcal_peer *peer, uint32_t handle[2]) {
     uint32_t count = 0;
     if (!peer->stale) {
         return 0;
@@ -143,7 +138,7 @@ static uint32_t tellers(const struct tcal_tree *tree, const struct tcal_peer *pe
     if (peer->has_fifo) {
         handle[count++] = tcal_handle_of(peer->slot, TCAL_FIFO);
     }
-    if (peer->has_netem && (peer->lossy || tree->options.queue == TCAL_QUEUE_HTB)) {
+    if (peer->has_netem && peer->lossy) {
         handle[count++] = tcal_handle_of(peer->slot, TCAL_NETEM);
     }
     return count;
@@ -154,7 +149,7 @@ static uint32_t build_asks(struct tcal_tree *tree, struct tcal_buffer *b, uint32
     uint32_t asks = 0;
     for (uint32_t i = 0; i < tree->slots; i++) {
         uint32_t handle[2];
-        uint32_t count = tellers(tree, peer_of_slot(tree, i), handle);
+        uint32_t count = tellers(peer_of_slot(tree, i), handle);
         if (asks + count > room) {
             return room + 1;
         }

@@ -31,14 +31,7 @@ enum tcal_dist {
     TCAL_DIST_COUNT
 };
 
-/* Where the drop-tail queue of a path is (docs/tcal.md, "Where the queue is"). */
-enum tcal_queue {
-    TCAL_QUEUE_INNER, /* behind the delay, in bytes: drops are silent */
-    TCAL_QUEUE_HTB    /* netem's own limit, in packets: the sender's stack is told of drops */
-};
-
 struct tcal_options {
-    enum tcal_queue queue;
     bool deep;         /* a splitter in each class, for kernels that lose count in netem */
     uint64_t burst_ns; /* how late a timer may be without a loss of rate */
 };

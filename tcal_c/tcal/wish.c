@@ -42,8 +42,7 @@ static void wish_netem(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t 
 
 static void wish_fifo(struct tcal_tree *tree, struct tcal_peer *peer, bool make,
                       const struct tcal_params *p) {
-    if (tree->options.queue != TCAL_QUEUE_INNER ||
-        (!make && peer->now.queue_bytes == p->queue_bytes)) {
+    if (!make && peer->now.queue_bytes == p->queue_bytes) {
         return;
     }
     struct tcal_step *s = tcal_step_begin(tree, TCAL_STEP_FIFO, peer);

@@ -20,8 +20,8 @@ static const char *host_lacks(void *context) {
     return ((struct bench *)context)->lacks;
 }
 
-void bench_start(struct bench *b, enum tcal_queue queue, bool deep) {
-    struct tcal_options options = {queue, deep, TCAL_BURST_NS};
+void bench_start(struct bench *b, bool deep) {
+    struct tcal_options options = {deep, TCAL_BURST_NS};
     *b = (struct bench){.now_ns = NS_PER_S};
     kernel_reset();
     b->tcal = tcal_new(&options);

@@ -18,7 +18,7 @@ struct bench {
 };
 
 /* Greeted, with time at one second, and an empty kernel. */
-void bench_start(struct bench *b, enum tcal_queue queue, bool deep);
+void bench_start(struct bench *b, bool deep);
 void bench_end(struct bench *b);
 
 /* One line and what is due after it; its answer without the newline. */

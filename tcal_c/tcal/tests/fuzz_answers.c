@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         tcal_dist_init();
         ready = true;
     }
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 2);
     kernel_stats_of(bench_class(0))->qlen = 1;
     if (size && data[0] % 2) {

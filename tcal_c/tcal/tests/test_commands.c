@@ -9,7 +9,7 @@ static bool begins(const char *text, const char *with) {
 
 static void greets_first(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     b.proto.greeted = false;
     CHECK_TEXT(bench_ask(&b, "clock"), "err order 'clock' before 'hello'");
     CHECK_TEXT(bench_ask(&b, "sync a1"), "ok sync a1");
@@ -33,7 +33,7 @@ static void lines_are_strict(void) {
     static const char *const bad[] = {"",       " ",       " clock",  "clock ",
                                       "set  1", "cl\tock", "clock\r", "\x18"};
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK_TEXT(bench_ask(&b, "%s", bad[i]),
                    "err syntax a line is printable words separated by one space");
@@ -53,7 +53,7 @@ static void lines_are_strict(void) {
 
 static void ports(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     CHECK_TEXT(bench_ask(&b, BENCH_ATTACH), "ok kind=kernel mac=02:00:00:00:00:01 stamp=none");
     CHECK_TEXT(bench_ask(&b, BENCH_ATTACH), "err conflict port 0 is attached already");
     CHECK_TEXT(bench_ask(&b, "attach 1 netns=/refused if=eth0 prefix=10.0.0.0/8"),
@@ -89,7 +89,7 @@ static void ports(void) {
 
 static void nodes_and_paths(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_do(&b, "node 0 ip=10.0.0.1 ip6=fd00::1");
     CHECK_TEXT(bench_ask(&b, "node 1 ip=10.0.0.1"),
                "err conflict node 1: its IPv4 address belongs to node 0 already");
@@ -132,7 +132,7 @@ static void nodes_and_paths(void) {
 /* What is staged is forgotten by abort and sync, what is committed is not. */
 static void abort_and_sync(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_do(&b, "node 0 ip=10.0.0.1");
     bench_do(&b, "node 1 ip=10.0.0.2");
     bench_do(&b, "commit 5000000000");
@@ -159,7 +159,7 @@ static void abort_and_sync(void) {
 static void batches_wait_for_their_time(void) {
     struct bench b;
     uint64_t rate;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     bench_do(&b, "path 0 1 rate=8000");
     bench_do(&b, "commit 3000000000");

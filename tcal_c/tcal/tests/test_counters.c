@@ -5,7 +5,7 @@
 
 static void moved_paths_are_told_once(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 3);
     CHECK_TEXT(bench_ask(&b, "usage"), "ok 0");
     *kernel_stats_of(bench_class(1)) = (struct kernel_stats){.bytes = 3000, .packets = 2};
@@ -29,7 +29,7 @@ static void moved_paths_are_told_once(void) {
 
 static void losses_are_what_netem_drops_beyond_the_queue(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     bench_do(&b, "path 0 1 loss=1000000");
     CHECK(bench_commit(&b));
@@ -44,7 +44,7 @@ static void losses_are_what_netem_drops_beyond_the_queue(void) {
  * draw, or in a dump of all: what it says late is no loss. */
 static void drops_that_netem_tells_later_are_no_losses(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     *kernel_stats_of(bench_class(0)) = (struct kernel_stats){.packets = 1, .overlimits = 1};
     *kernel_stats_of(bench_fifo(0)) = (struct kernel_stats){.drops = 50};
@@ -68,7 +68,7 @@ static void drops_that_netem_tells_later_are_no_losses(void) {
 /* Numbers never fall, whatever happens to the objects that count. */
 static void counters_outlive_their_objects(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 2);
     *kernel_stats_of(bench_class(0)) =
         (struct kernel_stats){.bytes = 100, .packets = 1, .overlimits = 1};
@@ -99,7 +99,7 @@ static void counters_outlive_their_objects(void) {
 
 static void pairs_without_a_path_are_counted(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     bench_do(&b, "node 2 ip=10.77.7.7");
     CHECK(bench_commit(&b));
@@ -120,7 +120,7 @@ static void many_that_moved(void) {
     struct bench b;
     struct tcal_error error;
     uint64_t drops = 0;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 100);
     for (uint32_t slot = 0; slot < 100; slot++) {
         *kernel_stats_of(bench_class(slot)) = (struct kernel_stats){.packets = 1, .overlimits = 1};
@@ -136,7 +136,7 @@ static void many_that_moved(void) {
 /* What packets the kernel counts in 32 bits, it goes on counting in 64. */
 static void large_numbers(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     *kernel_stats_of(bench_class(0)) =
         (struct kernel_stats){.bytes = 1ull << 50, .packets = (1ull << 40) + 5, .overlimits = 1};
@@ -148,22 +148,6 @@ static void large_numbers(void) {
     bench_end(&b);
 }
 
-/* Where netem's limit is the queue, its loss is told apart by its share. */
-static void drops_at_netems_limit(void) {
-    struct bench b;
-    bench_start(&b, TCAL_QUEUE_HTB, false);
-    bench_star(&b, 1);
-    *kernel_stats_of(bench_class(0)) = (struct kernel_stats){.packets = 90, .drops = 10};
-    *kernel_stats_of(bench_netem(0)) = (struct kernel_stats){.drops = 10, .backlog = 70};
-    CHECK_TEXT(bench_ask(&b, "usage"), "ok 1\n0 1 90 0 10 0 70");
-    bench_do(&b, "path 0 1 loss=100000000");
-    CHECK(bench_commit(&b));
-    *kernel_stats_of(bench_class(0)) = (struct kernel_stats){.packets = 270, .drops = 30};
-    *kernel_stats_of(bench_netem(0)) = (struct kernel_stats){.drops = 30};
-    CHECK_TEXT(bench_ask(&b, "usage"), "ok 1\n0 1 270 0 10 20 0");
-    bench_end(&b);
-}
-
 void test_counters(void) {
     moved_paths_are_told_once();
     losses_are_what_netem_drops_beyond_the_queue();
@@ -172,5 +156,4 @@ void test_counters(void) {
     pairs_without_a_path_are_counted();
     many_that_moved();
     large_numbers();
-    drops_at_netems_limit();
 }

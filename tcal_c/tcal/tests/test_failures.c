@@ -19,7 +19,7 @@ static void any_message_may_fail(int error) {
     uint64_t messages = 1000;
     for (uint64_t n = 1; n <= messages; n++) {
         struct bench b;
-        bench_start(&b, TCAL_QUEUE_INNER, false);
+        bench_start(&b, false);
         bench_star(&b, 4);
         size_t objects = kernel_objects();
         kernel_count();
@@ -48,7 +48,7 @@ static void any_message_may_fail(int error) {
 
 static void the_item_and_the_kernels_words_are_told(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 4);
     bench_do(&b, "path 0 3 rate=1000000");
     kernel_fail(1, -EINVAL);
@@ -61,7 +61,7 @@ static void the_item_and_the_kernels_words_are_told(void) {
 /* What only shows when a change meets what was declared before. */
 static void a_jitter_that_netem_does_not_take(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     bench_do(&b, "path 0 1 jitter=400000000");
     CHECK(bench_commit(&b));
@@ -78,7 +78,7 @@ static void a_jitter_that_netem_does_not_take(void) {
 static void all_paths_or_none(void) {
     struct bench b;
     uint64_t rate;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 2);
     kernel_count();
     bench_do(&b, "path 0 1 rate=800");
@@ -94,7 +94,7 @@ static void all_paths_or_none(void) {
 /* Nothing can be restored: that is said, and later batches try again. */
 static void a_kernel_that_refuses_everything(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 3);
     bench_do(&b, "path 0 1 rate=800");
     bench_do(&b, "path 0 2 rate=800");
@@ -119,7 +119,7 @@ static void a_kernel_that_refuses_everything(void) {
 /* The interface goes: its paths are nothing any more, and nobody else's batch fails for it. */
 static void an_interface_that_disappears(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 2);
     kernel_unplug();
     bench_do(&b, "path 0 1 rate=800");
@@ -133,7 +133,7 @@ static void an_interface_that_disappears(void) {
 /* The port is gone all the same, and what is left at its interface is told. */
 static void a_detach_that_restores_nothing(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 2);
     kernel_fail(1, KERNEL_REFUSES_ALL);
     const char *answer = bench_ask(&b, "detach 0");
@@ -145,7 +145,7 @@ static void a_detach_that_restores_nothing(void) {
 
 static void one_port_an_interface(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 2);
     CHECK_TEXT(bench_ask(&b, "attach 9 netns=/y if=eth0 prefix=10.77.0.0/16"),
                "err system interface eth0 in /y is attached as port 0");
@@ -156,7 +156,7 @@ static void one_port_an_interface(void) {
 static void attaching_fails_cleanly(void) {
     struct bench b;
     uint64_t n = 1;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     for (;; n++) {
         kernel_fail(n, -EPERM);
         const char *answer = bench_ask(&b, BENCH_ATTACH);

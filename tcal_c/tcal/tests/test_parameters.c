@@ -7,11 +7,10 @@
 
 #include <math.h>
 
-static const struct tcal_options inner = {TCAL_QUEUE_INNER, false, 1000000};
-static const struct tcal_options htb = {TCAL_QUEUE_HTB, false, 1000000};
+static const struct tcal_options options = {.burst_ns = 1000000};
 
 static struct tcal_params derive(const struct tcal_path *path) {
-    return tcal_derive(path, &inner, 1500, 0);
+    return tcal_derive(path, &options, 1500, 0);
 }
 
 static void rates_become_bytes(void) {
@@ -51,14 +50,10 @@ static void limits_hold_what_flies_and_what_waits(void) {
     CHECK(limit >= 2 * 1100000 / 64 && (limit & (limit - 1)) == 0);
     /* It never shrinks by itself, so that a change of the rate is one message. */
     path.rate_bps = 1000;
-    CHECK_EQ(tcal_derive(&path, &inner, 1500, limit).limit, limit);
+    CHECK_EQ(tcal_derive(&path, &options, 1500, limit).limit, limit);
     path.rate_bps = 0;
     path.delay_ns = 3600ull * 1000000000;
     CHECK_EQ(derive(&path).limit, 1 << 20);
-    /* Where it is the queue itself it is exact. */
-    path = (struct tcal_path){
-        .rate_bps = 12000000, .delay_ns = 100000000, .queue_bytes = 30000, .up = true};
-    CHECK_EQ(tcal_derive(&path, &htb, 1500, 99999).limit, 100 + 20 + 1);
 }
 
 static void losses_are_shares_of_all_draws(void) {

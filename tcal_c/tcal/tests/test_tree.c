@@ -15,12 +15,12 @@ static void verify(struct bench *b) {
     CHECK_EQ(strtoull(answer + 3, NULL, 10), kernel_objects());
 }
 
-static void builds_and_removes(enum tcal_queue queue, bool deep) {
+static void builds_and_removes(bool deep) {
     struct bench b;
-    bench_start(&b, queue, deep);
+    bench_start(&b, deep);
     bench_star(&b, 20);
     verify(&b);
-    uint64_t a_path = 1 + deep + 1 + (queue == TCAL_QUEUE_INNER) + 2;
+    uint64_t a_path = 1 + deep + 1 + 1 + 2;
     /* tbf, htb, three filters of neighbour discovery; for each family the first table, its prefix,
      * the second table and the link to it. */
     CHECK_EQ(kernel_objects(), 5 + 2 * 4 + 20 * a_path);
@@ -38,7 +38,7 @@ static uint64_t rate_of(uint32_t slot) {
 /* One message for each thing that changes. */
 static void changes_are_minimal(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 10);
     kernel_count();
     bench_do(&b, "path 0 3 rate=4000000");
@@ -69,7 +69,7 @@ static void a_limit_grows_with_the_rate(void) {
     struct bench b;
     struct tc_netem_qopt before;
     struct tc_netem_qopt after;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     kernel_options(bench_netem(0), &before, sizeof before);
     bench_do(&b, "path 0 1 rate=8000000000");
@@ -89,7 +89,7 @@ static void netem_is_told_everything(void) {
     struct bench b;
     uint64_t value = 1;
     struct tc_netem_qopt opt;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     bench_do(&b, "path 0 1 jitter=1000 loss=1000000000 dist=pareto");
     CHECK(bench_commit(&b));
@@ -114,9 +114,9 @@ static void netem_is_told_everything(void) {
     bench_end(&b);
 }
 
-static void down_and_up(enum tcal_queue queue, bool deep) {
+static void down_and_up(bool deep) {
     struct bench b;
-    bench_start(&b, queue, deep);
+    bench_start(&b, deep);
     bench_star(&b, 3);
     kernel_count();
     bench_do(&b, "path 0 2 up=0");
@@ -140,7 +140,7 @@ static void down_and_up(enum tcal_queue queue, bool deep) {
 /* Nodes without a path are dropped, each in a class of its own; other addresses are left alone. */
 static void nodes_without_a_path_are_dropped(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 1);
     kernel_count();
     bench_do(&b, "node 5 ip=10.77.9.9");
@@ -163,7 +163,7 @@ static void nodes_without_a_path_are_dropped(void) {
 /* Addresses that agree in the octets of the hash share a bucket. */
 static void equal_octets_are_told_apart(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_do(&b, "attach 0 netns=/x if=eth0 prefix=10.0.0.0/8,fd00::/8");
     bench_do(&b, "node 0 ip=10.0.0.1");
     bench_do(&b, "bind 0 0");
@@ -178,7 +178,7 @@ static void equal_octets_are_told_apart(void) {
 /* Another node at the port: nothing of the one before is left. */
 static void a_port_changes_hands(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 3);
     bench_do(&b, "path 2 1 " BENCH_PATH);
     bench_do(&b, "bind 2 0");
@@ -202,7 +202,7 @@ static void a_port_changes_hands(void) {
 
 static void a_lease_closes_and_opens(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 2);
     bench_do(&b, "lease 1000");
     b.event[0] = '\0';
@@ -220,7 +220,7 @@ static void a_lease_closes_and_opens(void) {
 
 static void verify_sees_what_others_did(void) {
     struct bench b;
-    bench_start(&b, TCAL_QUEUE_INNER, false);
+    bench_start(&b, false);
     bench_star(&b, 2);
     kernel_break(bench_fifo(1));
     CHECK_TEXT(bench_ask(&b, "verify 0"), "err differs port 0: the bfifo of node 2 is missing");
@@ -231,10 +231,8 @@ static void verify_sees_what_others_did(void) {
 
 void test_tree(void) {
     for (int deep = 0; deep < 2; deep++) {
-        builds_and_removes(TCAL_QUEUE_INNER, deep);
-        builds_and_removes(TCAL_QUEUE_HTB, deep);
-        down_and_up(TCAL_QUEUE_INNER, deep);
-        down_and_up(TCAL_QUEUE_HTB, deep);
+        builds_and_removes(deep);
+        down_and_up(deep);
     }
     changes_are_minimal();
     a_limit_grows_with_the_rate();
