@@ -211,16 +211,6 @@ void tcal_declared(const struct tcal *t,
     }
 }
 
-bool tcal_verify(struct tcal *t, uint32_t number, uint64_t *objects, struct tcal_error *error) {
-    struct port *port = tcal_find_port(t, number);
-    char why[240];
-    if (!port) {
-        return tcal_fail(error, 0, NULL, "port %u is not attached", number);
-    }
-    return tcal_tree_verify(&port->tree, objects, why, sizeof why) ||
-           tcal_fail(error, 0, NULL, "port %u: %s", number, why);
-}
-
 void tcal_totals(const struct tcal *t, struct tcal_totals *totals) {
     *totals = t->totals;
     for (const struct port *port = t->ports; port; port = port->next) {

@@ -139,7 +139,7 @@ static const struct {
     {"bind", do_bind, false},     {"unbind", do_unbind, false}, {"path", do_path, false},
     {"commit", do_commit, false}, {"abort", do_abort, false},   {"usage", do_usage, false},
     {"stats", do_stats, false},   {"lease", do_lease, false},   {"clock", do_clock, false},
-    {"verify", do_verify, false}, {"quit", do_quit, false}};
+    {"quit", do_quit, false}};
 
 static bool dispatch(struct proto *p, char *line, struct refusal *r) {
     struct words w = {line};

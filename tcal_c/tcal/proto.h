@@ -51,8 +51,7 @@ uint64_t proto_next(const struct proto *p);
 
 /* commands.c: the line after its first word. */
 typedef bool command(struct proto *p, struct words *w, struct refusal *r);
-command do_attach, do_detach, do_ports, do_node, do_bind, do_unbind, do_path, do_usage, do_stats,
-    do_verify;
+command do_attach, do_detach, do_ports, do_node, do_bind, do_unbind, do_path, do_usage, do_stats;
 
 bool syntax(struct refusal *r, const char *usage);
 bool take_index(struct words *w, const char *what, uint64_t limit, uint32_t *index,

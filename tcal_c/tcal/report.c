@@ -1,4 +1,4 @@
-/* Commands that tell: counters, totals, and what the kernel really has. */
+/* Commands that tell: counters and totals. */
 #include "proto.h"
 
 #include <stdlib.h>
@@ -84,22 +84,4 @@ bool do_stats(struct proto *p, struct words *w, struct refusal *r) {
         return list_usage(p, TCAL_READ_PAIRS, pair_line, r);
     }
     return strcmp(what, "engine") == 0 ? engine(p) : syntax(r, "stats links|pairs|engine");
-}
-
-bool do_verify(struct proto *p, struct words *w, struct refusal *r) {
-    uint32_t port;
-    uint64_t objects = 0;
-    struct tcal_error error;
-    if (!take_index(w, "port", TCAL_PORT_LIMIT, &port, "verify PORT", r) ||
-        !take_end(w, "verify PORT", r)) {
-        return false;
-    }
-    if (!tcal_is_attached(p->tcal, port)) {
-        return refuse(r, "unknown", "port %u is not attached", port);
-    }
-    if (!tcal_verify(p->tcal, port, &objects, &error)) {
-        return refuse(r, "differs", "%s", error.text);
-    }
-    text_add(p->out, "ok %llu\n", (unsigned long long)objects);
-    return true;
 }

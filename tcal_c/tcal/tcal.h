@@ -171,10 +171,6 @@ bool tcal_read(struct tcal *t, enum tcal_reading reading,
                void (*each)(void *context, const struct tcal_usage *usage), void *context,
                struct tcal_error *error);
 
-/* Reads back what the kernel has for a port and compares: the number of objects that are as they
- * shall be, or false with the first difference. */
-bool tcal_verify(struct tcal *t, uint32_t port, uint64_t *objects, struct tcal_error *error);
-
 void tcal_totals(const struct tcal *t, struct tcal_totals *totals);
 
 /* NULL when the kernel can carry the path out, otherwise what it cannot. */

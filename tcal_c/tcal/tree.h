@@ -161,7 +161,4 @@ int tcal_tree_dump(struct tcal_tree *tree, uint16_t type, uint32_t parent,
 /* read.c: brings the counters of all peers up to date. 0 or -errno. */
 int tcal_tree_read(struct tcal_tree *tree);
 
-/* verify.c */
-bool tcal_tree_verify(struct tcal_tree *tree, uint64_t *objects, char *why, size_t room);
-
 #endif

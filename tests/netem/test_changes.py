@@ -17,6 +17,7 @@ from tests.netem.support import (
     network,
     wait_until,
 )
+from tests.netem.tree import Tree
 from tests.pktd.harness import Pktd, RefusedError
 from tests.pktd.pods import path
 
@@ -220,7 +221,11 @@ def test_tcald_takes_the_limits_of_the_table_and_no_more(net: Network) -> None:
         net.engine(f"path 0 1 jitter={limit} dist={dist}")
         refuses(net, f"path 0 1 jitter={limit + 1} dist={dist}")
     net.engine.commit()
-    assert int(net.engine("verify 0")) > 0
+    found = Tree(net.spaces[0]).of(address(1))
+    assert found is not None
+    assert (found.rate_bps, found.queue_bytes) == (kernel.rate_bps, kernel.queue_bytes)
+    assert found.delay_s == pytest.approx(kernel.delay_ns / 1e9)
+    assert found.jitter_s == pytest.approx(6 * kernel.tailed_jitter_ns / 1e9)  # docs/tcal.md
 
 
 def refuses(net: Network, command: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import Any
 from pyroute2 import IPRoute
 
 from tests.netem.support import Space
+
+_LATENCY64, _JITTER64 = 10, 11  # TCA_NETEM_…, in ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Tree:
         with IPRoute(netns=space.path) as ip:
             index = ip.link_lookup(ifname="eth0")[0]
             self.classes = {row["handle"]: row for row in ip.get_classes(index)}
+            self._raw = {row["handle"]: row for row in ip.get_qdiscs(index)}
         said = space.run("tc", "-j", "qdisc", "show", "dev", "eth0")
         self.qdiscs: list[dict[str, Any]] = json.loads(said)
         (htb,) = [row["handle"] for row in self.qdiscs if row["kind"] == "htb"]
@@ -50,16 +54,15 @@ class Tree:
         options = self.classes[number].get_attr("TCA_OPTIONS")
         parameters = options.get_attr("TCA_HTB_PARMS")
         netem = self._below(number, "netem")
-        fifo = self._below(number, "bfifo")
-        delay = netem.get("delay", {"delay": 0.0, "jitter": 0.0})
+        fifo = self._below(number, "bfifo")["options"]
         return Shaped(
             rate_bps=8 * (options.get_attr("TCA_HTB_RATE64") or parameters["rate"]),
             ceil_bps=8 * (options.get_attr("TCA_HTB_CEIL64") or parameters["ceil"]),
             burst_bytes=parameters["buffer"] * 64 * parameters["rate"] // 1_000_000_000,
-            delay_s=delay["delay"],
-            jitter_s=delay["jitter"],
-            loss=netem.get("loss-random", {"loss": 0.0})["loss"],
-            limit_packets=netem["limit"],
+            delay_s=self._seconds(netem, _LATENCY64),
+            jitter_s=self._seconds(netem, _JITTER64),
+            loss=netem["options"].get("loss-random", {"loss": 0.0})["loss"],
+            limit_packets=netem["options"]["limit"],
             queue_bytes=fifo["limit"],
         )
 
@@ -78,14 +81,23 @@ class Tree:
         return None
 
     def _below(self, number: int, kind: str) -> dict[str, Any]:
-        """The options of the qdisc of that kind somewhere below a class."""
+        """The qdisc of that kind somewhere below a class."""
         parent = f"{number >> 16:x}:{number & 0xFFFF:x}"
         while True:
             (found,) = [row for row in self.qdiscs if row.get("parent", "").startswith(parent)]
             if found["kind"] == kind:
-                options: dict[str, Any] = found["options"]
-                return options
+                return found
             parent = found["handle"]
+
+    def _seconds(self, netem: dict[str, Any], attribute: int) -> float:
+        """tc tells delays of up to 2^32 ticks of 64 ns, pyroute2 has no name for the attributes."""
+        options = self._raw[int(netem["handle"].rstrip(":"), 16) << 16].get_attr("TCA_OPTIONS")
+        (ns,) = [
+            struct.unpack_from("=q", value.data, value.offset + 4)[0]
+            for name, value in options["attrs"]
+            if name == "UNKNOWN" and value["header"]["type"] == attribute
+        ]
+        return float(ns) / 1e9
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 
 #include "common/tests/check.h"
 #include "tcal/objects.h"
+#include "verify.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -99,6 +100,16 @@ bool bench_commit(struct bench *b) {
     bench_do(b, "commit 0");
     CHECK(b->event[0]);
     return strncmp(b->event, "! applied ", 10) == 0;
+}
+
+uint64_t bench_verify(struct bench *b) {
+    uint64_t objects;
+    char why[VERIFY_TEXT];
+    if (!verify(b->tcal, 0, &objects, why)) {
+        fprintf(stderr, "verify: %s\n", why);
+        abort();
+    }
+    return objects;
 }
 
 void bench_wait(struct bench *b, uint64_t ns) {

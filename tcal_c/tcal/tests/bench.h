@@ -28,6 +28,8 @@ const char *bench_ask(struct bench *b, const char *format, ...)
 void bench_do(struct bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Commits at once: whether it was applied. */
 bool bench_commit(struct bench *b);
+/* Port 0 is as it shall be, or the test ends: the number of its kernel's objects. */
+uint64_t bench_verify(struct bench *b);
 /* Time passes. */
 void bench_wait(struct bench *b, uint64_t ns);
 

@@ -4,8 +4,9 @@
  * it announces) per line, and when what the kernel has at the end is not what it shall have.
  */
 #include "bench.h"
-#include "tcal/dist.h"
 #include "common/tests/driver.h"
+#include "tcal/dist.h"
+#include "verify.h"
 
 #include <string.h>
 
@@ -34,7 +35,7 @@ static void one_line(struct bench *b, const uint8_t *bytes, size_t length) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct bench b;
-    struct tcal_error error;
+    char why[VERIFY_TEXT];
     uint64_t objects;
     static bool ready;
     if (!ready) {
@@ -58,8 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kernel_fail(0, 0);
     bench_wait(&b, 1ull << 62);
     /* What others left there after a kernel that refused was not put right yet. */
-    if (tcal_is_attached(b.tcal, 0) && !tcal_verify(b.tcal, 0, &objects, &error)) {
-        fprintf(stderr, "%s\n", error.text);
+    if (tcal_is_attached(b.tcal, 0) && !verify(b.tcal, 0, &objects, why)) {
+        fprintf(stderr, "%s\n", why);
         REQUIRE(strstr(b.event, "could not be restored"));
     }
     bench_end(&b);
@@ -84,7 +85,6 @@ const char *const fuzz_words[] = {"hello 1",
                                   "engine",
                                   "lease 100\n",
                                   "lease 0\n",
-                                  "verify 0\n",
                                   "ports\n",
                                   "quit",
                                   "\n",

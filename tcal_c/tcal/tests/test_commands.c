@@ -45,7 +45,6 @@ static void lines_are_strict(void) {
                "err range lease '-1' is not a number from 0 to 3600000000000");
     CHECK_TEXT(bench_ask(&b, "sync a_b"),
                "err range token 'a_b' is not 1 to 32 letters and digits");
-    CHECK_TEXT(bench_ask(&b, "verify 3"), "err unknown port 3 is not attached");
     CHECK_TEXT(bench_ask(&b, "commit x"), "err range time 'x' is not a number of ns");
     CHECK(begins(bench_ask(&b, "stats engine"), "ok commits=0 applied=0 failed=0 "));
     bench_end(&b);

@@ -34,13 +34,13 @@ static void any_message_may_fail(int error) {
             messages = 0;
         } else {
             CHECK(strstr(b.event, "; nothing of the batch is in force"));
-            CHECK_EQ(strncmp(bench_ask(&b, "verify 0"), "ok ", 3), 0);
+            bench_verify(&b);
             CHECK(kernel_objects() >= objects);
             CHECK_TEXT(bench_ask(&b, "path 0 7 rate=1"), "err unknown node 7 is not declared");
             stage_much(&b);
             CHECK(bench_commit(&b));
         }
-        CHECK_EQ(strncmp(bench_ask(&b, "verify 0"), "ok ", 3), 0);
+        bench_verify(&b);
         bench_end(&b);
     }
     CHECK_EQ(messages, 0);
@@ -70,7 +70,7 @@ static void a_jitter_that_netem_does_not_take(void) {
     CHECK_TEXT(b.event,
                "! failed 3 0 1000000000 path 0 1: netem takes a jitter of at most 357913941 "
                "ns with a Pareto distribution; nothing of the batch is in force");
-    CHECK_EQ(strncmp(bench_ask(&b, "verify 0"), "ok ", 3), 0);
+    bench_verify(&b);
     bench_end(&b);
 }
 
@@ -104,7 +104,7 @@ static void a_kernel_that_refuses_everything(void) {
     kernel_fail(0, 0);
     bench_do(&b, "path 0 1 rate=1600");
     CHECK(bench_commit(&b));
-    CHECK_EQ(strncmp(bench_ask(&b, "verify 0"), "ok ", 3), 0);
+    bench_verify(&b);
     uint64_t rate;
     uint32_t slots[] = {0, 1, 2};
     uint64_t sum = 0;
@@ -149,7 +149,7 @@ static void one_port_an_interface(void) {
     bench_star(&b, 2);
     CHECK_TEXT(bench_ask(&b, "attach 9 netns=/y if=eth0 prefix=10.77.0.0/16"),
                "err system interface eth0 in /y is attached as port 0");
-    CHECK_EQ(strncmp(bench_ask(&b, "verify 0"), "ok ", 3), 0);
+    bench_verify(&b);
     bench_end(&b);
 }
 
@@ -176,7 +176,7 @@ static void attaching_fails_cleanly(void) {
     kernel_occupy(NULL);
     kernel_leave_tree();
     bench_do(&b, BENCH_ATTACH);
-    CHECK_EQ(strncmp(bench_ask(&b, "verify 0"), "ok ", 3), 0);
+    bench_verify(&b);
     bench_end(&b);
 }
 

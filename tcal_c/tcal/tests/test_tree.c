@@ -2,24 +2,20 @@
 #include "bench.h"
 #include "common/tests/check.h"
 #include "suites.h"
+#include "verify.h"
 
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-static void verify(struct bench *b) {
-    const char *answer = bench_ask(b, "verify 0");
-    if (strncmp(answer, "ok ", 3) != 0) {
-        fprintf(stderr, "verify: %s\n", answer);
-        abort();
-    }
-    CHECK_EQ(strtoull(answer + 3, NULL, 10), kernel_objects());
+static void nothing_else(struct bench *b) {
+    CHECK_EQ(bench_verify(b), kernel_objects());
 }
 
 static void builds_and_removes(bool deep) {
     struct bench b;
     bench_start(&b, deep);
     bench_star(&b, 20);
-    verify(&b);
+    nothing_else(&b);
     uint64_t a_path = 1 + deep + 1 + 1 + 2;
     /* tbf, htb, three filters of neighbour discovery; for each family the first table, its prefix,
      * the second table and the link to it. */
@@ -60,7 +56,7 @@ static void changes_are_minimal(void) {
     bench_do(&b, "path 0 4 rate=8000000");
     CHECK(bench_commit(&b));
     CHECK_EQ(kernel_count(), 0);
-    verify(&b);
+    nothing_else(&b);
     bench_end(&b);
 }
 
@@ -80,7 +76,7 @@ static void a_limit_grows_with_the_rate(void) {
     bench_do(&b, "path 0 1 rate=80000");
     CHECK(bench_commit(&b));
     CHECK_EQ(kernel_count(), 1);
-    verify(&b);
+    nothing_else(&b);
     bench_end(&b);
 }
 
@@ -110,7 +106,7 @@ static void netem_is_told_everything(void) {
     bench_do(&b, "path 0 1 jitter=5");
     CHECK(bench_commit(&b));
     CHECK_EQ(kernel_count(), 1);
-    verify(&b);
+    nothing_else(&b);
     bench_end(&b);
 }
 
@@ -133,7 +129,7 @@ static void down_and_up(bool deep) {
     kernel_option(bench_netem(1), TCA_NETEM_LATENCY64, &latency, sizeof latency);
     CHECK_EQ(latency, 7000000);
     CHECK(!kernel_stats_of(bench_hole(1)));
-    verify(&b);
+    nothing_else(&b);
     bench_end(&b);
 }
 
@@ -148,15 +144,15 @@ static void nodes_without_a_path_are_dropped(void) {
     CHECK(bench_commit(&b));
     CHECK_EQ(kernel_count_of(RTM_NEWQDISC, "blackhole"), 1);
     CHECK_EQ(kernel_count_of(RTM_NEWTFILTER, "u32"), 3); /* a table, its link, one address */
-    verify(&b);
+    nothing_else(&b);
     /* An address moves. */
     bench_do(&b, "node 5 ip=10.77.0.200");
     CHECK(bench_commit(&b));
     CHECK_EQ(kernel_count_of(RTM_DELTFILTER, "u32"), 1);
-    verify(&b);
+    nothing_else(&b);
     bench_do(&b, "node 5");
     CHECK(bench_commit(&b));
-    verify(&b);
+    nothing_else(&b);
     bench_end(&b);
 }
 
@@ -171,7 +167,7 @@ static void equal_octets_are_told_apart(void) {
         bench_do(&b, "node %d ip=10.%d.3.4 ip6=fd00:%x::3:304", i, i, i);
     }
     CHECK(bench_commit(&b));
-    verify(&b);
+    nothing_else(&b);
     bench_end(&b);
 }
 
@@ -184,17 +180,17 @@ static void a_port_changes_hands(void) {
     bench_do(&b, "bind 2 0");
     CHECK(bench_commit(&b));
     CHECK_TEXT(bench_ask(&b, "ports"), "ok 1\n0 2 eth0 4026531840 kernel");
-    verify(&b);
+    nothing_else(&b);
     bench_do(&b, "unbind 2");
     CHECK(bench_commit(&b));
     CHECK_TEXT(bench_ask(&b, "ports"), "ok 1\n0 - eth0 4026531840 kernel");
-    verify(&b);
+    nothing_else(&b);
     for (uint32_t slot = 0; slot < 3; slot++) {
         CHECK(kernel_stats_of(bench_hole(slot)));
     }
     bench_do(&b, "bind 2 0");
     CHECK(bench_commit(&b));
-    verify(&b);
+    nothing_else(&b);
     CHECK(kernel_stats_of(bench_netem(0)) || kernel_stats_of(bench_netem(1)) ||
           kernel_stats_of(bench_netem(2)));
     bench_end(&b);
@@ -214,18 +210,22 @@ static void a_lease_closes_and_opens(void) {
     bench_do(&b, "lease 0");
     CHECK_TEXT(b.event, "! lease renewed");
     CHECK(kernel_stats_of(bench_netem(0)) && kernel_stats_of(bench_netem(1)));
-    verify(&b);
+    nothing_else(&b);
     bench_end(&b);
 }
 
 static void verify_sees_what_others_did(void) {
     struct bench b;
+    uint64_t objects;
+    char why[VERIFY_TEXT];
     bench_start(&b, false);
     bench_star(&b, 2);
     kernel_break(bench_fifo(1));
-    CHECK_TEXT(bench_ask(&b, "verify 0"), "err differs port 0: the bfifo of node 2 is missing");
+    CHECK(!verify(b.tcal, 0, &objects, why));
+    CHECK_TEXT(why, "the bfifo of node 2 is missing");
     kernel_break(bench_netem(0));
-    CHECK_TEXT(bench_ask(&b, "verify 0"), "err differs port 0: the netem of node 1 is missing");
+    CHECK(!verify(b.tcal, 0, &objects, why));
+    CHECK_TEXT(why, "the netem of node 1 is missing");
     bench_end(&b);
 }
 

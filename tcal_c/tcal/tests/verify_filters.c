@@ -55,7 +55,7 @@ static void check_root_filter(struct check *c, const struct filter *is) {
     }
     tcal_buffer_free(&b);
     if (!found) {
-        tcal_differ(c, "a filter at the root is not ours");
+        verify_differs(c, "a filter at the root is not ours");
     }
 }
 
@@ -65,7 +65,7 @@ static void check_link(struct check *c, uint32_t handle, uint32_t family, const 
     uint32_t octet = handle >> 12 & 0xff;
     tcal_mail_link(&m, family, octet);
     if ((handle & 0xfff) != 1 || b.failed || !made_by(&b, is)) {
-        tcal_differ(c, "filter %x is not ours or leads elsewhere", handle);
+        verify_differs(c, "filter %x is not ours or leads elsewhere", handle);
     }
     c->link[family][octet] = true;
     tcal_buffer_free(&b);
@@ -77,18 +77,19 @@ static void check_address(struct check *c, uint32_t handle, uint32_t family,
     struct tcal_mail m = {&b, 0, 0};
     uint32_t slot = (is->class & 0xffff) - 0x10u;
     if (slot >= c->tree->slots) {
-        tcal_differ(c, "filter %x leads to class %x, which is not ours", handle, is->class);
+        verify_differs(c, "filter %x leads to class %x, which is not ours", handle, is->class);
         return;
     }
     uint32_t index = c->tree->slot[slot];
     const struct tcal_filter *filter = &c->tree->peer[index].filter[family];
     if (!filter->addr.version || filter->handle != handle) {
-        tcal_differ(c, "filter %x of node %u is not ours", handle, c->tree->peer[index].node);
+        verify_differs(c, "filter %x of node %u is not ours", handle, c->tree->peer[index].node);
         return;
     }
     tcal_mail_filter(&m, &filter->addr, handle, tcal_class_of(slot));
     if (b.failed || !made_by(&b, is)) {
-        tcal_differ(c, "the filter of node %u matches something else", c->tree->peer[index].node);
+        verify_differs(c, "the filter of node %u matches something else",
+                       c->tree->peer[index].node);
     }
     c->seen[index].filter[family] = true;
     tcal_buffer_free(&b);
@@ -107,7 +108,7 @@ static void check_table(struct check *c, uint32_t table) {
     }
 }
 
-void tcal_hear_filter(void *context, uint16_t type, const char *body, size_t length) {
+void verify_filter(void *context, uint16_t type, const char *body, size_t length) {
     struct check *c = context;
     struct tcmsg tc;
     if (type != RTM_NEWTFILTER || length < sizeof tc) {
@@ -128,7 +129,7 @@ void tcal_hear_filter(void *context, uint16_t type, const char *body, size_t len
     if (table >= 0x800) {
         check_root_filter(c, &is);
     } else if (table == 0) {
-        tcal_differ(c, "filter %x is not ours", tc.tcm_handle);
+        verify_differs(c, "filter %x is not ours", tc.tcm_handle);
     } else if (table <= TCAL_FAMILIES) {
         check_link(c, tc.tcm_handle, table - 1, &is);
     } else {

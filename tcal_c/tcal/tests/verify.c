@@ -1,10 +1,12 @@
-/* Reads back what the kernel has for one interface and compares it with what it has accepted.
+/* Reads back what the kernel has for one interface and compares it with what a tree says of it.
  *
  * Three dumps: qdiscs, classes, filters. Every object of the kernel's must be one of ours and have
  * the values that were sent; then every object of ours must have been seen. What the kernel does
  * not tell cannot be compared: delay tables, and the sizes of tbf's bursts.
  */
 #include "verify.h"
+
+#include "common/tests/check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,29 +16,28 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-void tcal_differ(struct check *c, const char *format, ...) {
+void verify_differs(struct check *c, const char *format, ...) {
     va_list args;
-    if (c->differs) {
+    if (*c->why) {
         return;
     }
-    c->differs = true;
     va_start(args, format);
-    vsnprintf(c->why, c->room, format, args);
+    vsnprintf(c->why, VERIFY_TEXT, format, args);
     va_end(args);
 }
 
 static void compare(struct check *c, const char *what, uint32_t number, const char *value,
                     uint64_t is, uint64_t shall) {
     if (is != shall) {
-        tcal_differ(c, "%s of node %u has %s %llu instead of %llu", what, number, value,
-                    (unsigned long long)is, (unsigned long long)shall);
+        verify_differs(c, "%s of node %u has %s %llu instead of %llu", what, number, value,
+                       (unsigned long long)is, (unsigned long long)shall);
     }
 }
 
 static void hear_failure(void *context, uint32_t sequence, int error, const char *text) {
     (void)sequence;
-    tcal_differ(context, "the kernel refuses to tell: %s%s%s", strerror(-error), *text ? ": " : "",
-                text);
+    verify_differs(context, "the kernel refuses to tell: %s%s%s", strerror(-error),
+                   *text ? ": " : "", text);
 }
 
 /* A rate of 32 bits, and the attribute that there is when those are too few. */
@@ -69,13 +70,13 @@ static void hear_class(void *context, uint16_t type, const char *body, size_t le
     memcpy(&tc, body, sizeof tc);
     uint32_t slot = TC_H_MIN(tc.tcm_handle) - 0x10u;
     if (TC_H_MAJ(tc.tcm_handle) != TCAL_HTB || slot >= tree->slots) {
-        tcal_differ(c, "class %x:%x is not ours", tc.tcm_handle >> 16, tc.tcm_handle & 0xffff);
+        verify_differs(c, "class %x:%x is not ours", tc.tcm_handle >> 16, tc.tcm_handle & 0xffff);
         return;
     }
     struct tcal_peer *peer = &tree->peer[tree->slot[slot]];
     struct tcal_attr options = tcal_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
     if (!peer->has_class) {
-        tcal_differ(c, "the class of node %u is there", peer->node);
+        verify_differs(c, "the class of node %u is there", peer->node);
     }
     c->seen[tree->slot[slot]].class = true;
     c->objects++;
@@ -90,7 +91,7 @@ static void check_netem(struct check *c, const struct tcal_peer *peer,
     struct tc_netem_rate rate;
     tcal_get(options, &opt, sizeof opt);
     if (options->length < sizeof opt) {
-        tcal_differ(c, "netem of node %u does not tell its options", peer->node);
+        verify_differs(c, "netem of node %u does not tell its options", peer->node);
         return;
     }
     const char *run = options->bytes + sizeof opt;
@@ -119,7 +120,7 @@ static void check_part(struct check *c, const struct tcal_peer *peer, uint32_t p
                  : part == TCAL_FIFO  ? peer->has_fifo
                                       : open && c->tree->options.deep;
     if (!there || strcmp(kind, kinds[part]) != 0) {
-        tcal_differ(c, "a %s of node %u is there", kind, peer->node);
+        verify_differs(c, "a %s of node %u is there", kind, peer->node);
     } else if (part == TCAL_NETEM) {
         check_netem(c, peer, options);
     } else if (part == TCAL_FIFO) {
@@ -147,19 +148,19 @@ static void check_qdisc(struct check *c, const struct tcmsg *tc, const char *kin
         *(root ? &c->root : &c->htb) = true;
         if (strcmp(kind, root ? "tbf" : "htb") != 0 ||
             tc->tcm_parent != (root ? TC_H_ROOT : (TCAL_ROOT | 1))) {
-            tcal_differ(c, "%s %x: stands in another place", kind, tc->tcm_handle >> 16);
+            verify_differs(c, "%s %x: stands in another place", kind, tc->tcm_handle >> 16);
         }
         return;
     }
     if (number / 4 >= tree->slots) {
-        tcal_differ(c, "qdisc %s %x: is not ours", kind, tc->tcm_handle >> 16);
+        verify_differs(c, "qdisc %s %x: is not ours", kind, tc->tcm_handle >> 16);
         return;
     }
     uint32_t index = tree->slot[number / 4];
     const struct tcal_peer *peer = &tree->peer[index];
     c->seen[index].part[number % 4] = true;
     if (tc->tcm_parent != parent_of(c, peer, number % 4)) {
-        tcal_differ(c, "the %s of node %u stands in another place", kind, peer->node);
+        verify_differs(c, "the %s of node %u stands in another place", kind, peer->node);
     }
     check_part(c, peer, number % 4, kind, options);
 }
@@ -199,7 +200,7 @@ static void miss_peer(struct check *c, const struct tcal_peer *peer, const struc
         {peer->filter[1].addr.version, seen->filter[1], "IPv6 filter"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].shall && !parts[i].is) {
-            tcal_differ(c, "the %s of node %u is missing", parts[i].what, peer->node);
+            verify_differs(c, "the %s of node %u is missing", parts[i].what, peer->node);
         }
     }
 }
@@ -209,23 +210,23 @@ static void miss_tables(struct check *c) {
     for (uint32_t i = 0; i < c->tree->prefixes; i++) {
         used[tcal_family_of(&c->tree->prefix[i].addr)] = true;
         if (!c->prefix[i]) {
-            tcal_differ(c, "the filter of prefix %u is missing", i);
+            verify_differs(c, "the filter of prefix %u is missing", i);
         }
     }
     for (uint32_t i = 0; i < TCAL_ND_FILTERS; i++) {
         if (used[1] && !c->nd[i]) {
-            tcal_differ(c, "a filter of neighbour discovery is missing");
+            verify_differs(c, "a filter of neighbour discovery is missing");
         }
     }
     for (uint32_t family = 0; family < TCAL_FAMILIES; family++) {
         if (used[family] && !c->table[family]) {
-            tcal_differ(c, "a hash table is missing");
+            verify_differs(c, "a hash table is missing");
         }
         for (uint32_t octet = 0; octet < 256; octet++) {
             if ((c->tree->has_table[family][octet] && !c->subtable[family][octet]) ||
                 (c->tree->has_link[family][octet] && !c->link[family][octet])) {
-                tcal_differ(c, "the hash table of octet %u is missing or nothing leads there",
-                            octet);
+                verify_differs(c, "the hash table of octet %u is missing or nothing leads there",
+                               octet);
             }
         }
     }
@@ -234,40 +235,29 @@ static void miss_tables(struct check *c) {
 static void run_dumps(struct check *c) {
     const struct tcal_listener qdiscs = {c, hear_failure, hear_qdisc};
     const struct tcal_listener classes = {c, hear_failure, hear_class};
-    const struct tcal_listener filters = {c, hear_failure, tcal_hear_filter};
+    const struct tcal_listener filters = {c, hear_failure, verify_filter};
     int error = tcal_tree_dump(c->tree, RTM_GETQDISC, 0, &qdiscs);
     error = error ? error : tcal_tree_dump(c->tree, RTM_GETTCLASS, TCAL_HTB, &classes);
     error = error ? error : tcal_tree_dump(c->tree, RTM_GETTFILTER, TCAL_HTB, &filters);
     if (error) {
-        tcal_differ(c, "the kernel cannot be asked: %s", strerror(-error));
+        verify_differs(c, "the kernel cannot be asked: %s", strerror(-error));
     }
 }
 
-bool tcal_tree_verify(struct tcal_tree *tree, uint64_t *objects, char *why, size_t room) {
-    struct check *c = calloc(1, sizeof *c);
-    struct seen *seen = calloc(tree->peers + 1, sizeof *seen);
-    *objects = 0;
-    if (!c || !seen) {
-        free(c);
-        free(seen);
-        snprintf(why, room, "out of memory");
-        return false;
+bool verify(const struct tcal *t, uint32_t port, uint64_t *objects, char why[VERIFY_TEXT]) {
+    struct check c = {.tree = &tcal_find_port(t, port)->tree, .why = why};
+    c.seen = calloc(c.tree->peers + 1, sizeof *c.seen);
+    CHECK(c.seen);
+    *why = '\0';
+    run_dumps(&c);
+    if (!c.root || !c.htb) {
+        verify_differs(&c, "%s is missing", c.root ? "htb" : "the root of the tree");
     }
-    c->tree = tree;
-    c->seen = seen;
-    c->why = why;
-    c->room = room;
-    run_dumps(c);
-    if (!c->root || !c->htb) {
-        tcal_differ(c, "%s is missing", c->root ? "htb" : "the root of the tree");
+    for (uint32_t i = 0; i < c.tree->peers; i++) {
+        miss_peer(&c, &c.tree->peer[i], &c.seen[i]);
     }
-    for (uint32_t i = 0; i < tree->peers; i++) {
-        miss_peer(c, &tree->peer[i], &seen[i]);
-    }
-    miss_tables(c);
-    bool good = !c->differs;
-    *objects = c->objects;
-    free(seen);
-    free(c);
-    return good;
+    miss_tables(&c);
+    *objects = c.objects;
+    free(c.seen);
+    return !*why;
 }
