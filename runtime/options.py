@@ -1,13 +1,19 @@
-"""What a run is asked to do, and what it came to."""
+"""What a run is asked to do, and what it came to.
+
+RunOptions is the one record of a run's options, with the one place of their defaults. The command
+line fills it, the manifest keeps it for a replay, the driver and every agent are given it whole. A
+new option is a row here and its `click.option` (tstorm/parameters.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from runtime.errors import RunError
+from runtime.foreign import FLAG, INTEGER, NOTHING, TEXT, Each, OneOf, Shape, check
 
 COMPLETED = "completed"
 INTERRUPTED = "interrupted"
@@ -16,36 +22,39 @@ FAILED = "failed"
 EXIT_CODES: Mapping[str, int] = {COMPLETED: 0, FAILED: 1, INTERRUPTED: 130}
 TOO_LATE, PROGRAMS_FAILED = 4, 5  # exit codes of a run that is completed nevertheless
 
+VERSION = 1  # raised when an option goes, or changes its meaning or unit; not for a new one
 DATAPATHS = ("auto", "user", "kernel")
-ON_AGENT_LOSS = ("keep", "close")
+ON_AGENT_LOSS = KEEP, CLOSE = ("keep", "close")
 MAX_HOSTS = 64
+LEAST_PERIOD_NS = 1_000_000
 FAULTS = ("clock_offset_ns", "drop_metadata_ppb")  # an agent's clock is wrong; it loses metadata
+REMEDY = "use the release that made the run"
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How to run a plan. Times are plan time in ns; `pace` divides them (60: sixty-fold speed)."""
 
-    out: Path | None = None  # the run directory itself; None = runs/NAME-UTCSTAMP
-    name: str = ""  # NAME; '' = after the plan's directory
+    version: int = VERSION
     until_ns: int | None = None  # stop here; events at this time still happen
     start_at_ns: int = 0  # begin with the state of this time, then go on from there
     pace: int = 1
     datapath: str = "auto"
-    seed: int | None = None  # only recorded: the plan's own seed is what counts
     ports: str = "auto"  # how instances are attached: auto | tap | packet (docs/pktd.md, `open`)
     hosts: int = 0  # how many local hosts; 0: none, one engine models every link
     period_ns: int = 25_000_000  # of the agents' sharing loop
     clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
-    on_agent_loss: str = "keep"  # traffic of a host without agent: as it was last, or closed
+    on_agent_loss: str = KEEP  # traffic of a host without agent: as it was last, or closed
     allow_spoofing: bool = False  # instances may send from addresses that are not their own
     faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # host -> FAULTS, to test
     max_lateness_ns: int | None = None  # what the user allows anything that is judged
     fail_on_exit: bool = False  # programs that fail make the run end with PROGRAMS_FAILED
-    start_directory: str = ""  # where the run was called; '' = here
-    source_directory: str = ""  # where relative programs are; '' = what holds the plan directory
 
     def __post_init__(self) -> None:
+        if self.version != VERSION:
+            raise RunError(
+                f"the options have version {self.version}, and this release reads {VERSION}", REMEDY
+            )
         self._check_hosts()
         if self.pace < 1:
             raise RunError(f"the pace is {self.pace}", "give a whole number of 1 or more")
@@ -72,6 +81,8 @@ class RunOptions:
         if self.on_agent_loss not in ON_AGENT_LOSS:
             known = " or ".join(ON_AGENT_LOSS)
             raise RunError(f"there is no {self.on_agent_loss!r} for lost agents", f"use {known}")
+        if self.period_ns < LEAST_PERIOD_NS:
+            raise RunError(f"period_ns is {self.period_ns}", f"give {LEAST_PERIOD_NS} or more")
         if self.clock_budget_ns < 1:
             raise RunError("no clock is known exactly", "give --clock-budget 100us or more")
         names = {f"host{number}" for number in range(self.hosts)}
@@ -81,6 +92,43 @@ class RunOptions:
             hosts = f"host0 to host{self.hosts - 1}" if self.hosts else "no hosts without --hosts"
             known = f"{hosts}; {' and '.join(FAULTS)}"
             raise RunError(f"there is no {wrong[0]!r} that could have a fault", f"known: {known}")
+
+    def to_record(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+DEFAULTS = RunOptions()
+_KINDS = {  # by annotation
+    "int": INTEGER,
+    "int | None": OneOf(INTEGER, NOTHING),
+    "str": TEXT,
+    "bool": FLAG,
+    "Mapping[str, Mapping[str, int]]": Each(Each(INTEGER)),
+}
+_SHAPE = Shape({f"{row.name}?": _KINDS[str(row.type)] for row in fields(RunOptions)})
+
+
+def decode(record: Any, place: str) -> RunOptions:
+    """Options out of JSON; what is missing has its default. RunError that begins with `place` and
+    names what is unknown, of another type, or makes no sense."""
+    check(record, _SHAPE, place)
+    unknown = sorted(record.keys() - DEFAULTS.to_record().keys())
+    if unknown:
+        raise RunError(f"{place}: this release does not know the option {unknown[0]!r:.60}", REMEDY)
+    try:
+        return RunOptions(**record)
+    except RunError as error:
+        raise RunError(f"{place}: {error.message}", error.remedy) from None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlaces:
+    """What a run is called and where its files are: not options, since they are not repeated."""
+
+    out: Path | None = None  # the run directory itself; None = runs/NAME-UTCSTAMP
+    name: str = ""  # NAME; '' = after the plan's directory
+    start_directory: str = ""  # where the run was called; '' = here
+    source_directory: str = ""  # where relative programs are; '' = what holds the plan directory
 
 
 @dataclass(frozen=True, slots=True)

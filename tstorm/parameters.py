@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import click
@@ -173,23 +173,6 @@ def run_argument(*, required: bool) -> Callable[[F], F]:
     return click.argument("run", required=required, shell_complete=_complete_run)
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """How to run, as asked on the command line; None where nothing was said."""
-
-    out: str | None
-    until_ns: int | None
-    start_at_ns: int | None
-    pace: int | None
-    datapath: str | None
-    hosts: int | None
-    clock_budget_ns: int | None
-    on_agent_loss: str | None
-    max_lateness_ns: int | None
-    fail_on_exit: bool | None
-    allow_spoofing: bool | None
-
-
 _RUNNING = (
     click.option("--quiet", is_flag=True, help="No progress; errors and the result only."),
     click.option(
@@ -206,9 +189,12 @@ _RUNNING = (
         type=DIRECTORY,
         help="The run directory.  [default: a new one, runs/NAME-TIME]",
     ),
-    click.option("--until", metavar="T", type=DURATION, help="End at this time of the plan."),
+    click.option(
+        "--until", "until_ns", metavar="T", type=DURATION, help="End at this time of the plan."
+    ),
     click.option(
         "--start-at",
+        "start_at_ns",
         metavar="T",
         type=DURATION,
         help="Begin with the state of this time of the plan and go on from there.",
@@ -234,6 +220,7 @@ _RUNNING = (
     ),
     click.option(
         "--clock-budget",
+        "clock_budget_ns",
         metavar="T",
         type=DURATION,
         help="With --hosts: do not start if a host's clock is known less well than this.  "
@@ -247,6 +234,7 @@ _RUNNING = (
     ),
     click.option(
         "--max-lateness",
+        "max_lateness_ns",
         metavar="T",
         type=DURATION,
         help="End with 4 if anything that is judged was later than this: events, programs' starts, "
@@ -268,28 +256,16 @@ _RUNNING = (
 
 
 def running(function: F) -> F:
-    """--quiet and --format, and the options of a run, which are passed on as one `asked`."""
+    """--quiet, --format, --out, and the options of a run: those that were said are passed on as one
+    `asked`, by their names in runtime.options.RunOptions."""
 
     @functools.wraps(function)
-    def inner(
-        *args: Any,
-        out: str | None,
-        until: int | None,
-        start_at: int | None,
-        pace: int | None,
-        datapath: str | None,
-        hosts: int | None,
-        clock_budget: int | None,
-        on_agent_loss: str | None,
-        max_lateness: int | None,
-        fail_on_exit: bool | None,
-        allow_spoofing: bool | None,
-        **kwargs: Any,
-    ) -> Any:
-        of_hosts = (hosts, clock_budget, on_agent_loss)
-        judged = (max_lateness, fail_on_exit)
-        asked = Running(out, until, start_at, pace, datapath, *of_hosts, *judged, allow_spoofing)
-        return function(*args, asked=asked, **kwargs)
+    def inner(**given: Any) -> Any:
+        from runtime.options import RunOptions
+
+        known = {field.name for field in fields(RunOptions)} & given.keys()
+        asked = {name: value for name in known if (value := given.pop(name)) is not None}
+        return function(asked=asked, **given)
 
     wrapped: Any = inner
     for option in reversed(_RUNNING):

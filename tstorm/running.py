@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,8 @@ from tstorm.loading import STDIN, plan_errors_shown
 
 if TYPE_CHECKING:
     from runtime.driver.progress import Progress
-    from runtime.options import RunOptions, RunResult
+    from runtime.options import RunOptions, RunPlaces, RunResult
     from tstorm.loading import PlanOnDisk
-    from tstorm.parameters import Running
 
 
 @contextmanager
@@ -35,50 +35,33 @@ def errors_shown() -> Iterator[None]:
         raise CommandError(f"error: {said}{remedy}", error.exit_code) from error
 
 
-def options_of(
-    asked: Running,
-    source: str,
-    *,
-    seed: int | None = None,
-    recorded: Mapping[str, Any] | None = None,
-) -> RunOptions:
-    """What the command line says, else what the manifest of an earlier run says, else defaults."""
-    from runtime.options import RunOptions
+def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> RunOptions:
+    """What the command line says (`asked`: by option, what was said), else what the manifest of an
+    earlier run says, else defaults."""
+    from runtime.options import DEFAULTS, decode
 
-    before = dict(recorded["options"]) if recorded else {}
-    said = {
-        "until_ns": asked.until_ns,
-        "start_at_ns": asked.start_at_ns,
-        "pace": asked.pace,
-        "datapath": asked.datapath,
-        "hosts": asked.hosts,
-        "clock_budget_ns": asked.clock_budget_ns,
-        "on_agent_loss": asked.on_agent_loss,
-        "max_lateness_ns": asked.max_lateness_ns,
-        "fail_on_exit": asked.fail_on_exit,
-        "allow_spoofing": asked.allow_spoofing,
-    }
-    before.update((key, value) for key, value in said.items() if value is not None)
-    if asked.hosts == 0:  # hop-exact, whatever the recorded run was
-        before["faults"] = {}
-        before["datapath"] = asked.datapath or "auto"
-    if not before.get("hosts") and (asked.clock_budget_ns or asked.on_agent_loss):
+    before = decode(recorded["options"], "options") if recorded else DEFAULTS
+    changes = dict(asked)
+    if asked.get("hosts") == 0:  # hop-exact, whatever the recorded run was
+        changes = {"faults": {}, "datapath": DEFAULTS.datapath, **asked}
+    hosts = changes.get("hosts", before.hosts)
+    if not hosts and (asked.get("clock_budget_ns") or asked.get("on_agent_loss")):
         raise click.UsageError("--clock-budget and --on-agent-loss are for runs with --hosts.")
-    if asked.max_lateness_ns == 0:
+    if asked.get("max_lateness_ns") == 0:
         raise click.UsageError("nothing is ever exactly on time: give --max-lateness 1ms or more.")
-    if not before.get("hosts") and asked.datapath == "kernel":
+    if not hosts and asked.get("datapath") == "kernel":
         raise click.UsageError(
             "--datapath kernel shapes whole paths, which takes agents: add --hosts 1 or more."
         )
+    return replace(before, **changes)
+
+
+def places_of(source: str, out: str | None, name: str = "") -> RunPlaces:
+    """Where the files of a run of `source` are. `name`: what it is called, else after its plan."""
+    from runtime.options import RunPlaces
+
     start, beside = directories(source)
-    return RunOptions(
-        out=Path(asked.out) if asked.out else None,
-        name=recorded["experiment"] if recorded else "",
-        seed=seed,
-        start_directory=start,
-        source_directory=beside,
-        **before,
-    )
+    return RunPlaces(Path(out) if out else None, name, start, beside)
 
 
 def recorded_run(source: str) -> dict[str, Any] | None:
@@ -100,7 +83,9 @@ def directories(source: str) -> tuple[str, str]:
     return first or here, second or beside
 
 
-def carry_out(plan: PlanOnDisk, options: RunOptions, *, quiet: bool) -> RunResult:
+def carry_out(
+    plan: PlanOnDisk, options: RunOptions, places: RunPlaces, *, quiet: bool
+) -> RunResult:
     """Runs the plan with progress on stderr."""
     from compiler.plan.reader import read_plan
     from runtime.errors import UnfitError
@@ -119,7 +104,7 @@ def carry_out(plan: PlanOnDisk, options: RunOptions, *, quiet: bool) -> RunResul
                 show(record)
 
         try:
-            return run(plan.path, options, relay)
+            return run(plan.path, options, places, relay)
         except UnfitError as error:
             source = read_plan(plan.path, lazy=True).source
             raise misfits.shown(error, plan.source_name, source) from error

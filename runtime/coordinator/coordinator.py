@@ -25,6 +25,7 @@ from runtime.coordinator.link import (
     OnSay,
 )
 from runtime.errors import RunError
+from runtime.options import DEFAULTS, RunOptions
 
 CONNECT_SECONDS = 10.0
 PREPARE_SECONDS = 120.0
@@ -34,7 +35,6 @@ MEASURE_SECONDS = 1.0
 AT_A_TIME = 4  # clocks that are measured side by side
 PATIENCE_SECONDS = 10.0  # for a clock that is not known well enough at first
 LEAD_NS = 1_000_000_000  # for all agents to hear of it, on machines that are busy
-CLOCK_BUDGET_NS = 5_000_000
 REASONS, NAMES = 3, 8  # hosts in one error: with their reasons, and after them without
 
 OnNotice = Callable[[int, str], None]
@@ -44,12 +44,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What all agents have to agree on. `options` as in docs/agent.md (`prepare`)."""
+    """What all agents have to agree on."""
 
     run: str
     digest: str
     placement: tuple[int, ...]
-    options: Mapping[str, object]
+    options: RunOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Coordinator:
         on_say: OnSay,
         on_lost: OnLost = _ignore,
         on_notice: OnNotice = _ignore,
-        clock_budget_ns: int = CLOCK_BUDGET_NS,
+        clock_budget_ns: int = DEFAULTS.clock_budget_ns,
     ) -> None:
         self.hosts = tuple(hosts)
         self.t0_ns = 0
@@ -148,7 +148,7 @@ class Coordinator:
             "hosts": [{"name": host.name, "address": host.address} for host in self.hosts],
             "starts": list(self._starts),
             "placement": list(self._experiment.placement),
-            "options": dict(self._experiment.options),
+            "options": self._experiment.options.to_record(),
         }
 
     async def measure(self) -> list[Offset]:

@@ -26,8 +26,8 @@ from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.instances import Instance, Maker
 from runtime.backend.nursery import Ended
 from runtime.backend.onehost.network import HopNetwork
-from runtime.config import DriverConfig, from_record
 from runtime.driver import status
+from runtime.driver.config import DriverConfig, from_record
 from runtime.driver.control import ControlServer, Reply
 from runtime.driver.messages import DriverEnd
 from runtime.driver.progress import RUNNING, STARTING, STOPPING, to_record
@@ -61,7 +61,7 @@ class Driver:
         self._homes = held.enter(INSTANCES)
         self._log = log
         self.plan = read_plan(config.plan, lazy=True)
-        self.timeline = Schedule(self.plan, config.options())
+        self.timeline = Schedule(self.plan, config.options)
         self.instances: dict[str, Instance] = {}
         self._memory = Watch()
         self.trouble = ""  # why the run's own files are not complete
@@ -117,7 +117,7 @@ class Driver:
         gc.freeze()  # what is here stays: later collections look at new objects only
 
     def _choose_network(self) -> Network:
-        config, options = self.config, self.config.options()
+        config, options = self.config, self.config.options
         log_name = str(self.directory / DRIVER_LOG)
         if options.hosts == 0:
             return HopNetwork(

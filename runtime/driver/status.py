@@ -7,8 +7,8 @@ from typing import Any
 
 from runtime.backend.base import Counters
 from runtime.backend.instances import Instance
-from runtime.config import DriverConfig
 from runtime.datapath import sampler
+from runtime.driver.config import DriverConfig
 from runtime.driver.progress import RUNNING, NextEvent, Progress, ServiceState
 from runtime.driver.timelinerunner import TimelineRunner
 

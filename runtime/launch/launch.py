@@ -21,14 +21,14 @@ from typing import Any
 
 from compiler.plan.reader import Plan, read_plan
 from runtime.backend import choice, environment
-from runtime.config import DriverConfig, asked
 from runtime.driver import messages
+from runtime.driver.config import DriverConfig
 from runtime.driver.progress import DONE, Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, filesystem_remedy, unexpected, unwritten
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
-from runtime.launch import cleanup, registry, userdirs
-from runtime.options import FAILED, RunOptions, RunResult
+from runtime.launch import cleanup, registry
+from runtime.options import DEFAULTS, FAILED, RunOptions, RunPlaces, RunResult
 from runtime.results import report
 from runtime.results.summary import failed_exits, summarise
 from runtime.rundir import rundir
@@ -42,40 +42,44 @@ STOP_SECONDS = 30.0  # to wind down after the first request to stop
 REFUSED = 125  # exit status of tstorm-ns when it fails itself
 LOG_TAIL_BYTES = 4096
 UNWRITTEN = "cannot write the results of the run"
+HERE = RunPlaces()
 
 
 def run(
-    plan_path: str | Path, options: RunOptions | None = None, reporter: Reporter = ignore
+    plan_path: str | Path,
+    options: RunOptions = DEFAULTS,
+    places: RunPlaces = HERE,
+    reporter: Reporter = ignore,
 ) -> RunResult:
     """Runs a plan to its end and says how it went. Call it from the main thread for clean Ctrl-C.
 
     Raises PlanError for the plan, RunError for what is asked, MachineError if the machine refuses.
     """
     path = Path(plan_path)
-    chosen = _placed(options or RunOptions(), path)
+    places = _placed(places, path)
     plan = read_plan(path)
-    timeline = Schedule(plan, chosen)
-    choice.check(plan, chosen)
+    timeline = Schedule(plan, options)
+    choice.check(plan, options)
     keeper = programs.find("tstorm-ns")
-    engine = choice.choose(chosen, keeper)
+    engine = choice.choose(options, keeper)
     cleanup.sweep()
     with _signals() as signals:  # from here to the end: a run has an outcome however it ends
-        directory, claim = _register(path, plan, chosen)
+        directory, claim = _register(path, plan, options, places)
         try:
-            config = _configure(claim.record, directory, chosen, engine, keeper)
+            config = _configure(claim.record, directory, options, places, engine, keeper)
             attempt = _Attempt(claim, directory, config, reporter)
             with closing(attempt.memory):
                 _carry_out(attempt, signals)
-                return _conclude(attempt, directory, plan, timeline, chosen)
+                return _conclude(attempt, directory, plan, timeline, options)
         finally:
             claim.remove()
 
 
-def _placed(options: RunOptions, plan: Path) -> RunOptions:
+def _placed(places: RunPlaces, plan: Path) -> RunPlaces:
     """With the directories that nobody named."""
-    start = options.start_directory or str(Path.cwd())
-    source = options.source_directory or str(plan.parent.absolute())
-    return replace(options, start_directory=start, source_directory=source)
+    start = places.start_directory or str(Path.cwd())
+    source = places.source_directory or str(plan.parent.absolute())
+    return replace(places, start_directory=start, source_directory=source)
 
 
 def _carry_out(attempt: _Attempt, signals: socket.socket) -> None:
@@ -91,21 +95,25 @@ def _carry_out(attempt: _Attempt, signals: socket.socket) -> None:
         raise refusal from error
 
 
-def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory, registry.Claim]:
+def _register(
+    path: Path, plan: Plan, options: RunOptions, places: RunPlaces
+) -> tuple[RunDirectory, registry.Claim]:
     """A run directory and a registry entry that are nobody else's."""
-    name = rundir.experiment_name(path, options)
+    name = rundir.experiment_name(path, places.name)
     stamp = rundir.utc_stamp()
     for attempt in range(1, 1000):
         default = rundir.default_path(name, stamp, attempt)
-        target = options.out or default
-        claim = _claim(default.name, target)
+        target = places.out or default
+        claim = registry.claim(default.name, os.path.realpath(target))
         if claim is None:
             continue
         try:
-            directory = _fill(target, path, plan, options, claim.record)
+            directory = _fill(
+                target, plan, rundir.manifest(claim.record.run_id, plan, options, places, name)
+            )
         except FileExistsError as error:
             claim.remove()
-            if options.out is not None:
+            if places.out is not None:
                 what = "not empty" if target.is_dir() else "not a directory"
                 raise RunError(f"{target} is {what}", "give --out a new directory") from error
             continue
@@ -116,27 +124,13 @@ def _register(path: Path, plan: Plan, options: RunOptions) -> tuple[RunDirectory
     raise RunError("there are too many runs of this name")
 
 
-def _claim(run_id: str, target: Path) -> registry.Claim | None:
-    directory = os.path.realpath(target)
-    try:
-        return registry.claim(run_id, directory)
-    except OSError as error:
-        raise RunError(
-            f"cannot record the run in {userdirs.records()}: {error.strerror}",
-            filesystem_remedy(error),
-        ) from error
-
-
-def _fill(
-    target: Path, plan_path: Path, plan: Plan, options: RunOptions, record: registry.Record
-) -> RunDirectory:
+def _fill(target: Path, plan: Plan, manifest: Mapping[str, object]) -> RunDirectory:
     """Whole, or as it was before. FileExistsError: it is in use; RunError: it cannot be made."""
     directory: RunDirectory | None = None
     try:
         directory = rundir.create(target)
         directory.fill(plan)
-        name = rundir.experiment_name(plan_path, options)
-        directory.begin_manifest(rundir.manifest(record.run_id, plan, options, name))
+        directory.begin_manifest(manifest)
     except BaseException as error:
         if directory is not None:
             directory.abandon()
@@ -153,6 +147,7 @@ def _configure(
     record: registry.Record,
     directory: RunDirectory,
     options: RunOptions,
+    places: RunPlaces,
     engine: tuple[str, ...],
     keeper: Path,
 ) -> DriverConfig:
@@ -162,11 +157,11 @@ def _configure(
         socket=record.socket,
         engine=engine,
         nursery=str(keeper),
-        start_directory=options.start_directory,
-        source_directory=options.source_directory,
+        start_directory=places.start_directory,
+        source_directory=places.source_directory,
         environment=environment.inherited(os.environ),
         userns=os.geteuid() != 0,
-        asked=asked(options),
+        options=options,
     )
 
 

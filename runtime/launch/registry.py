@@ -74,8 +74,10 @@ class Claim:
         self._lock = lock
 
     def set_keeper(self, keeper: Process) -> None:
-        record, draft, lock = _draft(replace(self.record, keeper=keeper))
-        draft.replace(_path(record.run_id))
+        """RunError if the file system refuses."""
+        with _recording():
+            record, draft, lock = _draft(replace(self.record, keeper=keeper))
+            draft.replace(_path(record.run_id))
         os.close(self._lock)
         self.record, self._lock = record, lock
 
@@ -88,23 +90,37 @@ class Claim:
 
 
 def claim(run_id: str, directory: str) -> Claim | None:
-    """Makes a run's record; None if a run of this name is registered already."""
+    """Makes a run's record; None if a run of this name is registered already. RunError if the file
+    system refuses."""
     myself = procs.identify(os.getpid())
     assert myself is not None  # here() has seen that /proc shows us
-    record = Record(run_id, directory, str(socket_path(run_id)), myself, None)
-    return register(record)
+    with _recording():
+        return register(Record(run_id, directory, str(socket_path(run_id)), myself, None))
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"cannot record the run in {userdirs.records()}: {error.strerror}",
+            filesystem_remedy(error)
+            or "point XDG_STATE_HOME to a directory of your own with room in it",
+        ) from error
 
 
 def register(record: Record) -> Claim | None:
+    """None if its name is taken. OSError."""
     record, draft, lock = _draft(record)
     try:
         os.link(draft, _path(record.run_id))  # whole or not at all, never over another's
     except FileExistsError:
         os.close(lock)
         return None
-    except OSError as error:
+    except OSError:
         os.close(lock)
-        raise _cannot_record(draft.parent, error) from error
+        raise
     finally:
         draft.unlink()
     return Claim(record, lock)
@@ -273,28 +289,19 @@ def _decode(data: bytes, name: str) -> Record:
 
 def _draft(record: Record) -> tuple[Record, Path, int]:
     """The record, its file under another name, and the descriptor that holds its lock."""
-    folder = userdirs.records()
-    path = folder / f".{record.run_id}.{secrets.token_hex(4)}"
+    path = userdirs.records() / f".{record.run_id}.{secrets.token_hex(4)}"
     descriptor = -1
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         locked = locks.take(descriptor) == locks.FREE and locks.seen_by_all(descriptor)
         record = replace(record, locked=locked)
         path.write_bytes(_encode(record))
-    except OSError as error:
+    except OSError:
         if descriptor >= 0:
             os.close(descriptor)
             path.unlink(missing_ok=True)
-        raise _cannot_record(folder, error) from error
+        raise
     return record, path, descriptor
-
-
-def _cannot_record(folder: Path, error: OSError) -> RunError:
-    return RunError(
-        f"cannot record the run in {folder}: {error.strerror}",
-        filesystem_remedy(error)
-        or "point XDG_STATE_HOME to a directory of your own with room in it",
-    )
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import RunError
+from runtime.foreign import REMEDY
 from runtime.rundir import rundir
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.foreign import REMEDY
 from runtime.rundir.records import EVENTS
 
 _COMPARED = ("kind", "target", "args", "planned_ns")

@@ -7,13 +7,13 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
+from runtime.foreign import REMEDY
 from runtime.judge import lateness
 from runtime.judge.lateness import PROCESS_KINDS
 from runtime.judge.verdict import Judge
 from runtime.results.logtail import last_line
 from runtime.rundir.directory import Directory
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.foreign import REMEDY
 from runtime.rundir.records import EVENTS, SAMPLES, read_lines
 
 

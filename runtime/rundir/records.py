@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from runtime.errors import RunError
+from runtime.foreign import REMEDY, parse
 from runtime.rundir.directory import Directory
-from runtime.rundir.foreign import REMEDY, parse
 from runtime.rundir.runfiles import EVENTS, LINE_CHECKS, MAX_BYTES, MAX_LINE_BYTES, SAMPLES
 
 __all__ = ["EVENTS", "SAMPLES", "LineFile", "encode", "read_lines"]

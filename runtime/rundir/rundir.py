@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.reader import Plan
-from runtime.config import asked
 from runtime.errors import RunError
-from runtime.options import RunOptions
+from runtime.foreign import parse
+from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import etchosts, reserve
 from runtime.rundir.directory import Directory
-from runtime.rundir.foreign import parse
 from runtime.rundir.runfiles import (
     DRIVER_LOG,
     FORMAT,
@@ -57,9 +56,9 @@ def encode_json(value: Mapping[str, object]) -> bytes:
     return encode(json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
 
 
-def experiment_name(plan_path: Path, options: RunOptions) -> str:
+def experiment_name(plan_path: Path, given: str) -> str:
     """What a run is called after: given, else the plan directory's name; safe as a file's name."""
-    name = options.name or plan_path.resolve().name.removesuffix(".plan")
+    name = given or plan_path.resolve().name.removesuffix(".plan")
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:MAX_NAME] or "run"
 
 
@@ -174,7 +173,9 @@ def recorded(path: str | Path) -> RunDirectory:
     return found
 
 
-def manifest(run_id: str, plan: Plan, options: RunOptions, kind: str) -> dict[str, object]:
+def manifest(
+    run_id: str, plan: Plan, options: RunOptions, places: RunPlaces, kind: str
+) -> dict[str, object]:
     """What is known before the start; facts about the engine and the outcome are added later."""
     return {
         "format": FORMAT,
@@ -185,9 +186,9 @@ def manifest(run_id: str, plan: Plan, options: RunOptions, kind: str) -> dict[st
         "plan_tool": plan.tool_version,
         "seed": plan.seed,
         "started": utc_stamp(),
-        "options": asked(options),
-        "start_directory": options.start_directory,
-        "source_directory": options.source_directory,
+        "options": options.to_record(),
+        "start_directory": places.start_directory,
+        "source_directory": places.source_directory,
         "datapath": "user" if options.datapath == "auto" else options.datapath,
         "machine": machine.facts(),
     }

@@ -1,10 +1,10 @@
 """What the files of a run directory are called, how large each may be, and what readers need of it.
 
-The one table of limits, and the shapes (runtime/rundir/foreign.py) of what is used. A run directory
+The one table of limits, and the shapes (runtime/foreign.py) of what is used. A run directory
 is foreign data to its readers: it may come from another machine, or be edited. So what is used has
 its type checked before it is used; keys that no shape names are tolerated, since nothing is done
 with them and later releases add some. Options are the exception: a replay that left one out would
-be another run, so `options` holds those of RunOptions only.
+be another run, so they are decoded by their own rules (runtime/options.py).
 
 Raise VERSION when a reader of the version before would misunderstand what is written: another
 meaning or unit, or something missing that its shapes require. A new key is none of these.
@@ -12,14 +12,10 @@ meaning or unit, or something missing that its shapes require. A new key is none
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from runtime.config import ASKED
 from runtime.errors import RunError
-from runtime.options import RunOptions
-from runtime.rundir.foreign import (
+from runtime.foreign import (
     COUNT,
     FLAG,
     INTEGER,
@@ -32,6 +28,7 @@ from runtime.rundir.foreign import (
     Shape,
     check,
 )
+from runtime.options import decode
 
 FORMAT, VERSION = "thunderstorm-run", 1
 
@@ -55,7 +52,7 @@ MANIFEST_SHAPE = Shape(
         "experiment": TEXT,
         "plan_digest": TEXT,
         "seed": COUNT,
-        "options": {},  # see _check_options
+        "options": {},  # see runtime.options
         "outcome?": TEXT,
         "message?": TEXT,
         "start_directory?": TEXT,
@@ -117,21 +114,6 @@ _OTHER_EVENT = Shape(
 _COLUMNS = Shape({"columns": {"links": [TEXT], "pairs": [TEXT]}})
 _SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]]})
 
-_OPTION_KINDS = {  # by the annotation of RunOptions
-    "int": INTEGER,
-    "int | None": OneOf(INTEGER, NOTHING),
-    "str": TEXT,
-    "bool": FLAG,
-    "Mapping[str, Mapping[str, int]]": Each(Each(INTEGER)),
-}
-_OPTION_SHAPE = Shape(
-    {
-        f"{field.name}?": _OPTION_KINDS[str(field.type)]
-        for field in fields(RunOptions)
-        if field.name in ASKED
-    }
-)
-
 
 def check_manifest(value: Any, place: str) -> dict[str, Any]:
     """The manifest, fit to be used. RunError, also for one of another version."""
@@ -146,18 +128,8 @@ def check_manifest(value: Any, place: str) -> dict[str, Any]:
             "use the release that made the run" if newer else REMEDY,
         )
     check(value, MANIFEST_SHAPE, place)
-    _check_options(value["options"], place)
+    decode(value["options"], f"{place}: options")
     return value
-
-
-def _check_options(options: Mapping[str, Any], place: str) -> None:
-    check(options, _OPTION_SHAPE, f"{place}: options")
-    unknown = sorted(options.keys() - set(ASKED))
-    if unknown:
-        raise RunError(
-            f"{place}: this release does not know the option {unknown[0]!r:.60}",
-            "use the release that made the run",
-        )
 
 
 def check_summary(value: Any, place: str) -> dict[str, Any]:

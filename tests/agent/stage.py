@@ -16,6 +16,7 @@ from runtime.agent.process.commandline import AgentOptions, argv
 from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
+from runtime.options import RunOptions
 from tests.agent.fake_datapath import FakeDatapath
 
 KEY = bytes(range(32))
@@ -90,10 +91,10 @@ class Stage:
         self.processes[host].wait(DEADLINE_SECONDS)
         self.processes[host] = self.start_agent(replace(self.options(host), resume=True))
 
-    def experiment(self, **options: object) -> Experiment:
-        return Experiment("run1", self.plan.digest, self.placement, options)
+    def experiment(self, **options: Any) -> Experiment:
+        return Experiment("run1", self.plan.digest, self.placement, RunOptions(**options))
 
-    async def ready(self, **options: object) -> list[dict[str, Any]]:
+    async def ready(self, **options: Any) -> list[dict[str, Any]]:
         """All agents connected and prepared."""
         await self.coordinator.connect(DEADLINE_SECONDS)
         return await self.coordinator.prepare(self.experiment(**options))

@@ -132,8 +132,10 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
                 await coordinator.request(0, request)
         with pytest.raises(AgentError, match="give every host the plan of this run"):
             await coordinator.prepare(replace_digest(stage))
-        with pytest.raises(AgentError, match="on_loss is 'explode'"):
-            await coordinator.prepare(stage.experiment(on_loss="explode"))
+        wrong = stage.experiment()
+        object.__setattr__(wrong.options, "on_agent_loss", "explode")  # no coordinator says that
+        with pytest.raises(AgentError, match="there is no 'explode' for lost agents"):
+            await coordinator.prepare(wrong)
         await coordinator.prepare(stage.experiment())
         with pytest.raises(AgentError, match="prepared already"):
             await coordinator.prepare(stage.experiment())
@@ -306,7 +308,7 @@ def test_without_a_coordinator_everything_is_cut(tmp_path: Path) -> None:
 @pytest.mark.parametrize("on_loss", ["keep", "close"])
 def test_a_crash_leaves_what_the_policy_says(tmp_path: Path, on_loss: str) -> None:
     async def play(stage: Stage) -> None:
-        await stage.ready(on_loss=on_loss)
+        await stage.ready(on_agent_loss=on_loss)
         await stage.coordinator.start()
         (datapath,) = stage.datapaths
         await until(lambda: "usage" in datapath.commands, "the first tick")

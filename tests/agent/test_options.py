@@ -14,6 +14,7 @@ from runtime.agent.path.holds import Holds
 from runtime.agent.process import orders
 from runtime.agent.process.commandline import AgentOptions, argv, parse
 from runtime.agent.process.orders import OrderError, PortOrder, preparation
+from runtime.options import RunOptions
 
 HERE = ("127.0.0.1", 7474)
 OPTIONS = AgentOptions(Path("a plan"), HERE, ("127.0.0.1", 7473), "fd:9", 4)
@@ -60,7 +61,7 @@ ORDER: dict[str, Any] = {
     "hosts": [{"name": "h0", "address": "10.0.0.1"}, {"name": "h1", "address": "10.0.0.2"}],
     "starts": [3, 1],
     "placement": [0, 1, 1, -1],
-    "options": {"pace": 2, "on_loss": "close", "until_ns": None},
+    "options": {"pace": 2, "on_agent_loss": "close", "until_ns": None},
 }
 
 
@@ -69,8 +70,8 @@ def test_an_order() -> None:
     assert found.own == (1, 2)
     assert found.hosts == (("10.0.0.1", 7473), ("10.0.0.2", 7473))
     assert found.starts == (3, 1)
-    assert (found.pace, found.on_loss, found.until_ns, found.start_at_ns) == (2, "close", None, 0)
-    assert found.period_ns == 25_000_000
+    assert found.options == RunOptions(pace=2, on_agent_loss="close")
+    assert (found.options.start_at_ns, found.options.period_ns) == (0, 25_000_000)
     resume = {"t0_ns": -5, "ports": [[3, 1, "/n", "e3"], [4, -1, "/m", "e4"]], "held": [2, 0]}
     again = preparation({**ORDER, "resume": resume}, 4, 3).resume
     assert again is not None
@@ -93,7 +94,10 @@ def test_an_order() -> None:
         ({"hosts": "h"}, "hosts is 'h': a list"),
         ({"hosts": [{"address": "localhost"}] * 2}, "address is 'localhost': an IPv4 address"),
         ({"options": {"pace": 0}}, "pace is 0"),
-        ({"options": {"on_loss": "cry"}}, "on_loss is 'cry'"),
+        ({"options": {"on_agent_loss": "cry"}}, "options: there is no 'cry' for lost agents"),
+        ({"options": {"on_loss": "keep"}}, "does not know the option 'on_loss'"),
+        ({"options": {"pace": True}}, "options: pace must be an integer, not True"),
+        ({"options": {"version": 2}}, "options have version 2, and this release reads 1"),
         ({"options": {"period_ns": 5}}, "period_ns is 5"),
         ({"resume": {"t0_ns": 1, "ports": [[1, 2]]}}, "a port is"),
         ({"resume": {"t0_ns": 1, "ports": [[1, 2, "a b", "e1"]]}}, "must be one word"),

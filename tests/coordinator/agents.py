@@ -105,9 +105,9 @@ class Scene:
             clock_budget_ns=50_000_000,  # these tests are not about how busy the machine is
         )
 
-    def experiment(self, **options: object) -> Experiment:
+    def experiment(self) -> Experiment:
         placed = placement.place(self.plan.topology, len(self.agents))
-        return Experiment("run1", self.plan.digest, placed, options)
+        return Experiment("run1", self.plan.digest, placed, RunOptions())
 
     async def begin(self) -> int:
         """From connecting to the start. Returns T0."""

@@ -10,13 +10,14 @@ from typing import Any
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
 from runtime.errors import RunError
+from runtime.options import RunOptions
 from runtime.rpc.calls import answer
 from runtime.rpc.secure import Channel, Server
 
 KEY = bytes(range(32))
 HERE = "127.0.0.1"
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
-EXPERIMENT = Experiment("run1", "d1", (0, 1, 0, -1), {"pace": 1})
+EXPERIMENT = Experiment("run1", "d1", (0, 1, 0, -1), RunOptions())
 
 Behaviour = Callable[[dict[str, Any]], Mapping[str, object]]
 

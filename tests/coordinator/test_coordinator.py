@@ -12,6 +12,7 @@ import pytest
 from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.link import AgentError, Host, LostError
 from runtime.errors import RunError
+from runtime.options import RunOptions
 from tests.coordinator.fakes import (
     EXPERIMENT,
     HERE,
@@ -44,7 +45,7 @@ def test_a_run_from_the_beginning_to_the_end() -> None:
                 ],
                 "starts": [1, 1],
                 "placement": [0, 1, 0, -1],
-                "options": {"pace": 1},
+                "options": RunOptions().to_record(),
             }
         ]
         before = time.monotonic_ns()

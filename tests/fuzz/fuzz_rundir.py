@@ -39,7 +39,6 @@ from tests.fuzz.seeds import Words, mutate_bytes, run
 from tests.runtime import recorded
 from tstorm import output
 from tstorm.commands import inspect as inspecting
-from tstorm.parameters import Running
 from tstorm.running import options_of
 
 STRANGE: tuple[Any, ...] = (
@@ -60,7 +59,6 @@ TEXTS = (
 )
 SLOW_SECONDS = 5.0  # of CPU time: a busy machine is no fault
 NOBODY = procs.Process(1, 0)
-NOTHING_ASKED = Running(**dict.fromkeys(Running.__dataclass_fields__))  # type: ignore[arg-type]
 
 
 @cache
@@ -163,7 +161,7 @@ def show(directory: Path) -> None:
 
 
 def replay(directory: Path) -> None:
-    options_of(NOTHING_ASKED, str(directory), recorded=rundir.recorded(directory).manifest())
+    options_of({}, rundir.recorded(directory).manifest())
     log = compare.load(directory)
     assert {one.what for one in compare.differ(log, log)} <= {"start"}  # told in any case
 

@@ -11,7 +11,7 @@ import pytest
 
 from compiler.pipeline import compile_source, write
 from runtime.launch.launch import run
-from runtime.options import COMPLETED, RunOptions
+from runtime.options import COMPLETED, RunOptions, RunPlaces
 from tests.runtime.support import ROOT, records
 
 pytestmark = pytest.mark.netem
@@ -28,10 +28,8 @@ def carried_out(text: str, place: Path, **options: Any) -> Path:
     plan = place / "experiment.plan"
     write(compile_source(text, filename="experiment.tdl", seed=None), plan)
     # The machine has one processor, and timers that are late: clocks are known less well there.
-    wanted = RunOptions(
-        out=place / "out", datapath="kernel", clock_budget_ns=100_000_000, **options
-    )
-    result = run(plan, wanted)
+    wanted = RunOptions(datapath="kernel", clock_budget_ns=100_000_000, **options)
+    result = run(plan, wanted, RunPlaces(place / "out"))
     said = (place / "out/driver.log").read_text()
     assert result.outcome == COMPLETED, f"{result.message}\n{said}"
     assert said == ""

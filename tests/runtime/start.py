@@ -14,7 +14,7 @@ from runtime.launch.cleanup import destroy, forget
 from runtime.launch.enter import exec_argv
 from runtime.launch.launch import run
 from runtime.launch.lookup import inspect
-from runtime.options import RunOptions
+from runtime.options import RunPlaces, decode
 
 
 def show(record: Progress) -> None:
@@ -22,7 +22,7 @@ def show(record: Progress) -> None:
 
 
 def start(plan: str, out: str, options: str) -> int:
-    result = run(plan, RunOptions(out=Path(out), **json.loads(options)), show)
+    result = run(plan, decode(json.loads(options), "options"), RunPlaces(Path(out)), show)
     said = {"outcome": result.outcome, "message": result.message, "run_id": result.run_id}
     print(json.dumps({**said, "exit_code": result.exit_code, "directory": str(result.directory)}))
     return 0

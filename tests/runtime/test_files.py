@@ -25,7 +25,6 @@ from runtime.doctor.checks import parse_kernel
 from runtime.driver import messages, progress
 from runtime.errors import MachineError, RunError
 from runtime.launch import cleanup, registry, tempdirs, userdirs
-from runtime.options import RunOptions
 from runtime.results import compare, report, summary
 from runtime.rundir import etchosts, rundir
 from runtime.rundir.records import LineFile, read_lines
@@ -508,7 +507,7 @@ def test_without_a_switch_something_else_is_suspected(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_runs_are_safe(plan: str, given: str, wanted: str) -> None:
-    assert rundir.experiment_name(Path(plan), RunOptions(name=given)) == wanted
+    assert rundir.experiment_name(Path(plan), given) == wanted
 
 
 def test_kernel_versions() -> None:

@@ -73,7 +73,13 @@ def _sum_up(events: list[EventDifference], starts: list[EventDifference]) -> Non
 )
 @parameters.running
 def command(
-    source: str, seed: int | None, check: bool, asked: parameters.Running, quiet: bool, form: str
+    source: str,
+    seed: int | None,
+    check: bool,
+    asked: dict[str, Any],
+    out: str | None,
+    quiet: bool,
+    form: str,
 ) -> None:
     """Run a recorded experiment again.
 
@@ -98,7 +104,7 @@ def command(
     from runtime.options import COMPLETED
     from tstorm.loading import plan_on_disk
     from tstorm.outcome import report
-    from tstorm.running import carry_out, errors_shown, options_of, recorded_run
+    from tstorm.running import carry_out, errors_shown, options_of, places_of, recorded_run
 
     with errors_shown():
         from runtime.results import compare
@@ -108,8 +114,8 @@ def command(
             raise click.UsageError(f"--check needs a run to compare with, and {source} is none")
         before = compare.load(source) if check else None  # so that a damaged one is told now
         with plan_on_disk(source, seed) as plan:
-            chosen = options_of(asked, source, seed=seed, recorded=recorded)
-            result = carry_out(plan, chosen, quiet=quiet)
+            places = places_of(source, out, name=recorded["experiment"] if recorded else "")
+            result = carry_out(plan, options_of(asked, recorded), places, quiet=quiet)
         differences: list[EventDifference] = []
         if before is not None and result.outcome == COMPLETED:
             differences = compare.differ(before, compare.load(result.directory))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from tstorm import parameters
@@ -17,7 +19,8 @@ def command(
     source: str,
     seed: int | None,
     budget_bps: int | None,
-    asked: parameters.Running,
+    asked: dict[str, Any],
+    out: str | None,
     quiet: bool,
     form: str,
 ) -> None:
@@ -40,11 +43,11 @@ def command(
     """
     from tstorm.loading import plan_on_disk
     from tstorm.outcome import report
-    from tstorm.running import carry_out, errors_shown, options_of
+    from tstorm.running import carry_out, errors_shown, options_of, places_of
 
-    compiled = plan_on_disk(source, seed, budget_bps=budget_bps, pace=asked.pace)
+    compiled = plan_on_disk(source, seed, budget_bps=budget_bps, pace=asked.get("pace"))
     with errors_shown(), compiled as plan:
-        result = carry_out(plan, options_of(asked, source, seed=seed), quiet=quiet)
+        result = carry_out(plan, options_of(asked), places_of(source, out), quiet=quiet)
     report(result, form)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)

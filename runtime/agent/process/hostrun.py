@@ -19,17 +19,19 @@ from runtime.agent.path.ahead import Ahead, Scene, Scenes
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.needs import Needs, Stage
-from runtime.agent.process.orders import CLOSE, OrderError, PrepareOrder, Resume
+from runtime.agent.process.orders import OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
 from runtime.agent.vocabulary import PathChange
 from runtime.datapath.sampler import arrays
-from runtime.options import RunOptions
+from runtime.options import CLOSE
 from runtime.schedule import Schedule
 
 RESUME_TICKS = 4
 GREET_NS = 100_000_000
 STAGE_AHEAD_NS = 600_000_000
-LEASE_NS = 1_000_000_000  # with on_loss=close: the datapath closes when nothing came for so long
+LEASE_NS = (
+    1_000_000_000  # with on_agent_loss=close: the datapath closes when nothing came for so long
+)
 SAMPLE_ROWS = 5000  # in one message
 
 Say = Callable[[Mapping[str, object]], None]
@@ -60,10 +62,7 @@ class HostRun:
         self._sharing = sharing
         self._metadata = metadata
         self._say = say
-        options = RunOptions(
-            start_at_ns=order.start_at_ns, until_ns=order.until_ns, pace=order.pace
-        )
-        self.timeline = Schedule(plan, options)
+        self.timeline = Schedule(plan, order.options)
         self._scenes = Scenes(order.placement, len(order.hosts))
         self._tasks: list[asyncio.Task[None]] = []
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start
@@ -72,7 +71,7 @@ class HostRun:
     def _make(self, first: int) -> None:
         """The parts, to begin with step `first`."""
         order, steps = self.order, self.timeline.steps
-        needs = Needs(self._plan, steps, order.own, order.start_at_ns, first)
+        needs = Needs(self._plan, steps, order.own, order.options.start_at_ns, first)
         self.enforcer = Enforcer(
             self._datapath, self._clock, needs, steps, self._was_applied, self.notice
         )
@@ -85,7 +84,7 @@ class HostRun:
             self._metadata,
             self._mailbox,
             self._sample,
-            order.period_ns,
+            order.options.period_ns,
         )
         self._needs, self._first = needs, first
 
@@ -133,7 +132,7 @@ class HostRun:
 
     async def _share(self, first_ns: int) -> None:
         await self._clock.sleep_until(first_ns)
-        if self.order.on_loss == CLOSE:
+        if self.order.options.on_agent_loss == CLOSE:
             await self._datapath.lease(LEASE_NS)
         await self.loop.run(first_ns)
 
@@ -177,7 +176,7 @@ class HostRun:
         self._sharing.restore(now, await self._datapath.usage(everything=True))
         found: dict[tuple[int, int], PathChange] = {}
         for tick in range(RESUME_TICKS):
-            await self._clock.sleep_until(now + tick * self.order.period_ns)
+            await self._clock.sleep_until(now + tick * self.order.options.period_ns)
             for change in (await self.loop.look()).changes:
                 found[change.src, change.dst] = change
         return [found[pair] for pair in sorted(found)]
@@ -264,5 +263,5 @@ class HostRun:
         _, pairs = await self._datapath.usage_and_pairs()
         if pairs:
             self._sample(self._clock.now_ns(), pairs)
-        if self.order.on_loss == CLOSE:
+        if self.order.options.on_agent_loss == CLOSE:
             await self._datapath.lease(0)  # it was promised to last as long as an agent does

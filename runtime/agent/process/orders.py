@@ -10,10 +10,9 @@ from typing import Any
 
 from runtime.agent.metadata.codec import MAX_BOOT
 from runtime.agent.process.commandline import METADATA_PORT, Address
-from runtime.agent.share.loop import PERIOD_NS
 from runtime.errors import RunError
+from runtime.options import RunOptions, decode
 
-KEEP, CLOSE = "keep", "close"
 MAX_PORT = 65535
 
 
@@ -101,11 +100,7 @@ class PrepareOrder:
     hosts: tuple[Address, ...]  # where each agent receives metadata
     starts: tuple[int, ...]  # which start of each host's agent is the present one
     placement: tuple[int, ...]
-    start_at_ns: int
-    until_ns: int | None
-    pace: int
-    period_ns: int
-    on_loss: str  # KEEP | CLOSE
+    options: RunOptions
     resume: Resume | None = None
     own: tuple[int, ...] = field(init=False)
 
@@ -116,12 +111,7 @@ class PrepareOrder:
 
 def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> PrepareOrder:
     """Raises OrderError; KeyError for what is missing."""
-    options = mapping(request["options"], "options")
     hosts = tuple([_host(item) for item in items(request["hosts"], "hosts")])
-    until = options.get("until_ns")
-    on_loss = options.get("on_loss", KEEP)
-    if on_loss not in (KEEP, CLOSE):
-        raise OrderError(f"on_loss is {on_loss!r:.40}: {KEEP} or {CLOSE} is expected")
     resume = request.get("resume")
     return PrepareOrder(
         run=text(request["run"], "run"),
@@ -130,13 +120,16 @@ def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> 
         hosts=hosts,
         starts=starts(request["starts"], len(hosts)),
         placement=_placement(request["placement"], node_count, instances, len(hosts)),
-        start_at_ns=number(options.get("start_at_ns", 0), "start_at_ns"),
-        until_ns=None if until is None else number(until, "until_ns"),
-        pace=number(options.get("pace", 1), "pace", 1),
-        period_ns=number(options.get("period_ns", PERIOD_NS), "period_ns", 1_000_000),
-        on_loss=on_loss,
+        options=_options(request["options"]),
         resume=None if resume is None else _resume(resume, instances),
     )
+
+
+def _options(value: Any) -> RunOptions:
+    try:
+        return decode(value, "options")
+    except RunError as error:
+        raise OrderError(error.message, error.remedy) from error
 
 
 def starts(value: Any, hosts: int) -> tuple[int, ...]:

@@ -154,7 +154,7 @@ class Responder:
             self._clock,
             self._datapath,
             self._mailbox,
-            Sharing(order.period_ns),
+            Sharing(order.options.period_ns),
             metadata,
             self._say,
         )

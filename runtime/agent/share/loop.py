@@ -20,7 +20,6 @@ from runtime.agent.path.ahead import Scene
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
 
-PERIOD_NS = 25_000_000
 LEAD_NS = 4_000_000  # from the tick that prepares a step to the step
 GAP_NS = 2_000_000  # at least, from the end of one tick to the next
 SAMPLE_NS = 100_000_000
@@ -110,7 +109,7 @@ class Loop:
         metadata: MetadataPart,
         mailbox: MailboxPart,
         on_sample: OnSample,
-        period_ns: int = PERIOD_NS,
+        period_ns: int,
     ) -> None:
         self._clock = clock
         self._datapath = datapath

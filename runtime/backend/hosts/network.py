@@ -135,24 +135,10 @@ class AgentNetwork:
         )
         patience = CONNECT_SECONDS + HOST_SECONDS * len(hosts.hosts)
         await self._unless_ended(self._coordinator.connect(patience))
-        found = await self._unless_ended(self._coordinator.prepare(self._experiment()))
+        experiment = Experiment(self._run_id, self._plan.digest, self._placement, self._options)
+        found = await self._unless_ended(self._coordinator.prepare(experiment))
         self.facts["hosts"] = [self._host_facts(n, facts) for n, facts in enumerate(found)]
         self.pids = [one.pid for host in self._processes for one in host.all()]
-
-    def _experiment(self) -> Experiment:
-        options = self._options
-        return Experiment(
-            self._run_id,
-            self._plan.digest,
-            self._placement,
-            {
-                "start_at_ns": options.start_at_ns,
-                "until_ns": options.until_ns,
-                "pace": options.pace,
-                "period_ns": options.period_ns,
-                "on_loss": options.on_agent_loss,
-            },
-        )
 
     async def _unless_ended(self, action: Awaitable[Value]) -> Value:
         """The result of what waits for agents, or an error that says which process has ended."""
