@@ -23,21 +23,21 @@ static void begin(const struct tcal_mail *m, uint16_t type, uint16_t flags, uint
                          .tcm_handle = handle,
                          .tcm_parent = parent,
                          .tcm_info = info};
-    tcal_begin(m->buffer, type, flags, m->sequence, &body, sizeof body);
+    nl_begin(m->buffer, type, flags, m->sequence, &body, sizeof body);
 }
 
 static void end(const struct tcal_mail *m) {
-    tcal_end(m->buffer);
+    nl_end(m->buffer);
 }
 
 /* -- classes and queueing disciplines ---------------------------------------------------------- */
 
 /* Sizes of layer 3, for everything in the tree; the kernel takes such a table at the root only. */
-static void put_size_table(struct tcal_buffer *b) {
+static void put_size_table(struct nl_buffer *b) {
     struct tc_sizespec spec = {.overhead = -(int)TCAL_ETHERNET_BYTES};
-    size_t nest = tcal_nest(b, TCA_STAB);
-    tcal_put(b, TCA_STAB_BASE, &spec, sizeof spec);
-    tcal_nest_end(b, nest);
+    size_t nest = nl_nest(b, TCA_STAB);
+    nl_put(b, TCA_STAB_BASE, &spec, sizeof spec);
+    nl_nest_end(b, nest);
 }
 
 static uint32_t rate32(uint64_t bytes_ps) {
@@ -52,17 +52,17 @@ static struct tc_ratespec rate_spec(uint64_t bytes_ps) {
 /* A tbf that never delays. What it is there for: a packet larger than its max_size is split into
  * its segments, or dropped if it is none of those, and max_size is what the peak rate's burst says.
  */
-static void put_splitter(struct tcal_buffer *b, uint32_t mtu) {
+static void put_splitter(struct nl_buffer *b, uint32_t mtu) {
     struct tc_tbf_qopt opt = {.rate = rate_spec(TCAL_FASTEST_BYTES_PS),
                               .peakrate = rate_spec(2 * TCAL_FASTEST_BYTES_PS)};
-    tcal_put_text(b, TCA_KIND, "tbf");
-    size_t nest = tcal_nest(b, TCA_OPTIONS);
-    tcal_put(b, TCA_TBF_PARMS, &opt, sizeof opt);
-    tcal_put_u64(b, TCA_TBF_RATE64, TCAL_FASTEST_BYTES_PS);
-    tcal_put_u64(b, TCA_TBF_PRATE64, 2 * TCAL_FASTEST_BYTES_PS);
-    tcal_put_u32(b, TCA_TBF_BURST, 1u << 24);
-    tcal_put_u32(b, TCA_TBF_PBURST, mtu + TCAL_FRAME_EXTRA);
-    tcal_nest_end(b, nest);
+    nl_put_text(b, TCA_KIND, "tbf");
+    size_t nest = nl_nest(b, TCA_OPTIONS);
+    nl_put(b, TCA_TBF_PARMS, &opt, sizeof opt);
+    nl_put_u64(b, TCA_TBF_RATE64, TCAL_FASTEST_BYTES_PS);
+    nl_put_u64(b, TCA_TBF_PRATE64, 2 * TCAL_FASTEST_BYTES_PS);
+    nl_put_u32(b, TCA_TBF_BURST, 1u << 24);
+    nl_put_u32(b, TCA_TBF_PBURST, mtu + TCAL_FRAME_EXTRA);
+    nl_nest_end(b, nest);
 }
 
 void tcal_mail_root(const struct tcal_mail *m, uint32_t mtu) {
@@ -75,18 +75,18 @@ void tcal_mail_root(const struct tcal_mail *m, uint32_t mtu) {
 void tcal_mail_htb(const struct tcal_mail *m) {
     struct tc_htb_glob glob = {.version = 3, .rate2quantum = 10, .defcls = TCAL_DEFAULT_CLASS};
     begin(m, RTM_NEWQDISC, MAKE, TCAL_ROOT | 1, TCAL_HTB, 0);
-    tcal_put_text(m->buffer, TCA_KIND, "htb");
-    size_t nest = tcal_nest(m->buffer, TCA_OPTIONS);
-    tcal_put(m->buffer, TCA_HTB_INIT, &glob, sizeof glob);
-    tcal_put_u32(m->buffer, TCA_HTB_DIRECT_QLEN, 1000);
-    tcal_nest_end(m->buffer, nest);
+    nl_put_text(m->buffer, TCA_KIND, "htb");
+    size_t nest = nl_nest(m->buffer, TCA_OPTIONS);
+    nl_put(m->buffer, TCA_HTB_INIT, &glob, sizeof glob);
+    nl_put_u32(m->buffer, TCA_HTB_DIRECT_QLEN, 1000);
+    nl_nest_end(m->buffer, nest);
     end(m);
 }
 
 void tcal_mail_segments(const struct tcal_mail *m, uint32_t segments) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)m->ifindex};
-    tcal_begin(m->buffer, RTM_SETLINK, 0, m->sequence, &info, sizeof info);
-    tcal_put_u32(m->buffer, IFLA_GSO_MAX_SEGS, segments);
+    nl_begin(m->buffer, RTM_SETLINK, 0, m->sequence, &info, sizeof info);
+    nl_put_u32(m->buffer, IFLA_GSO_MAX_SEGS, segments);
     end(m);
 }
 
@@ -103,18 +103,18 @@ void tcal_mail_class(const struct tcal_mail *m, uint32_t slot, uint64_t rate_byt
                              .cbuffer = burst_ticks,
                              .quantum = mtu + TCAL_ETHERNET_BYTES};
     begin(m, RTM_NEWTCLASS, NLM_F_CREATE, TCAL_HTB, tcal_class_of(slot), 0);
-    tcal_put_text(m->buffer, TCA_KIND, "htb");
-    size_t nest = tcal_nest(m->buffer, TCA_OPTIONS);
-    tcal_put(m->buffer, TCA_HTB_PARMS, &opt, sizeof opt);
-    tcal_put_u64(m->buffer, TCA_HTB_RATE64, rate_bytes_ps);
-    tcal_put_u64(m->buffer, TCA_HTB_CEIL64, rate_bytes_ps);
-    tcal_nest_end(m->buffer, nest);
+    nl_put_text(m->buffer, TCA_KIND, "htb");
+    size_t nest = nl_nest(m->buffer, TCA_OPTIONS);
+    nl_put(m->buffer, TCA_HTB_PARMS, &opt, sizeof opt);
+    nl_put_u64(m->buffer, TCA_HTB_RATE64, rate_bytes_ps);
+    nl_put_u64(m->buffer, TCA_HTB_CEIL64, rate_bytes_ps);
+    nl_nest_end(m->buffer, nest);
     end(m);
 }
 
 void tcal_mail_hole(const struct tcal_mail *m, uint32_t slot) {
     begin(m, RTM_NEWQDISC, MAKE, tcal_class_of(slot), tcal_handle_of(slot, TCAL_HOLE), 0);
-    tcal_put_text(m->buffer, TCA_KIND, "blackhole");
+    nl_put_text(m->buffer, TCA_KIND, "blackhole");
     end(m);
 }
 
@@ -129,21 +129,21 @@ void tcal_mail_netem(const struct tcal_mail *m, uint32_t slot, const struct tcal
     struct tc_netem_qopt opt = {.limit = p->limit, .loss = p->loss};
     /* A rate, however large, makes netem time each packet after the one before: order is kept. */
     struct tc_netem_rate rate = {.rate = UINT32_MAX};
-    struct tcal_buffer *b = m->buffer;
+    struct nl_buffer *b = m->buffer;
     begin(m, RTM_NEWQDISC, parent ? MAKE : 0, parent, tcal_handle_of(slot, TCAL_NETEM), 0);
-    tcal_put_text(b, TCA_KIND, "netem");
-    size_t nest = tcal_nest(b, TCA_OPTIONS);
-    tcal_append(b, &opt, sizeof opt);
-    tcal_put_u64(b, TCA_NETEM_LATENCY64, p->latency_ns);
-    tcal_put_u64(b, TCA_NETEM_JITTER64, p->jitter_ns);
-    tcal_put(b, TCA_NETEM_RATE, &rate, sizeof rate);
-    tcal_put_u64(b, TCA_NETEM_RATE64, TCAL_NETEM_RATE_BYTES_PS);
-    tcal_put_u64(b, NETEM_PRNG_SEED, seed);
+    nl_put_text(b, TCA_KIND, "netem");
+    size_t nest = nl_nest(b, TCA_OPTIONS);
+    nl_append(b, &opt, sizeof opt);
+    nl_put_u64(b, TCA_NETEM_LATENCY64, p->latency_ns);
+    nl_put_u64(b, TCA_NETEM_JITTER64, p->jitter_ns);
+    nl_put(b, TCA_NETEM_RATE, &rate, sizeof rate);
+    nl_put_u64(b, TCA_NETEM_RATE64, TCAL_NETEM_RATE_BYTES_PS);
+    nl_put_u64(b, NETEM_PRNG_SEED, seed);
     if (table) {
-        tcal_put(b, TCA_NETEM_DELAY_DIST, tcal_dist_table(p->dist),
-                 TCAL_TABLE_SIZE * sizeof(int16_t));
+        nl_put(b, TCA_NETEM_DELAY_DIST, tcal_dist_table(p->dist),
+               TCAL_TABLE_SIZE * sizeof(int16_t));
     }
-    tcal_nest_end(b, nest);
+    nl_nest_end(b, nest);
     end(m);
 }
 
@@ -151,8 +151,8 @@ void tcal_mail_fifo(const struct tcal_mail *m, uint32_t slot, uint32_t bytes, bo
     struct tc_fifo_qopt opt = {.limit = bytes};
     begin(m, RTM_NEWQDISC, make ? MAKE : 0, make ? tcal_handle_of(slot, TCAL_NETEM) | 1 : 0,
           tcal_handle_of(slot, TCAL_FIFO), 0);
-    tcal_put_text(m->buffer, TCA_KIND, "bfifo");
-    tcal_put(m->buffer, TCA_OPTIONS, &opt, sizeof opt);
+    nl_put_text(m->buffer, TCA_KIND, "bfifo");
+    nl_put(m->buffer, TCA_OPTIONS, &opt, sizeof opt);
     end(m);
 }
 
@@ -204,12 +204,12 @@ static uint32_t filter_info(uint32_t family, uint32_t priority) {
 static size_t begin_filter(const struct tcal_mail *m, uint16_t type, uint16_t flags,
                            uint32_t family, uint32_t priority, uint32_t handle) {
     begin(m, type, flags, TCAL_HTB, handle, filter_info(family, priority));
-    tcal_put_text(m->buffer, TCA_KIND, "u32");
-    return tcal_nest(m->buffer, TCA_OPTIONS);
+    nl_put_text(m->buffer, TCA_KIND, "u32");
+    return nl_nest(m->buffer, TCA_OPTIONS);
 }
 
 static void end_filter(const struct tcal_mail *m, size_t nest) {
-    tcal_nest_end(m->buffer, nest);
+    nl_nest_end(m->buffer, nest);
     end(m);
 }
 
@@ -223,13 +223,13 @@ static void put_selector(const struct tcal_mail *m, const struct selector *s) {
     char bytes[sizeof sel + sizeof s->key];
     memcpy(bytes, &sel, sizeof sel);
     memcpy(bytes + sizeof sel, s->key, sizeof s->key);
-    tcal_put(m->buffer, TCA_U32_SEL, bytes, sizeof sel + s->keys * sizeof s->key[0]);
+    nl_put(m->buffer, TCA_U32_SEL, bytes, sizeof sel + s->keys * sizeof s->key[0]);
 }
 
 void tcal_mail_table(const struct tcal_mail *m, uint32_t family, uint32_t table) {
     size_t nest = begin_filter(m, RTM_NEWTFILTER, NLM_F_CREATE, family, TCAL_HASH_PRIORITY(family),
                                TABLE_ID(table));
-    tcal_put_u32(m->buffer, TCA_U32_DIVISOR, BUCKETS);
+    nl_put_u32(m->buffer, TCA_U32_DIVISOR, BUCKETS);
     end_filter(m, nest);
 }
 
@@ -240,7 +240,7 @@ void tcal_mail_prefix(const struct tcal_mail *m, const struct tcal_prefix *prefi
     hash_by(&s, family, 0xff00);
     size_t nest =
         begin_filter(m, RTM_NEWTFILTER, NLM_F_CREATE, family, TCAL_HASH_PRIORITY(family), 0);
-    tcal_put_u32(m->buffer, TCA_U32_LINK, TABLE_ID(TCAL_TABLE(family)));
+    nl_put_u32(m->buffer, TCA_U32_LINK, TABLE_ID(TCAL_TABLE(family)));
     put_selector(m, &s);
     end_filter(m, nest);
 }
@@ -253,8 +253,8 @@ void tcal_mail_link(const struct tcal_mail *m, uint32_t family, uint32_t octet) 
     uint32_t bucket = TABLE_ID(TCAL_TABLE(family)) | octet << 12;
     size_t nest = begin_filter(m, RTM_NEWTFILTER, NLM_F_CREATE, family, TCAL_HASH_PRIORITY(family),
                                bucket | 1);
-    tcal_put_u32(m->buffer, TCA_U32_HASH, bucket);
-    tcal_put_u32(m->buffer, TCA_U32_LINK, TABLE_ID(TCAL_SUBTABLE(family, octet)));
+    nl_put_u32(m->buffer, TCA_U32_HASH, bucket);
+    nl_put_u32(m->buffer, TCA_U32_LINK, TABLE_ID(TCAL_SUBTABLE(family, octet)));
     put_selector(m, &s);
     end_filter(m, nest);
 }
@@ -271,8 +271,8 @@ void tcal_mail_filter(const struct tcal_mail *m, const struct tcal_addr *addr, u
     match(&s, addr, family ? 128 : 32);
     size_t nest =
         begin_filter(m, RTM_NEWTFILTER, NLM_F_CREATE, family, TCAL_HASH_PRIORITY(family), handle);
-    tcal_put_u32(m->buffer, TCA_U32_HASH, handle & 0xfffff000u);
-    tcal_put_u32(m->buffer, TCA_U32_CLASSID, class);
+    nl_put_u32(m->buffer, TCA_U32_HASH, handle & 0xfffff000u);
+    nl_put_u32(m->buffer, TCA_U32_CLASSID, class);
     put_selector(m, &s);
     end_filter(m, nest);
 }
@@ -295,7 +295,7 @@ void tcal_mail_nd(const struct tcal_mail *m, uint32_t number) {
                                    .val = htonl(types[number].first << 24),
                                    .off = 40};
     size_t nest = begin_filter(m, RTM_NEWTFILTER, NLM_F_CREATE, 1, TCAL_ND_PRIORITY, 0);
-    tcal_put_u32(m->buffer, TCA_U32_CLASSID, TCAL_HTB); /* htb sends it out directly */
+    nl_put_u32(m->buffer, TCA_U32_CLASSID, TCAL_HTB); /* htb sends it out directly */
     put_selector(m, &s);
     end_filter(m, nest);
 }

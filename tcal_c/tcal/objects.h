@@ -3,11 +3,11 @@
 #define TCAL_OBJECTS_H
 
 #include "derive.h"
-#include "wire.h"
+#include "common/netlink.h"
 
 /* Where a message goes. */
 struct tcal_mail {
-    struct tcal_buffer *buffer;
+    struct nl_buffer *buffer;
     uint32_t sequence;
     uint32_t ifindex;
 };

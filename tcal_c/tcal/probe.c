@@ -43,11 +43,11 @@ static void hear_failed(void *context, uint32_t sequence, int error, const char 
 }
 
 /* Sends one message and notes what became of it. */
-static bool attempt(const struct tcal_channel *channel, struct tcal_buffer *b,
+static bool attempt(const struct nl_channel *channel, struct nl_buffer *b,
                     struct tcal_ability *ability) {
     struct attempt a = {0};
-    struct tcal_listener listener = {.context = &a, .failed = hear_failed};
-    int error = tcal_talk(channel, b, 1, &listener);
+    struct nl_listener listener = {.context = &a, .failed = hear_failed};
+    int error = nl_talk(channel, b, 1, &listener);
     error = error ? error : a.error;
     b->used = 0;
     ability->found = error == 0;
@@ -58,20 +58,20 @@ static bool attempt(const struct tcal_channel *channel, struct tcal_buffer *b,
     return error == 0;
 }
 
-static void add_interface(struct tcal_buffer *b) {
+static void add_interface(struct nl_buffer *b) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC};
-    tcal_begin(b, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 1, &info, sizeof info);
-    tcal_put_text(b, IFLA_IFNAME, INTERFACE);
-    size_t linkinfo = tcal_nest(b, IFLA_LINKINFO);
-    tcal_put_text(b, IFLA_INFO_KIND, "veth");
-    tcal_nest_end(b, linkinfo);
-    tcal_end(b);
+    nl_begin(b, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 1, &info, sizeof info);
+    nl_put_text(b, IFLA_IFNAME, INTERFACE);
+    size_t linkinfo = nl_nest(b, IFLA_LINKINFO);
+    nl_put_text(b, IFLA_INFO_KIND, "veth");
+    nl_nest_end(b, linkinfo);
+    nl_end(b);
 }
 
 /* The tree of one path, on an interface with this number. */
-static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
+static void add_all(const struct nl_channel *channel, uint32_t ifindex,
                     struct tcal_ability *ability) {
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     struct tcal_mail m = {&b, 1, ifindex};
     struct tcal_path path = {.rate_bps = 8000000, .delay_ns = 1000, .jitter_ns = 1, .up = true};
     struct tcal_options options = {.burst_ns = TCAL_BURST_NS};
@@ -79,7 +79,7 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
     struct tcal_addr addr = {4, {10, 0, 0, 1}};
     tcal_mail_root(&m, 1500);
     if (!attempt(channel, &b, &ability[TBF])) {
-        tcal_buffer_free(&b);
+        nl_buffer_free(&b);
         return;
     }
     tcal_mail_htb(&m);
@@ -99,7 +99,7 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
         tcal_mail_filter(&m, &addr, tcal_filter_handle(&addr, 1), tcal_class_of(0));
         attempt(channel, &b, &ability[U32]);
     }
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
 }
 
 /* -- does netem count what waits in the queue behind it? -----------------------------------------
@@ -108,17 +108,17 @@ static void add_all(const struct tcal_channel *channel, uint32_t ifindex,
 #define FRAMES 10
 #define WAIT_NS 200000000ull /* at 8 Mb/s ten frames take 10 */
 
-static void raise_link(const struct tcal_channel *channel, uint32_t ifindex) {
+static void raise_link(const struct nl_channel *channel, uint32_t ifindex) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC,
                              .ifi_index = (int)ifindex,
                              .ifi_flags = IFF_UP,
                              .ifi_change = IFF_UP};
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     struct tcal_ability ignored = {0};
-    tcal_begin(&b, RTM_NEWLINK, 0, 1, &info, sizeof info);
-    tcal_end(&b);
+    nl_begin(&b, RTM_NEWLINK, 0, 1, &info, sizeof info);
+    nl_end(&b);
     attempt(channel, &b, &ignored);
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
 }
 
 static void hear_class(void *context, uint16_t type, const char *body, size_t length) {
@@ -127,21 +127,21 @@ static void hear_class(void *context, uint16_t type, const char *body, size_t le
     if (type == RTM_NEWTCLASS && length > sizeof(struct tcmsg)) {
         body += sizeof(struct tcmsg);
         length -= sizeof(struct tcmsg);
-        struct tcal_attr stats = tcal_find(body, length, TCA_STATS2);
-        struct tcal_attr attr = tcal_find(stats.bytes, stats.length, TCA_STATS_BASIC);
-        tcal_get(&attr, &basic, sizeof basic);
+        struct nl_attr stats = nl_find(body, length, TCA_STATS2);
+        struct nl_attr attr = nl_find(stats.bytes, stats.length, TCA_STATS_BASIC);
+        nl_get(&attr, &basic, sizeof basic);
         *packets = basic.packets;
     }
 }
 
 /* Until Linux 6.13 (and 6.12.7, 6.6.68, 6.1.122) netem did not count the packets in a queue behind
  * it, so that htb took its class for empty, and they waited there for the next packet. */
-static void try_counting(const struct tcal_channel *channel, const struct tcal_interface *interface,
+static void try_counting(const struct nl_channel *channel, const struct tcal_interface *interface,
                          struct tcal_ability *ability) {
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     struct tcal_mail m = {&b, 7, interface->ifindex};
     uint32_t sent = 0;
-    struct tcal_listener listener = {.context = &sent, .message = hear_class};
+    struct nl_listener listener = {.context = &sent, .message = hear_class};
     raise_link(channel, interface->ifindex);
     raise_link(channel, interface->peer);
     snprintf(ability->why, sizeof ability->why, "no frames could be sent");
@@ -150,13 +150,13 @@ static void try_counting(const struct tcal_channel *channel, const struct tcal_i
         do {
             b.used = 0;
             tcal_mail_dump(&m, RTM_GETTCLASS, TCAL_HTB);
-            ability->found = tcal_dump(channel, &b, 7, &listener) == 0 && sent == FRAMES;
+            ability->found = nl_dump(channel, &b, 7, &listener) == 0 && sent == FRAMES;
             probe_pause();
         } while (!ability->found && probe_clock_ns() < end);
         snprintf(ability->why, sizeof ability->why,
                  "%u of %u frames left the queue: trees are made deep", sent, FRAMES);
     }
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
 }
 
 void probe_begin(struct tcal_ability ability[TCAL_ABILITIES]) {
@@ -167,15 +167,15 @@ void probe_begin(struct tcal_ability ability[TCAL_ABILITIES]) {
     }
 }
 
-bool probe_kernel(const struct tcal_channel *channel, struct tcal_ability ability[TCAL_ABILITIES],
+bool probe_kernel(const struct nl_channel *channel, struct tcal_ability ability[TCAL_ABILITIES],
                   struct tcal_error *error) {
     struct tcal_interface interface;
     struct tcal_ability link = {0};
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     add_interface(&b);
     bool good = attempt(channel, &b, &link) ||
                 tcal_fail(error, 0, NULL, "add a veth interface: %s", link.why);
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
     good = good && tcal_interface_find(channel, INTERFACE, &interface, error);
     if (good) {
         add_all(channel, interface.ifindex, ability);

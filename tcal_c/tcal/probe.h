@@ -5,7 +5,7 @@
 
 #include "error.h"
 #include "tcal.h"
-#include "wire.h"
+#include "common/netlink.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 void probe_begin(struct tcal_ability ability[TCAL_ABILITIES]);
 
 /* Tries everything on a new interface of the channel's network namespace. */
-bool probe_kernel(const struct tcal_channel *channel, struct tcal_ability ability[TCAL_ABILITIES],
+bool probe_kernel(const struct nl_channel *channel, struct tcal_ability ability[TCAL_ABILITIES],
                   struct tcal_error *error);
 
 /* Sends so many frames by this interface into the class; whether it could. */

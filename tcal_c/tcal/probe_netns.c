@@ -47,7 +47,7 @@ void probe_pause(void) {
 
 /* Runs in the throwaway namespace. */
 static bool inside(struct tcal_ability *ability, struct tcal_error *error) {
-    struct tcal_channel channel;
+    struct nl_channel channel;
     uint64_t inode;
     if (!tcal_socket_open("/proc/thread-self/ns/net", &channel, &inode, error)) {
         return false;

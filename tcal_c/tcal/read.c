@@ -27,22 +27,22 @@ static bool read_figures(const char *body, size_t length, struct tcmsg *tc, stru
         return false;
     }
     memcpy(tc, body, sizeof *tc);
-    struct tcal_attr stats = tcal_find(body + sizeof *tc, length - sizeof *tc, TCA_STATS2);
+    struct nl_attr stats = nl_find(body + sizeof *tc, length - sizeof *tc, TCA_STATS2);
     if (!stats.bytes) {
         return false;
     }
     struct gnet_stats_basic basic;
-    struct tcal_attr attr = tcal_find(stats.bytes, stats.length, TCA_STATS_BASIC);
+    struct nl_attr attr = nl_find(stats.bytes, stats.length, TCA_STATS_BASIC);
     /* Its padding at the end is not always sent. */
-    tcal_get(&attr, &basic, sizeof basic);
+    nl_get(&attr, &basic, sizeof basic);
     f->bytes = basic.bytes;
     f->packets = basic.packets;
-    attr = tcal_find(stats.bytes, stats.length, TCA_STATS_PKT64);
+    attr = nl_find(stats.bytes, stats.length, TCA_STATS_PKT64);
     if (attr.bytes) {
-        f->packets = tcal_get_u64(&attr);
+        f->packets = nl_get_u64(&attr);
     }
-    attr = tcal_find(stats.bytes, stats.length, TCA_STATS_QUEUE);
-    tcal_get(&attr, &f->queue, sizeof f->queue);
+    attr = nl_find(stats.bytes, stats.length, TCA_STATS_QUEUE);
+    nl_get(&attr, &f->queue, sizeof f->queue);
     return true;
 }
 
@@ -123,8 +123,8 @@ static void hear_nothing(void *context, uint32_t sequence, int error, const char
     *first = *first ? *first : error;
 }
 
-static const struct tcal_listener class_listener = {.failed = hear_nothing, .message = hear_class};
-static const struct tcal_listener qdisc_listener = {.failed = hear_nothing, .message = hear_qdisc};
+static const struct nl_listener class_listener = {.failed = hear_nothing, .message = hear_class};
+static const struct nl_listener qdisc_listener = {.failed = hear_nothing, .message = hear_qdisc};
 
 /* What may have changed about a path besides what it sent: the qdiscs that tell. */
 static uint32_t tellers(const struct tcal_peer *peer, uint32_t handle[2]) {
@@ -145,7 +145,7 @@ static uint32_t tellers(const struct tcal_peer *peer, uint32_t handle[2]) {
 }
 
 /* At most `room` questions; their number, or room + 1 when there are more. */
-static uint32_t build_asks(struct tcal_tree *tree, struct tcal_buffer *b, uint32_t room) {
+static uint32_t build_asks(struct tcal_tree *tree, struct nl_buffer *b, uint32_t room) {
     uint32_t asks = 0;
     for (uint32_t i = 0; i < tree->slots; i++) {
         uint32_t handle[2];
@@ -162,8 +162,8 @@ static uint32_t build_asks(struct tcal_tree *tree, struct tcal_buffer *b, uint32
 }
 
 static int read_qdiscs(struct tcal_tree *tree) {
-    struct tcal_buffer b = {0};
-    struct tcal_listener listener = qdisc_listener;
+    struct nl_buffer b = {0};
+    struct nl_listener listener = qdisc_listener;
     listener.context = tree;
     uint32_t asks = build_asks(tree, &b, ASKS);
     int error = 0;
@@ -173,15 +173,15 @@ static int read_qdiscs(struct tcal_tree *tree) {
         tree->sequence += asks;
         tree->messages += asks;
         tree->sends++;
-        error = tcal_talk(&tree->channel, &b, tree->sequence - 1, &listener);
+        error = nl_talk(&tree->channel, &b, tree->sequence - 1, &listener);
     }
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
     return error;
 }
 
 /* A dump during which the state changes is not complete; nobody but us changes it often. */
 int tcal_tree_read(struct tcal_tree *tree) {
-    struct tcal_listener listener = class_listener;
+    struct nl_listener listener = class_listener;
     listener.context = tree;
     int error = -EINTR;
     for (int attempt = 0; attempt < 3 && error == -EINTR; attempt++) {

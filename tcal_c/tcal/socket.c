@@ -68,7 +68,7 @@ static int open_there(int netns) {
     return fd;
 }
 
-bool tcal_socket_open(const char *netns, struct tcal_channel *channel, uint64_t *inode,
+bool tcal_socket_open(const char *netns, struct nl_channel *channel, uint64_t *inode,
                       struct tcal_error *error) {
     int target = open(netns, O_RDONLY | O_CLOEXEC);
     struct stat status;
@@ -85,10 +85,10 @@ bool tcal_socket_open(const char *netns, struct tcal_channel *channel, uint64_t 
     if (fd < 0) {
         return tcal_fail(error, fd, NULL, "open a netlink socket in network namespace %s", netns);
     }
-    *channel = (struct tcal_channel){.context = (void *)(intptr_t)fd,
-                                     .send = socket_send,
-                                     .receive = socket_receive,
-                                     .close = socket_close};
+    *channel = (struct nl_channel){.context = (void *)(intptr_t)fd,
+                                   .send = socket_send,
+                                   .receive = socket_receive,
+                                   .close = socket_close};
     return true;
 }
 
@@ -119,14 +119,14 @@ static void hear_link(void *context, uint16_t type, const char *body, size_t len
     length -= sizeof info;
     f->found = true;
     f->interface->ifindex = (uint32_t)info.ifi_index;
-    struct tcal_attr attr = tcal_find(body, length, IFLA_MTU);
-    f->interface->mtu = tcal_get_u32(&attr);
-    attr = tcal_find(body, length, IFLA_LINK);
-    f->interface->peer = tcal_get_u32(&attr);
-    attr = tcal_find(body, length, IFLA_GSO_MAX_SEGS);
-    f->interface->segments = tcal_get_u32(&attr);
-    attr = tcal_find(body, length, IFLA_ADDRESS);
-    tcal_get(&attr, f->interface->mac, sizeof f->interface->mac);
+    struct nl_attr attr = nl_find(body, length, IFLA_MTU);
+    f->interface->mtu = nl_get_u32(&attr);
+    attr = nl_find(body, length, IFLA_LINK);
+    f->interface->peer = nl_get_u32(&attr);
+    attr = nl_find(body, length, IFLA_GSO_MAX_SEGS);
+    f->interface->segments = nl_get_u32(&attr);
+    attr = nl_find(body, length, IFLA_ADDRESS);
+    nl_get(&attr, f->interface->mac, sizeof f->interface->mac);
 }
 
 /* The root qdisc of the interface, unless it is the kernel's own choice (handle 0). */
@@ -143,42 +143,42 @@ static void hear_root(void *context, uint16_t type, const char *body, size_t len
     }
     body += sizeof tc;
     length -= sizeof tc;
-    struct tcal_attr kind = tcal_find(body, length, TCA_KIND);
+    struct nl_attr kind = nl_find(body, length, TCA_KIND);
     size_t size =
         kind.length < sizeof f->interface->root ? kind.length : sizeof f->interface->root - 1;
     memcpy(f->interface->root, kind.bytes ? kind.bytes : "?", kind.bytes ? size : 2);
-    struct tcal_attr options = tcal_find(body, length, TCA_OPTIONS);
-    struct tcal_attr rate = tcal_find(options.bytes, options.length, TCA_TBF_RATE64);
+    struct nl_attr options = nl_find(body, length, TCA_OPTIONS);
+    struct nl_attr rate = nl_find(options.bytes, options.length, TCA_TBF_RATE64);
     f->interface->ours = strcmp(f->interface->root, "tbf") == 0 && tc.tcm_handle == TCAL_ROOT &&
-                         tcal_get_u64(&rate) == TCAL_FASTEST_BYTES_PS;
+                         nl_get_u64(&rate) == TCAL_FASTEST_BYTES_PS;
     if (f->interface->ours) {
         /* The one who made it has lowered this; what it was before is not known any more. */
         f->interface->segments = SEGMENTS_DEFAULT;
     }
 }
 
-static int find_link(const struct tcal_channel *channel, const char *name, uint32_t ifindex,
+static int find_link(const struct nl_channel *channel, const char *name, uint32_t ifindex,
                      struct finding *f) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)ifindex};
-    struct tcal_listener listener = {f, hear_failed, hear_link};
-    struct tcal_buffer b = {0};
-    tcal_begin(&b, RTM_GETLINK, 0, 1, &info, sizeof info);
+    struct nl_listener listener = {f, hear_failed, hear_link};
+    struct nl_buffer b = {0};
+    nl_begin(&b, RTM_GETLINK, 0, 1, &info, sizeof info);
     if (name) {
-        tcal_put_text(&b, IFLA_IFNAME, name);
+        nl_put_text(&b, IFLA_IFNAME, name);
     }
-    tcal_end(&b);
-    int error = tcal_talk(channel, &b, 1, &listener);
-    tcal_buffer_free(&b);
+    nl_end(&b);
+    int error = nl_talk(channel, &b, 1, &listener);
+    nl_buffer_free(&b);
     return error ? error : f->error ? f->error : f->found ? 0 : -ENODEV;
 }
 
-bool tcal_interface_there(const struct tcal_channel *channel, uint32_t ifindex) {
+bool tcal_interface_there(const struct nl_channel *channel, uint32_t ifindex) {
     struct tcal_interface interface = {0};
     struct finding f = {.interface = &interface};
     return find_link(channel, NULL, ifindex, &f) != -ENODEV;
 }
 
-bool tcal_interface_find(const struct tcal_channel *channel, const char *name,
+bool tcal_interface_find(const struct nl_channel *channel, const char *name,
                          struct tcal_interface *interface, struct tcal_error *error) {
     *interface = (struct tcal_interface){0};
     struct finding f = {.interface = interface};
@@ -186,12 +186,12 @@ bool tcal_interface_find(const struct tcal_channel *channel, const char *name,
     if (code) {
         return tcal_fail(error, code, f.text, "find interface %s", name);
     }
-    struct tcal_listener listener = {&f, hear_failed, hear_root};
-    struct tcal_buffer b = {0};
+    struct nl_listener listener = {&f, hear_failed, hear_root};
+    struct nl_buffer b = {0};
     struct tcal_mail m = {&b, 2, interface->ifindex};
     tcal_mail_dump(&m, RTM_GETQDISC, 0);
-    code = tcal_dump(channel, &b, 2, &listener);
-    tcal_buffer_free(&b);
+    code = nl_dump(channel, &b, 2, &listener);
+    nl_buffer_free(&b);
     code = code ? code : f.error;
     if (code) {
         return tcal_fail(error, code, f.text, "list the queueing disciplines of %s", name);

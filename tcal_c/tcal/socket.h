@@ -3,7 +3,7 @@
 #define TCAL_SOCKET_H
 
 #include "error.h"
-#include "wire.h"
+#include "common/netlink.h"
 
 struct tcal_interface {
     uint32_t ifindex;
@@ -16,14 +16,14 @@ struct tcal_interface {
 };
 
 /* Opens a socket of the namespace at this path; its inode tells namespaces apart. */
-bool tcal_socket_open(const char *netns, struct tcal_channel *channel, uint64_t *inode,
+bool tcal_socket_open(const char *netns, struct nl_channel *channel, uint64_t *inode,
                       struct tcal_error *error);
 
 /* Looks an interface up by name. */
-bool tcal_interface_find(const struct tcal_channel *channel, const char *name,
+bool tcal_interface_find(const struct nl_channel *channel, const char *name,
                          struct tcal_interface *interface, struct tcal_error *error);
 
 /* Whether there is still an interface of this number. */
-bool tcal_interface_there(const struct tcal_channel *channel, uint32_t ifindex);
+bool tcal_interface_there(const struct nl_channel *channel, uint32_t ifindex);
 
 #endif

@@ -111,8 +111,8 @@ static void flush(struct tcal_tree *tree) {
     if (tree->steps == 0) {
         return;
     }
-    struct tcal_listener listener = {.context = tree, .failed = hear_failure};
-    int error = tcal_talk(&tree->channel, &tree->out, tree->sequence + tree->steps - 1, &listener);
+    struct nl_listener listener = {.context = tree, .failed = hear_failure};
+    int error = nl_talk(&tree->channel, &tree->out, tree->sequence + tree->steps - 1, &listener);
     tree->lost = tree->lost || error;
     if (error && tree->error == 0) {
         tree->error = error;
@@ -181,19 +181,19 @@ int tcal_tree_settle(struct tcal_tree *tree) {
     tree->error = 0;
     tree->failure = error;
     if (tree->out.failed) {
-        tcal_buffer_free(&tree->out);
+        nl_buffer_free(&tree->out);
         error = error ? error : -ENOMEM;
     }
     return error;
 }
 
 int tcal_tree_dump(struct tcal_tree *tree, uint16_t type, uint32_t parent,
-                   const struct tcal_listener *listener) {
-    struct tcal_buffer b = {0};
+                   const struct nl_listener *listener) {
+    struct nl_buffer b = {0};
     struct tcal_mail m = {&b, tree->sequence++, tree->ifindex};
     tcal_mail_dump(&m, type, parent);
-    int error = tcal_dump(&tree->channel, &b, m.sequence, listener);
-    tcal_buffer_free(&b);
+    int error = nl_dump(&tree->channel, &b, m.sequence, listener);
+    nl_buffer_free(&b);
     tree->dumps++;
     return error;
 }

@@ -120,7 +120,7 @@ void tcal_tree_free(struct tcal_tree *tree) {
     if (tree->channel.close) {
         tree->channel.close(tree->channel.context);
     }
-    tcal_buffer_free(&tree->out);
+    nl_buffer_free(&tree->out);
     free(tree->step);
     free(tree->peer);
     free(tree->peer_of);

@@ -92,7 +92,7 @@ struct tcal_step {
 };
 
 struct tcal_tree {
-    struct tcal_channel channel;
+    struct nl_channel channel;
     uint32_t ifindex;
     uint32_t mtu;
     uint32_t segments; /* in one packet, before it was ours */
@@ -117,7 +117,7 @@ struct tcal_tree {
     bool has_link[TCAL_FAMILIES][256];
     uint16_t next_id[TCAL_FAMILIES][256][256];
 
-    struct tcal_buffer out;
+    struct nl_buffer out;
     struct tcal_step *step;
     uint32_t steps;
     uint32_t step_room;
@@ -156,7 +156,7 @@ bool tcal_tree_covers(const struct tcal_tree *tree, const struct tcal_addr *addr
 
 /* A dump with its own sequence number. 0 or -errno. */
 int tcal_tree_dump(struct tcal_tree *tree, uint16_t type, uint32_t parent,
-                   const struct tcal_listener *listener);
+                   const struct nl_listener *listener);
 
 /* read.c: brings the counters of all peers up to date. 0 or -errno. */
 int tcal_tree_read(struct tcal_tree *tree);

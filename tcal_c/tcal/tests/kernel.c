@@ -179,7 +179,7 @@ size_t kernel_option(uint32_t handle, uint16_t type, void *value, size_t room) {
         return 0;
     }
     size_t skip = strcmp(o->kind, "netem") == 0 ? sizeof(struct tc_netem_qopt) : 0;
-    struct tcal_attr attr = tcal_find((const char *)o->options + skip, o->length - skip, type);
+    struct nl_attr attr = nl_find((const char *)o->options + skip, o->length - skip, type);
     if (attr.bytes) {
         memcpy(value, attr.bytes, attr.length < room ? attr.length : room);
     }
@@ -201,7 +201,7 @@ static struct object *add(enum sort sort, const struct tcmsg *tc, const char *ki
 }
 
 /* Options as they will be dumped: delay tables and seeds are not. */
-static void set_options(struct object *o, const struct tcal_attr *options) {
+static void set_options(struct object *o, const struct nl_attr *options) {
     size_t skip = strcmp(o->kind, "netem") == 0 ? sizeof(struct tc_netem_qopt) : 0;
     const char *run = options->bytes;
     size_t length = options->length;
@@ -220,7 +220,7 @@ static void set_options(struct object *o, const struct tcal_attr *options) {
     }
     while (length) {
         const char *before = run;
-        struct tcal_attr attr = tcal_next(&run, &length);
+        struct nl_attr attr = nl_next(&run, &length);
         size_t size = (size_t)(run - before);
         if (!attr.bytes) {
             break;
@@ -233,7 +233,7 @@ static void set_options(struct object *o, const struct tcal_attr *options) {
 }
 
 static int new_qdisc(struct tcmsg *tc, uint16_t flags, const char *kind,
-                     const struct tcal_attr *options) {
+                     const struct nl_attr *options) {
     struct object *o = find(QDISC, tc->tcm_handle, 0);
     if (tc->tcm_parent == 0 || (o && o->tc.tcm_parent == tc->tcm_parent)) {
         if (!o) {
@@ -270,7 +270,7 @@ static int new_qdisc(struct tcmsg *tc, uint16_t flags, const char *kind,
     return 0;
 }
 
-static int new_class(struct tcmsg *tc, const char *kind, const struct tcal_attr *options) {
+static int new_class(struct tcmsg *tc, const char *kind, const struct nl_attr *options) {
     struct object *o = find(CLASS, tc->tcm_handle, 0);
     if (!find(QDISC, tc->tcm_parent, 0)) {
         return -ENOENT;
@@ -281,15 +281,15 @@ static int new_class(struct tcmsg *tc, const char *kind, const struct tcal_attr 
 }
 
 /* A filter goes into a table that is there; a table's own handle has no node in it. */
-static int new_filter(struct tcmsg *tc, const char *kind, const struct tcal_attr *options) {
-    struct tcal_attr hash = tcal_find(options->bytes, options->length, TCA_U32_HASH);
-    struct tcal_attr link = tcal_find(options->bytes, options->length, TCA_U32_LINK);
-    struct tcal_attr divisor = tcal_find(options->bytes, options->length, TCA_U32_DIVISOR);
+static int new_filter(struct tcmsg *tc, const char *kind, const struct nl_attr *options) {
+    struct nl_attr hash = nl_find(options->bytes, options->length, TCA_U32_HASH);
+    struct nl_attr link = nl_find(options->bytes, options->length, TCA_U32_LINK);
+    struct nl_attr divisor = nl_find(options->bytes, options->length, TCA_U32_DIVISOR);
     if (!find(QDISC, tc->tcm_parent, 0)) {
         return -ENOENT;
     }
-    if ((hash.bytes && !find(FILTER, tcal_get_u32(&hash) & 0xfff00000u, tc->tcm_info)) ||
-        (link.bytes && !find(FILTER, tcal_get_u32(&link), tc->tcm_info))) {
+    if ((hash.bytes && !find(FILTER, nl_get_u32(&hash) & 0xfff00000u, tc->tcm_info)) ||
+        (link.bytes && !find(FILTER, nl_get_u32(&link), tc->tcm_info))) {
         return -EINVAL;
     }
     if (!divisor.bytes && tc->tcm_handle == 0) {
@@ -338,26 +338,26 @@ static void answer_error(const struct nlmsghdr *to, int error) {
 
 static void answer_object(const struct object *o, uint32_t sequence) {
     static const uint16_t types[] = {RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER};
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     struct gnet_stats_basic basic = {.bytes = o->stats.bytes,
                                      .packets = (uint32_t)o->stats.packets};
     struct gnet_stats_queue queue = {.qlen = o->stats.qlen,
                                      .backlog = o->stats.backlog,
                                      .drops = o->stats.drops,
                                      .overlimits = o->stats.overlimits};
-    tcal_begin(&b, types[o->sort], 0, sequence, &o->tc, sizeof o->tc);
-    tcal_put_text(&b, TCA_KIND, o->kind);
-    tcal_put(&b, TCA_OPTIONS, o->options, o->length);
-    size_t nest = tcal_nest(&b, TCA_STATS2);
-    tcal_put(&b, TCA_STATS_BASIC, &basic, sizeof basic);
-    tcal_put(&b, TCA_STATS_QUEUE, &queue, sizeof queue);
+    nl_begin(&b, types[o->sort], 0, sequence, &o->tc, sizeof o->tc);
+    nl_put_text(&b, TCA_KIND, o->kind);
+    nl_put(&b, TCA_OPTIONS, o->options, o->length);
+    size_t nest = nl_nest(&b, TCA_STATS2);
+    nl_put(&b, TCA_STATS_BASIC, &basic, sizeof basic);
+    nl_put(&b, TCA_STATS_QUEUE, &queue, sizeof queue);
     if (o->stats.packets > UINT32_MAX) {
-        tcal_put_u64(&b, TCA_STATS_PKT64, o->stats.packets);
+        nl_put_u64(&b, TCA_STATS_PKT64, o->stats.packets);
     }
-    tcal_nest_end(&b, nest);
-    tcal_end(&b);
+    nl_nest_end(&b, nest);
+    nl_end(&b);
     answer(types[o->sort], sequence, NLM_F_MULTI, b.bytes + NLMSG_HDRLEN, b.used - NLMSG_HDRLEN);
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
 }
 
 static void dump(const struct nlmsghdr *header, const struct tcmsg *tc) {
@@ -375,7 +375,7 @@ static void dump(const struct nlmsghdr *header, const struct tcmsg *tc) {
 }
 
 static int carry_out(const struct nlmsghdr *header, struct tcmsg *tc, const char *kind,
-                     const struct tcal_attr *options) {
+                     const struct nl_attr *options) {
     struct object *o;
     switch (header->nlmsg_type) {
     case RTM_NEWQDISC:
@@ -423,9 +423,9 @@ static void take(const struct nlmsghdr *header, const char *body, size_t length)
     char kind[16] = "";
     memcpy(&tc, body, length < sizeof tc ? length : sizeof tc);
     size_t skip = length < sizeof tc ? length : sizeof tc;
-    struct tcal_attr attr = tcal_find(body + skip, length - skip, TCA_KIND);
-    struct tcal_attr options = tcal_find(body + skip, length - skip, TCA_OPTIONS);
-    tcal_get(&attr, kind, sizeof kind - 1);
+    struct nl_attr attr = nl_find(body + skip, length - skip, TCA_KIND);
+    struct nl_attr options = nl_find(body + skip, length - skip, TCA_OPTIONS);
+    nl_get(&attr, kind, sizeof kind - 1);
     if ((header->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP) {
         dump(header, &tc);
         return;
@@ -511,18 +511,17 @@ static void fake_close(void *context) {
 
 /* -- in place of socket.c ---------------------------------------------------------------------- */
 
-bool tcal_socket_open(const char *netns, struct tcal_channel *channel, uint64_t *inode,
+bool tcal_socket_open(const char *netns, struct nl_channel *channel, uint64_t *inode,
                       struct tcal_error *error) {
     if (strcmp(netns, "/refused") == 0) {
         return tcal_fail(error, -ENOENT, NULL, "open network namespace %s", netns);
     }
     *inode = 4026531840u;
-    *channel =
-        (struct tcal_channel){.send = fake_send, .receive = fake_receive, .close = fake_close};
+    *channel = (struct nl_channel){.send = fake_send, .receive = fake_receive, .close = fake_close};
     return true;
 }
 
-bool tcal_interface_find(const struct tcal_channel *channel, const char *name,
+bool tcal_interface_find(const struct nl_channel *channel, const char *name,
                          struct tcal_interface *interface, struct tcal_error *error) {
     (void)channel;
     *interface = (struct tcal_interface){
@@ -535,7 +534,7 @@ bool tcal_interface_find(const struct tcal_channel *channel, const char *name,
     return strcmp(name, "eth0") == 0 || tcal_fail(error, -ENODEV, NULL, "find interface %s", name);
 }
 
-bool tcal_interface_there(const struct tcal_channel *channel, uint32_t ifindex) {
+bool tcal_interface_there(const struct nl_channel *channel, uint32_t ifindex) {
     (void)channel;
     return !k.gone && ifindex == IFINDEX;
 }

@@ -9,7 +9,7 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } suites[] = {{"wire", test_wire},         {"parameters", test_parameters},
+    } suites[] = {{"netlink", test_netlink},   {"parameters", test_parameters},
                   {"tree", test_tree},         {"failures", test_failures},
                   {"counters", test_counters}, {"commands", test_commands},
                   {"probe", test_probe}};

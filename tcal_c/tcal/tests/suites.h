@@ -2,7 +2,7 @@
 #ifndef TCAL_TESTS_SUITES_H
 #define TCAL_TESTS_SUITES_H
 
-void test_wire(void);
+void test_netlink(void);
 void test_parameters(void);
 void test_tree(void);
 void test_failures(void);

@@ -19,7 +19,7 @@ static const struct {
 
 /* The abilities begin as garbage, as a caller's do. The n-th message fails. */
 static bool probe(struct tcal_ability ability[TCAL_ABILITIES], uint64_t n, int error) {
-    struct tcal_channel channel;
+    struct nl_channel channel;
     struct tcal_error why;
     uint64_t inode;
     memset(ability, 0xa5, TCAL_ABILITIES * sizeof *ability);

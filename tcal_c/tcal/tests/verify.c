@@ -41,19 +41,19 @@ static void hear_failure(void *context, uint32_t sequence, int error, const char
 }
 
 /* A rate of 32 bits, and the attribute that there is when those are too few. */
-static uint64_t rate_of(const struct tc_ratespec *spec, const struct tcal_attr *wide) {
-    return wide->bytes ? tcal_get_u64(wide) : spec->rate;
+static uint64_t rate_of(const struct tc_ratespec *spec, const struct nl_attr *wide) {
+    return wide->bytes ? nl_get_u64(wide) : spec->rate;
 }
 
 /* -- classes ----------------------------------------------------------------------------------- */
 
-static void check_class(struct check *c, struct tcal_peer *peer, const struct tcal_attr *options) {
+static void check_class(struct check *c, struct tcal_peer *peer, const struct nl_attr *options) {
     struct tc_htb_opt opt;
-    struct tcal_attr attr = tcal_find(options->bytes, options->length, TCA_HTB_PARMS);
-    tcal_get(&attr, &opt, sizeof opt);
-    attr = tcal_find(options->bytes, options->length, TCA_HTB_RATE64);
+    struct nl_attr attr = nl_find(options->bytes, options->length, TCA_HTB_PARMS);
+    nl_get(&attr, &opt, sizeof opt);
+    attr = nl_find(options->bytes, options->length, TCA_HTB_RATE64);
     compare(c, "the class", peer->node, "rate", rate_of(&opt.rate, &attr), peer->now.rate_bytes_ps);
-    attr = tcal_find(options->bytes, options->length, TCA_HTB_CEIL64);
+    attr = nl_find(options->bytes, options->length, TCA_HTB_CEIL64);
     compare(c, "the class", peer->node, "ceil", rate_of(&opt.ceil, &attr), peer->now.rate_bytes_ps);
     compare(c, "the class", peer->node, "burst", opt.buffer, peer->now.burst_ticks);
     compare(c, "the class", peer->node, "cburst", opt.cbuffer, peer->now.burst_ticks);
@@ -74,7 +74,7 @@ static void hear_class(void *context, uint16_t type, const char *body, size_t le
         return;
     }
     struct tcal_peer *peer = &tree->peer[tree->slot[slot]];
-    struct tcal_attr options = tcal_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
+    struct nl_attr options = nl_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
     if (!peer->has_class) {
         verify_differs(c, "the class of node %u is there", peer->node);
     }
@@ -86,10 +86,10 @@ static void hear_class(void *context, uint16_t type, const char *body, size_t le
 /* -- queueing disciplines ---------------------------------------------------------------------- */
 
 static void check_netem(struct check *c, const struct tcal_peer *peer,
-                        const struct tcal_attr *options) {
+                        const struct nl_attr *options) {
     struct tc_netem_qopt opt;
     struct tc_netem_rate rate;
-    tcal_get(options, &opt, sizeof opt);
+    nl_get(options, &opt, sizeof opt);
     if (options->length < sizeof opt) {
         verify_differs(c, "netem of node %u does not tell its options", peer->node);
         return;
@@ -100,19 +100,19 @@ static void check_netem(struct check *c, const struct tcal_peer *peer,
     compare(c, "netem", peer->node, "loss", opt.loss, peer->now.loss);
     compare(c, "netem", peer->node, "gap", opt.gap, 0);
     compare(c, "netem", peer->node, "duplicate", opt.duplicate, 0);
-    struct tcal_attr attr = tcal_find(run, length, TCA_NETEM_LATENCY64);
-    compare(c, "netem", peer->node, "latency", tcal_get_u64(&attr), peer->now.latency_ns);
-    attr = tcal_find(run, length, TCA_NETEM_JITTER64);
-    compare(c, "netem", peer->node, "jitter", tcal_get_u64(&attr), peer->now.jitter_ns);
-    attr = tcal_find(run, length, TCA_NETEM_RATE);
-    tcal_get(&attr, &rate, sizeof rate);
-    attr = tcal_find(run, length, TCA_NETEM_RATE64);
-    compare(c, "netem", peer->node, "rate", attr.bytes ? tcal_get_u64(&attr) : rate.rate,
+    struct nl_attr attr = nl_find(run, length, TCA_NETEM_LATENCY64);
+    compare(c, "netem", peer->node, "latency", nl_get_u64(&attr), peer->now.latency_ns);
+    attr = nl_find(run, length, TCA_NETEM_JITTER64);
+    compare(c, "netem", peer->node, "jitter", nl_get_u64(&attr), peer->now.jitter_ns);
+    attr = nl_find(run, length, TCA_NETEM_RATE);
+    nl_get(&attr, &rate, sizeof rate);
+    attr = nl_find(run, length, TCA_NETEM_RATE64);
+    compare(c, "netem", peer->node, "rate", attr.bytes ? nl_get_u64(&attr) : rate.rate,
             TCAL_NETEM_RATE_BYTES_PS);
 }
 
 static void check_part(struct check *c, const struct tcal_peer *peer, uint32_t part,
-                       const char *kind, const struct tcal_attr *options) {
+                       const char *kind, const struct nl_attr *options) {
     static const char *const kinds[] = {"tbf", "netem", "bfifo", "blackhole"};
     bool open = peer->leaf == TCAL_LEAF_OPEN;
     bool there = part == TCAL_HOLE    ? peer->leaf == TCAL_LEAF_HOLE
@@ -125,7 +125,7 @@ static void check_part(struct check *c, const struct tcal_peer *peer, uint32_t p
         check_netem(c, peer, options);
     } else if (part == TCAL_FIFO) {
         struct tc_fifo_qopt opt;
-        tcal_get(options, &opt, sizeof opt);
+        nl_get(options, &opt, sizeof opt);
         compare(c, "bfifo", peer->node, "limit", opt.limit, peer->now.queue_bytes);
     }
 }
@@ -139,7 +139,7 @@ static uint32_t parent_of(const struct check *c, const struct tcal_peer *peer, u
 }
 
 static void check_qdisc(struct check *c, const struct tcmsg *tc, const char *kind,
-                        const struct tcal_attr *options) {
+                        const struct nl_attr *options) {
     struct tcal_tree *tree = c->tree;
     uint32_t number = (tc->tcm_handle >> 16) - 0x10u;
     c->objects++;
@@ -176,10 +176,10 @@ static void hear_qdisc(void *context, uint16_t type, const char *body, size_t le
     if ((uint32_t)tc.tcm_ifindex != c->tree->ifindex || tc.tcm_parent == TC_H_CLSACT) {
         return;
     }
-    struct tcal_attr attr = tcal_find(body + sizeof tc, length - sizeof tc, TCA_KIND);
-    tcal_get(&attr, kind, sizeof kind - 1);
+    struct nl_attr attr = nl_find(body + sizeof tc, length - sizeof tc, TCA_KIND);
+    nl_get(&attr, kind, sizeof kind - 1);
     kind[sizeof kind - 1] = '\0';
-    attr = tcal_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
+    attr = nl_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
     check_qdisc(c, &tc, kind, &attr);
 }
 
@@ -233,9 +233,9 @@ static void miss_tables(struct check *c) {
 }
 
 static void run_dumps(struct check *c) {
-    const struct tcal_listener qdiscs = {c, hear_failure, hear_qdisc};
-    const struct tcal_listener classes = {c, hear_failure, hear_class};
-    const struct tcal_listener filters = {c, hear_failure, verify_filter};
+    const struct nl_listener qdiscs = {c, hear_failure, hear_qdisc};
+    const struct nl_listener classes = {c, hear_failure, hear_class};
+    const struct nl_listener filters = {c, hear_failure, verify_filter};
     int error = tcal_tree_dump(c->tree, RTM_GETQDISC, 0, &qdiscs);
     error = error ? error : tcal_tree_dump(c->tree, RTM_GETTCLASS, TCAL_HTB, &classes);
     error = error ? error : tcal_tree_dump(c->tree, RTM_GETTFILTER, TCAL_HTB, &filters);

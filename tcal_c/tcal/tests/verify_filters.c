@@ -8,16 +8,16 @@
 
 /* What a filter was made with, out of the message that made it. */
 struct filter {
-    struct tcal_attr selector;
+    struct nl_attr selector;
     uint32_t class;
     uint32_t link;
 };
 
-static struct filter filter_of(const struct tcal_attr *options) {
-    struct tcal_attr class = tcal_find(options->bytes, options->length, TCA_U32_CLASSID);
-    struct tcal_attr link = tcal_find(options->bytes, options->length, TCA_U32_LINK);
-    return (struct filter){tcal_find(options->bytes, options->length, TCA_U32_SEL),
-                           tcal_get_u32(&class), tcal_get_u32(&link)};
+static struct filter filter_of(const struct nl_attr *options) {
+    struct nl_attr class = nl_find(options->bytes, options->length, TCA_U32_CLASSID);
+    struct nl_attr link = nl_find(options->bytes, options->length, TCA_U32_LINK);
+    return (struct filter){nl_find(options->bytes, options->length, TCA_U32_SEL),
+                           nl_get_u32(&class), nl_get_u32(&link)};
 }
 
 static bool same_filter(const struct filter *a, const struct filter *b) {
@@ -27,9 +27,9 @@ static bool same_filter(const struct filter *a, const struct filter *b) {
 }
 
 /* Whether the kernel's filter is what the message in the buffer makes. Empties it. */
-static bool made_by(struct tcal_buffer *b, const struct filter *is) {
+static bool made_by(struct nl_buffer *b, const struct filter *is) {
     size_t skip = NLMSG_HDRLEN + sizeof(struct tcmsg);
-    struct tcal_attr options = tcal_find(b->bytes + skip, b->used - skip, TCA_OPTIONS);
+    struct nl_attr options = nl_find(b->bytes + skip, b->used - skip, TCA_OPTIONS);
     struct filter shall = filter_of(&options);
     bool same = same_filter(is, &shall);
     b->used = 0;
@@ -38,7 +38,7 @@ static bool made_by(struct tcal_buffer *b, const struct filter *is) {
 
 /* In the root tables: those of neighbour discovery, and the prefixes. */
 static void check_root_filter(struct check *c, const struct filter *is) {
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     struct tcal_mail m = {&b, 0, 0};
     bool found = false;
     for (uint32_t i = 0; i < TCAL_ND_FILTERS && !found; i++) {
@@ -53,14 +53,14 @@ static void check_root_filter(struct check *c, const struct filter *is) {
         c->prefix[i] = c->prefix[i] || found;
         b.used = 0;
     }
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
     if (!found) {
         verify_differs(c, "a filter at the root is not ours");
     }
 }
 
 static void check_link(struct check *c, uint32_t handle, uint32_t family, const struct filter *is) {
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     struct tcal_mail m = {&b, 0, 0};
     uint32_t octet = handle >> 12 & 0xff;
     tcal_mail_link(&m, family, octet);
@@ -68,12 +68,12 @@ static void check_link(struct check *c, uint32_t handle, uint32_t family, const 
         verify_differs(c, "filter %x is not ours or leads elsewhere", handle);
     }
     c->link[family][octet] = true;
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
 }
 
 static void check_address(struct check *c, uint32_t handle, uint32_t family,
                           const struct filter *is) {
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     struct tcal_mail m = {&b, 0, 0};
     uint32_t slot = (is->class & 0xffff) - 0x10u;
     if (slot >= c->tree->slots) {
@@ -92,7 +92,7 @@ static void check_address(struct check *c, uint32_t handle, uint32_t family,
                        c->tree->peer[index].node);
     }
     c->seen[index].filter[family] = true;
-    tcal_buffer_free(&b);
+    nl_buffer_free(&b);
 }
 
 static void check_table(struct check *c, uint32_t table) {
@@ -116,7 +116,7 @@ void verify_filter(void *context, uint16_t type, const char *body, size_t length
     }
     memcpy(&tc, body, sizeof tc);
     uint32_t table = tc.tcm_handle >> 20;
-    struct tcal_attr options = tcal_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
+    struct nl_attr options = nl_find(body + sizeof tc, length - sizeof tc, TCA_OPTIONS);
     if (tc.tcm_handle == 0 || !options.bytes) {
         return; /* the head of a list of filters */
     }

@@ -1,20 +1,20 @@
 /* Netlink messages: built as the kernel wants them, read whatever is in them. */
 #include "common/tests/check.h"
 #include "suites.h"
-#include "tcal/wire.h"
+#include "common/netlink.h"
 
 #include <errno.h>
 
 static void messages_are_nested_and_padded(void) {
-    struct tcal_buffer b = {0};
+    struct nl_buffer b = {0};
     uint32_t body = 7;
-    tcal_begin(&b, 36, 0x400, 5, &body, sizeof body);
-    tcal_put_text(&b, 1, "htb");
-    size_t nest = tcal_nest(&b, 2);
-    tcal_put_u64(&b, 3, 0x0102030405060708ull);
-    tcal_put(&b, 4, "abc", 3);
-    tcal_nest_end(&b, nest);
-    tcal_end(&b);
+    nl_begin(&b, 36, 0x400, 5, &body, sizeof body);
+    nl_put_text(&b, 1, "htb");
+    size_t nest = nl_nest(&b, 2);
+    nl_put_u64(&b, 3, 0x0102030405060708ull);
+    nl_put(&b, 4, "abc", 3);
+    nl_nest_end(&b, nest);
+    nl_end(&b);
     struct nlmsghdr header;
     memcpy(&header, b.bytes, sizeof header);
     CHECK_EQ(header.nlmsg_len, b.used);
@@ -23,15 +23,15 @@ static void messages_are_nested_and_padded(void) {
     CHECK_EQ(b.used % 4, 0);
     const char *run = b.bytes + NLMSG_HDRLEN + sizeof body;
     size_t length = b.used - NLMSG_HDRLEN - sizeof body;
-    struct tcal_attr kind = tcal_find(run, length, 1);
+    struct nl_attr kind = nl_find(run, length, 1);
     CHECK_TEXT(kind.bytes, "htb");
-    struct tcal_attr inner = tcal_find(run, length, 2);
-    struct tcal_attr number = tcal_find(inner.bytes, inner.length, 3);
-    CHECK_EQ(tcal_get_u64(&number), 0x0102030405060708ull);
-    struct tcal_attr text = tcal_find(inner.bytes, inner.length, 4);
+    struct nl_attr inner = nl_find(run, length, 2);
+    struct nl_attr number = nl_find(inner.bytes, inner.length, 3);
+    CHECK_EQ(nl_get_u64(&number), 0x0102030405060708ull);
+    struct nl_attr text = nl_find(inner.bytes, inner.length, 4);
     CHECK_EQ(text.length, 3);
-    CHECK(!tcal_find(inner.bytes, inner.length, 9).bytes);
-    tcal_buffer_free(&b);
+    CHECK(!nl_find(inner.bytes, inner.length, 9).bytes);
+    nl_buffer_free(&b);
 }
 
 /* Lengths that lie end the run; values that are too short are filled with zeros. */
@@ -39,16 +39,16 @@ static void attributes_that_lie_are_not_read(void) {
     static const uint8_t bad[][12] = {
         {0, 0, 1, 0}, {3, 0, 1, 0}, {200, 0, 1, 0}, {8, 0, 2, 0, 1, 2, 3, 4, 255, 255, 1, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK(!tcal_find((const char *)bad[i], sizeof bad[i], 1).bytes);
+        CHECK(!nl_find((const char *)bad[i], sizeof bad[i], 1).bytes);
     }
-    CHECK(!tcal_find("\1\0", 2, 1).bytes);
+    CHECK(!nl_find("\1\0", 2, 1).bytes);
     static const uint8_t shorter[] = {6, 0, 1, 0, 0x34, 0x12, 0, 0};
-    struct tcal_attr attr = tcal_find((const char *)shorter, sizeof shorter, 1);
+    struct nl_attr attr = nl_find((const char *)shorter, sizeof shorter, 1);
     uint32_t value;
-    CHECK(!tcal_get(&attr, &value, sizeof value));
+    CHECK(!nl_get(&attr, &value, sizeof value));
     CHECK_EQ(value, 0x1234);
-    attr = (struct tcal_attr){0};
-    CHECK_EQ(tcal_get_u64(&attr), 0);
+    attr = (struct nl_attr){0};
+    CHECK_EQ(nl_get_u64(&attr), 0);
 }
 
 /* -- the conversation: a channel that says what a test wants ----------------------------------- */
@@ -99,13 +99,13 @@ static void talk_message(void *context, uint16_t type, const char *body, size_t 
 }
 
 static int hold(struct talk *talk) {
-    struct tcal_channel channel = {.context = talk, .send = talk_send, .receive = talk_receive};
-    struct tcal_listener listener = {talk, talk_failed, talk_message};
-    struct tcal_buffer b = {0};
-    tcal_begin(&b, 36, 0, 9, "", 0);
-    tcal_end(&b);
-    int error = tcal_talk(&channel, &b, 9, &listener);
-    tcal_buffer_free(&b);
+    struct nl_channel channel = {.context = talk, .send = talk_send, .receive = talk_receive};
+    struct nl_listener listener = {talk, talk_failed, talk_message};
+    struct nl_buffer b = {0};
+    nl_begin(&b, 36, 0, 9, "", 0);
+    nl_end(&b);
+    int error = nl_talk(&channel, &b, 9, &listener);
+    nl_buffer_free(&b);
     return error;
 }
 
@@ -180,7 +180,7 @@ static void an_answer_that_never_comes_is_an_error(void) {
     CHECK(hold(&noise) == -EAGAIN);
 }
 
-void test_wire(void) {
+void test_netlink(void) {
     messages_are_nested_and_padded();
     attributes_that_lie_are_not_read();
     failures_come_with_the_kernels_words();

@@ -1,5 +1,5 @@
 /* Building netlink messages, reading them, and the conversation (netlink(7), RFC 3549). */
-#include "wire.h"
+#include "netlink.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,12 +8,12 @@
 
 #define ANSWER_BYTES 65536u
 
-void tcal_buffer_free(struct tcal_buffer *b) {
+void nl_buffer_free(struct nl_buffer *b) {
     free(b->bytes);
-    *b = (struct tcal_buffer){0};
+    *b = (struct nl_buffer){0};
 }
 
-static bool make_room(struct tcal_buffer *b, size_t more) {
+static bool make_room(struct nl_buffer *b, size_t more) {
     if (b->failed) {
         return false;
     }
@@ -34,7 +34,7 @@ static bool make_room(struct tcal_buffer *b, size_t more) {
     return true;
 }
 
-void tcal_append(struct tcal_buffer *b, const void *value, size_t bytes) {
+void nl_append(struct nl_buffer *b, const void *value, size_t bytes) {
     size_t padded = NLMSG_ALIGN(bytes);
     if (!make_room(b, padded)) {
         return;
@@ -46,17 +46,17 @@ void tcal_append(struct tcal_buffer *b, const void *value, size_t bytes) {
     b->used += padded;
 }
 
-void tcal_begin(struct tcal_buffer *b, uint16_t type, uint16_t flags, uint32_t sequence,
-                const void *body, size_t bytes) {
+void nl_begin(struct nl_buffer *b, uint16_t type, uint16_t flags, uint32_t sequence,
+              const void *body, size_t bytes) {
     struct nlmsghdr header = {.nlmsg_type = type,
                               .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags),
                               .nlmsg_seq = sequence};
     b->message = b->used;
-    tcal_append(b, &header, sizeof header);
-    tcal_append(b, body, bytes);
+    nl_append(b, &header, sizeof header);
+    nl_append(b, body, bytes);
 }
 
-void tcal_end(struct tcal_buffer *b) {
+void nl_end(struct nl_buffer *b) {
     if (!b->failed) {
         uint32_t length = (uint32_t)(b->used - b->message);
         memcpy(b->bytes + b->message + offsetof(struct nlmsghdr, nlmsg_len), &length,
@@ -64,39 +64,39 @@ void tcal_end(struct tcal_buffer *b) {
     }
 }
 
-void tcal_put(struct tcal_buffer *b, uint16_t type, const void *value, size_t bytes) {
+void nl_put(struct nl_buffer *b, uint16_t type, const void *value, size_t bytes) {
     struct nlattr header = {.nla_len = (uint16_t)(sizeof header + bytes), .nla_type = type};
-    tcal_append(b, &header, sizeof header);
-    tcal_append(b, value, bytes);
+    nl_append(b, &header, sizeof header);
+    nl_append(b, value, bytes);
 }
 
-void tcal_put_u32(struct tcal_buffer *b, uint16_t type, uint32_t value) {
-    tcal_put(b, type, &value, sizeof value);
+void nl_put_u32(struct nl_buffer *b, uint16_t type, uint32_t value) {
+    nl_put(b, type, &value, sizeof value);
 }
 
-void tcal_put_u64(struct tcal_buffer *b, uint16_t type, uint64_t value) {
-    tcal_put(b, type, &value, sizeof value);
+void nl_put_u64(struct nl_buffer *b, uint16_t type, uint64_t value) {
+    nl_put(b, type, &value, sizeof value);
 }
 
-void tcal_put_text(struct tcal_buffer *b, uint16_t type, const char *value) {
-    tcal_put(b, type, value, strlen(value) + 1);
+void nl_put_text(struct nl_buffer *b, uint16_t type, const char *value) {
+    nl_put(b, type, value, strlen(value) + 1);
 }
 
-size_t tcal_nest(struct tcal_buffer *b, uint16_t type) {
+size_t nl_nest(struct nl_buffer *b, uint16_t type) {
     size_t nest = b->used;
-    tcal_put(b, type, NULL, 0);
+    nl_put(b, type, NULL, 0);
     return nest;
 }
 
-void tcal_nest_end(struct tcal_buffer *b, size_t nest) {
+void nl_nest_end(struct nl_buffer *b, size_t nest) {
     if (!b->failed) {
         uint16_t length = (uint16_t)(b->used - nest);
         memcpy(b->bytes + nest + offsetof(struct nlattr, nla_len), &length, sizeof length);
     }
 }
 
-struct tcal_attr tcal_next(const char **run, size_t *length) {
-    struct tcal_attr attr = {0};
+struct nl_attr nl_next(const char **run, size_t *length) {
+    struct nl_attr attr = {0};
     struct nlattr header;
     if (*length < sizeof header) {
         return attr;
@@ -116,9 +116,9 @@ struct tcal_attr tcal_next(const char **run, size_t *length) {
     return attr;
 }
 
-struct tcal_attr tcal_find(const char *run, size_t length, uint16_t type) {
+struct nl_attr nl_find(const char *run, size_t length, uint16_t type) {
     while (length) {
-        struct tcal_attr attr = tcal_next(&run, &length);
+        struct nl_attr attr = nl_next(&run, &length);
         /* Type 0 is padding in some messages, never what is looked for. */
         if (attr.bytes && attr.type == type) {
             return attr;
@@ -127,10 +127,10 @@ struct tcal_attr tcal_find(const char *run, size_t length, uint16_t type) {
             break;
         }
     }
-    return (struct tcal_attr){0};
+    return (struct nl_attr){0};
 }
 
-bool tcal_get(const struct tcal_attr *attr, void *value, size_t room) {
+bool nl_get(const struct nl_attr *attr, void *value, size_t room) {
     size_t length = attr->length < room ? attr->length : room;
     memset(value, 0, room);
     if (length) {
@@ -139,15 +139,15 @@ bool tcal_get(const struct tcal_attr *attr, void *value, size_t room) {
     return length == room;
 }
 
-uint32_t tcal_get_u32(const struct tcal_attr *attr) {
+uint32_t nl_get_u32(const struct nl_attr *attr) {
     uint32_t value;
-    tcal_get(attr, &value, sizeof value);
+    nl_get(attr, &value, sizeof value);
     return value;
 }
 
-uint64_t tcal_get_u64(const struct tcal_attr *attr) {
+uint64_t nl_get_u64(const struct nl_attr *attr) {
     uint64_t value;
-    tcal_get(attr, &value, sizeof value);
+    nl_get(attr, &value, sizeof value);
     return value;
 }
 
@@ -172,7 +172,7 @@ static void read_text(const struct nlmsghdr *header, const char *body, size_t le
     if (skip > length) {
         return;
     }
-    struct tcal_attr attr = tcal_find(body + skip, length - skip, NLMSGERR_ATTR_MSG);
+    struct nl_attr attr = nl_find(body + skip, length - skip, NLMSGERR_ATTR_MSG);
     if (!attr.bytes) {
         return;
     }
@@ -186,7 +186,7 @@ static void read_text(const struct nlmsghdr *header, const char *body, size_t le
 }
 
 static enum heard hear_error(const struct nlmsghdr *header, const char *body, size_t length,
-                             uint32_t last, const struct tcal_listener *listener) {
+                             uint32_t last, const struct nl_listener *listener) {
     int error = -EPROTO;
     if (length >= sizeof error) {
         memcpy(&error, body, sizeof error);
@@ -204,7 +204,7 @@ static enum heard hear_error(const struct nlmsghdr *header, const char *body, si
 
 /* A dump that could not go on ends with the reason. */
 static void hear_done(const struct nlmsghdr *header, const char *body, size_t length,
-                      const struct tcal_listener *listener) {
+                      const struct nl_listener *listener) {
     int error = 0;
     if (length >= sizeof error) {
         memcpy(&error, body, sizeof error);
@@ -216,7 +216,7 @@ static void hear_done(const struct nlmsghdr *header, const char *body, size_t le
 
 /* One datagram of answers; *broken when a dump says that it is not consistent. */
 static enum heard hear(const char *bytes, size_t length, uint32_t last, bool *broken,
-                       const struct tcal_listener *listener) {
+                       const struct nl_listener *listener) {
     enum heard heard = HEARD_MORE;
     while (length >= sizeof(struct nlmsghdr)) {
         struct nlmsghdr header;
@@ -244,8 +244,8 @@ static enum heard hear(const char *bytes, size_t length, uint32_t last, bool *br
     return heard;
 }
 
-static int converse(const struct tcal_channel *channel, struct tcal_buffer *b, uint32_t last,
-                    const struct tcal_listener *listener) {
+static int converse(const struct nl_channel *channel, struct nl_buffer *b, uint32_t last,
+                    const struct nl_listener *listener) {
     if (b->failed) {
         return -ENOMEM;
     }
@@ -271,8 +271,8 @@ static int converse(const struct tcal_channel *channel, struct tcal_buffer *b, u
     return broken ? -EINTR : 0;
 }
 
-int tcal_talk(const struct tcal_channel *channel, struct tcal_buffer *b, uint32_t last,
-              const struct tcal_listener *listener) {
+int nl_talk(const struct nl_channel *channel, struct nl_buffer *b, uint32_t last,
+            const struct nl_listener *listener) {
     if (!b->failed) {
         uint16_t flags;
         char *at = b->bytes + b->message + offsetof(struct nlmsghdr, nlmsg_flags);
@@ -283,7 +283,7 @@ int tcal_talk(const struct tcal_channel *channel, struct tcal_buffer *b, uint32_
     return converse(channel, b, last, listener);
 }
 
-int tcal_dump(const struct tcal_channel *channel, struct tcal_buffer *b, uint32_t sequence,
-              const struct tcal_listener *listener) {
+int nl_dump(const struct nl_channel *channel, struct nl_buffer *b, uint32_t sequence,
+            const struct nl_listener *listener) {
     return converse(channel, b, sequence, listener);
 }
