@@ -49,7 +49,9 @@ class PlanClock:
 class Schedule:
     """What a run with these options does.
 
+    start    nodes and links as they are when the run begins
     first    the epoch the run begins in (all before it is folded into it)
+    present  instances that are there at the start without a join event
     folded   how many events are part of that state instead of happening; 0 for a start at 0
     steps    what happens; the first is due at 0
     end_ns   plan time of the end
@@ -64,9 +66,13 @@ class Schedule:
         end = plan.end_ns if options.until_ns is None else min(options.until_ns, plan.end_ns)
         self.end_ns = max(end, options.start_at_ns)
         epochs = plan.epochs
-        self.first = max(e.index for e in epochs if e.at_ns <= options.start_at_ns)
+        self.start = plan.folded_at(options.start_at_ns)
+        self.first = self.start.epoch
         whole = options.start_at_ns == 0
         self.folded = 0 if whole else epochs[self.first].last_seq
+        nodes = zip(plan.topology.nodes, self.start.nodes, strict=True)
+        there = (node.name for node, state in nodes if node.service >= 0 and state != DOWN)
+        self.present = frozenset(there if self.folded else ())
         self.steps = tuple(self._steps(plan, whole))
         self.total = sum(len(step.events) for step in self.steps)
 
@@ -98,14 +104,14 @@ class Preparation:
     begin_ns: int
 
 
-def preparations(timeline: Schedule, present: frozenset[str]) -> list[Preparation]:
+def preparations(timeline: Schedule) -> list[Preparation]:
     """Incarnations to be made while the run goes on, in the order in which to begin them.
 
     The first incarnation of every instance is made before the start, so only rejoins remain.
-    `present` are the instances that are there at the start without a join event. Begins are chosen
-    from the last to the first so that many at one time are spread over the time before it.
+    Begins are chosen from the last to the first so that many at one time are spread over the time
+    before it.
     """
-    seen = set(present)
+    seen = set(timeline.present)
     rejoins: list[tuple[int, str]] = []
     for number, step in enumerate(timeline.steps):
         for name in step.joins:
@@ -121,9 +127,9 @@ def preparations(timeline: Schedule, present: frozenset[str]) -> list[Preparatio
     return found[::-1]
 
 
-def first_incarnations(timeline: Schedule, present: frozenset[str]) -> list[str]:
+def first_incarnations(timeline: Schedule) -> list[str]:
     """Instances that are ever there, those at the start first."""
-    names = dict.fromkeys(sorted(present))
+    names = dict.fromkeys(sorted(timeline.present))
     for step in timeline.steps:
         names.update(dict.fromkeys(step.joins))
     return list(names)

@@ -162,13 +162,22 @@ class Plan:
         """The same, one (node, destination) at a time: large for epoch 0, see route_groups."""
         return route_changes(self.route_groups(epoch))
 
-    def state_at(self, at_ns: int) -> NetworkState:
-        """The network at a moment, events at that moment included. Reads no timeline."""
+    def folded_at(self, at_ns: int) -> StateAt:
+        """Nodes and links at a moment, events at that moment included. Reads no timeline, and no
+        routes."""
         if at_ns < 0:
             raise ValueError("time starts at 0")
         fold = StateAt(self.topology)
         for epoch in self._epochs_until(at_ns):
             fold.advance(epoch)
+        return fold
+
+    def state_at(self, at_ns: int) -> NetworkState:
+        """The same with its routes."""
+        return self.routed(self.folded_at(at_ns))
+
+    def routed(self, fold: StateAt) -> NetworkState:
+        """Nodes and links that were folded, with their routes."""
         count = self._header.counts["epochs"]
         if fold.epoch >= count:
             raise PlanError(form.SNAPSHOTS, f"holds more than {count} epochs")

@@ -92,7 +92,7 @@ class Driver:
         """Everything up to T0. Raises RunError."""
         config = self.config
         self.nursery = nursery.start(Path(config.nursery), config.environment, self._log)
-        wanted = first_incarnations(self.timeline, self.conductor.present)
+        wanted = first_incarnations(self.timeline)
         openfiles.raise_limit(
             len(wanted)
         )  # after the nursery, so that programs keep the usual limit

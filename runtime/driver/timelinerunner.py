@@ -69,12 +69,11 @@ class TimelineRunner:
         self._log = log
         self._warn = warn
         self._network: Network | None = None
-        state = plan.state_at(timeline.clock.start_at_ns)
-        self._states = list(state.nodes)
+        self._states = list(timeline.start.nodes)
         self._cuts: set[asyncio.Task[None]] = set()
         names = [node.name for node in plan.topology.nodes]
         self._node_index = {name: index for index, name in enumerate(names)}
-        self._initial = dict(zip(names, self._states, strict=True))
+        self._initial = dict(zip(names, timeline.start.nodes, strict=True))
         self._seen: set[str] = set()  # instances that have joined in some staged step
         self._pending: dict[int, _Staged] = {}  # by step
         self._early: dict[int, Effect | None] = {}
@@ -82,14 +81,6 @@ class TimelineRunner:
         self._steps_left = len(timeline.steps)
         self._all_applied = asyncio.Event()
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def present(self) -> frozenset[str]:
-        """Instances that are there when a run starts in the middle, without a join event."""
-        if not self.timeline.folded:
-            return frozenset()
-        instances = (node.name for node in self.plan.topology.nodes if node.service >= 0)
-        return frozenset(name for name in instances if self._initial[name] != DOWN)
 
     def elapsed(self) -> int:
         return time.monotonic_ns() - self.t0_ns
@@ -104,7 +95,7 @@ class TimelineRunner:
     async def stage_start(self, network: Network) -> None:
         """Everything that is there at the start; sets T0."""
         self._network = network
-        staged = await self._incarnate(self.timeline.steps[0], self.present)
+        staged = await self._incarnate(self.timeline.steps[0], self.timeline.present)
         self.t0_ns = await network.begin(self._ports(staged))
         self._wait_for_effect(0, staged)
 
@@ -178,7 +169,7 @@ class TimelineRunner:
                 task.cancel()
 
     async def _prepare_rejoins(self) -> None:
-        for item in preparations(self.timeline, self.present):
+        for item in preparations(self.timeline):
             await sleep_until(self.t0_ns + item.begin_ns)
             self.instances[item.name].prepare()
 

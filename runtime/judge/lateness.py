@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compiler.plan.reader import Plan
 from runtime.judge.verdict import MANY, Judge
 from runtime.options import COMPLETED
 from runtime.schedule import Schedule
@@ -21,19 +20,10 @@ DRIVER = "the driver"
 Record = Mapping[str, Any]
 
 
-def smallest_delay(plan: Plan, timeline: Schedule) -> int:
+def smallest_delay(timeline: Schedule) -> int:
     """Of all links while the run goes on, above zero; 0 if none has any. Paths take no less."""
-    found: set[int] = set()
-    links = [link.state.delay_ns for link in plan.topology.links]
-    for epoch in plan.epochs:
-        if epoch.at_ns > timeline.end_ns:
-            break
-        if epoch.index <= timeline.first:
-            for number, state in epoch.links:
-                links[number] = state.delay_ns
-        else:
-            found.update(state.delay_ns for _, state in epoch.links)
-    found.update(links)
+    found = {state.delay_ns for state in timeline.start.links}
+    found.update(state.delay_ns for step in timeline.steps[1:] for _, state in step.epoch.links)
     return min(found - {0}, default=0)
 
 

@@ -315,7 +315,7 @@ def _conclude(
         "refused": False,
     }
     hosts = final["facts"].get("hosts")  # clocks as they were to the end
-    judge = Judge(smallest_delay(plan, timeline), options.max_lateness_ns)
+    judge = Judge(smallest_delay(timeline), options.max_lateness_ns)
     more = {"hosts": hosts} if hosts else {}
     summary = _write_results(directory, plan, timeline, final, judge, more)
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:

@@ -17,15 +17,14 @@ class Told:
 
     def __init__(self) -> None:
         plan = plan_with_steps(100, 200, 300)
-        steps = Schedule(plan, RunOptions()).steps
-        needs = Needs(plan, steps, [0], 0)
+        needs = Needs(plan, Schedule(plan, RunOptions()), [0])
         self.world = World()
         self.notices: list[str] = []
         datapath: Any = self.world
         datapath.stage = self.stage
         self.staged: list[str] = []
         self.enforcer = Enforcer(
-            datapath, self.world.clock, needs, steps, lambda *_: None, self.notices.append
+            datapath, self.world.clock, needs, lambda *_: None, self.notices.append
         )
         asyncio.run(self.enforcer.declare())
         self.stages = [found for found in needs.later() if isinstance(found, Stage)]

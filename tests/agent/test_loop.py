@@ -167,17 +167,14 @@ class Setting:
     def __init__(self, *at_ms: int) -> None:
         plan = plan_with_steps(*at_ms)
         self.world = world = World()
-        steps = Schedule(plan, RunOptions()).steps
-        needs = Needs(plan, steps, [0], 0)
+        needs = Needs(plan, Schedule(plan, RunOptions()), [0])
         assert list(needs.begin())
         placement = (0, 1, -1)
         scenes = Scenes(placement, 2)
         self.scenes: list[Scene] = [scenes.make(Stage(0, needs.state, ()))]
         self.scenes += [scenes.make(one) for one in needs.later() if isinstance(one, Stage)]
         datapath: Any = world
-        self.enforcer = Enforcer(
-            datapath, world.clock, needs, steps, lambda *_: None, lambda _: None
-        )
+        self.enforcer = Enforcer(datapath, world.clock, needs, lambda *_: None, lambda _: None)
         self.enforcer.t0_ns = T0
         self.loop = Loop(
             world.clock,

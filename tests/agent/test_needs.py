@@ -68,8 +68,9 @@ def texts(part: Iterable[Line]) -> Iterator[str]:
 
 def follow(plan: Plan, own: Sequence[int], options: RunOptions) -> int:
     """Tells a datapath everything, and compares at each step. Returns how many steps there were."""
-    steps = Schedule(plan, options).steps
-    needs = Needs(plan, steps, own, options.start_at_ns)
+    schedule = Schedule(plan, options)
+    steps = schedule.steps
+    needs = Needs(plan, schedule, own)
     told = told_for(plan)
     for part in needs.begin():
         told.take(texts(part))
@@ -121,13 +122,13 @@ def test_beginning_in_the_middle_after_somebody_else(case: Case, seed: int) -> N
     """Whatever the datapath was told before, all is as it should be afterwards."""
     plan, rnd = plan_of(case), random.Random(seed)
     own = range(plan.core.instances)
-    steps = Schedule(plan, RunOptions()).steps
+    schedule = Schedule(plan, RunOptions())
     told = told_for(plan)
-    before, first = sorted(rnd.choices(range(len(steps)), k=2))
-    early = Needs(plan, steps, own, 0, before)
+    before, first = sorted(rnd.choices(range(len(schedule.steps)), k=2))
+    early = Needs(plan, schedule, own, before)
     for part in early.begin(everything=rnd.random() < 0.5):
         told.take(texts(part))
-    needs = Needs(plan, steps, own, 0, first)
+    needs = Needs(plan, schedule, own, first)
     for part in needs.begin(everything=True):
         told.take(texts(part))
     assert told.open_paths() == expected(plan, needs.state, own)
@@ -145,8 +146,7 @@ def test_all_about_some_nodes(case: Case, seed: int) -> None:
     everybody = range(plan.core.instances)
     own = sorted(rnd.sample(everybody, rnd.randint(0, len(everybody))))
     some = rnd.sample(everybody, rnd.randint(0, len(everybody)))
-    steps = Schedule(plan, RunOptions()).steps
-    needs = Needs(plan, steps, own, 0)
+    needs = Needs(plan, Schedule(plan, RunOptions()), own)
     state = plan.state_at(plan.end_ns)
     told = told_for(plan)
     for part in needs.about(state, some):
@@ -172,7 +172,7 @@ def test_only_what_changes_is_told() -> None:
         Event(7, 5 * SECOND, "set", "a.1->s", {"jitter_ns": 5}, 1),
     ]
     plan = plan_of((topology, tuple(events)))
-    needs = Needs(plan, Schedule(plan, RunOptions()).steps, [0], 0)
+    needs = Needs(plan, Schedule(plan, RunOptions()), [0])
     assert sum(map(len, needs.begin())) == 2
     stages = [stage for stage in needs.later() if stage is not None]
     said = [[line.text for part in stage.parts for line in part] for stage in stages]
@@ -196,7 +196,7 @@ def test_work_comes_in_small_pieces() -> None:
     topology = build([("a", 40)], ["s"], [("a", "s", PLAIN, PLAIN)])
     events = [*timeline(topology), Event(40, SECOND, "set", "s->a.7", {"delay_ns": 5 * MS}, 1)]
     plan = plan_of((topology, tuple(events)))
-    needs = Needs(plan, Schedule(plan, RunOptions()).steps, range(40), 0)
+    needs = Needs(plan, Schedule(plan, RunOptions()), range(40))
     assert [len(part) for part in needs.begin()] == [39] * 40
     found = list(needs.later())
     assert found[:-1] == [None] * 80  # each source before and after
@@ -208,7 +208,7 @@ def test_parts_are_filled() -> None:
     topology = build([("a", 30)], ["s"], [("a", "s", PLAIN, PLAIN)])
     events = [Event(30 + n, SECOND, "set", f"a.{n}->s", {"delay_ns": 7}, 1) for n in range(30)]
     plan = plan_of((topology, (*timeline(topology), *events)))
-    needs = Needs(plan, Schedule(plan, RunOptions()).steps, range(30), 0)
+    needs = Needs(plan, Schedule(plan, RunOptions()), range(30))
     assert sum(map(len, needs.begin())) == 870
     (stage,) = [found for found in needs.later() if found is not None]
     assert [len(part) for part in stage.parts] == [500, 370]
@@ -235,7 +235,7 @@ def test_queue_and_distribution_are_those_of_the_links_that_matter() -> None:
     chain = [("a", "s", first, first), ("s", "t", second, second), ("t", "u", third, third)]
     topology = build([("a", 1), ("b", 1)], ["s", "t", "u"], [*chain, ("u", "b", last, last)])
     plan = plan_of((topology, timeline(topology)))
-    needs = Needs(plan, Schedule(plan, RunOptions()).steps, [0, 1], 0)
+    needs = Needs(plan, Schedule(plan, RunOptions()), [0, 1])
     told = told_for(plan)
     for part in needs.begin():
         told.take(texts(part))

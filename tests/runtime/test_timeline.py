@@ -61,17 +61,17 @@ def test_start_at_folds_what_was_before(plan_of: Compile) -> None:
 
 def test_only_rejoins_are_prepared_later(plan_of: Compile) -> None:
     whole = timeline(plan_of)
-    assert tl.first_incarnations(whole, frozenset()) == ["server.0", "server.1"]
-    found = tl.preparations(whole, frozenset())
+    assert tl.first_incarnations(whole) == ["server.0", "server.1"]
+    found = tl.preparations(whole)
     assert [(item.name, item.step) for item in found] == [("server.0", 1), ("server.1", 3)]
     assert [item.begin_ns for item in found] == [7 * S, 27 * S]
 
 
 def test_a_present_instance_is_prepared_for_its_rejoin(plan_of: Compile) -> None:
     late = timeline(plan_of, start_at_ns=5 * S)
-    present = frozenset({"server.0", "server.1"})
-    assert tl.first_incarnations(late, present) == ["server.0", "server.1"]
-    assert len(tl.preparations(late, present)) == 2
+    assert late.present == {"server.0", "server.1"}
+    assert tl.first_incarnations(late) == ["server.0", "server.1"]
+    assert len(tl.preparations(late)) == 2
 
 
 def test_many_rejoins_at_once_are_spread_before_it(plan_of: Compile) -> None:
@@ -79,7 +79,7 @@ def test_many_rejoins_at_once_are_spread_before_it(plan_of: Compile) -> None:
         "service server img=x replicas=50\nbridge s1\nlink server--s1 latency=1\n"
         "at 0s server join\nat 60s server crash\nat 70s server join\nat 80s quit\n"
     )
-    found = tl.preparations(tl.Schedule(read_plan(plan_of(text)), RunOptions()), frozenset())
+    found = tl.preparations(tl.Schedule(read_plan(plan_of(text)), RunOptions()))
     begins = [item.begin_ns for item in found]
     assert begins == sorted(begins)
     assert begins[-1] == 67 * S
@@ -93,7 +93,7 @@ def test_an_instance_that_never_joins_in_time_is_not_made(plan_of: Compile) -> N
     )
     plan = read_plan(plan_of(text))
     short = tl.Schedule(plan, RunOptions(until_ns=10 * S))
-    assert tl.first_incarnations(short, frozenset()) == ["server.0"]
+    assert tl.first_incarnations(short) == ["server.0"]
 
 
 @pytest.mark.parametrize(

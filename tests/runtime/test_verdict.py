@@ -264,12 +264,12 @@ def test_the_smallest_delay_is_of_what_the_run_sees(plan_of: Callable[[str], Pla
     )
 
     def smallest(**options: Any) -> int:
-        return lateness.smallest_delay(plan, Schedule(plan, RunOptions(**options)))
+        return lateness.smallest_delay(Schedule(plan, RunOptions(**options)))
 
     assert smallest() == 3 * MS
     assert smallest(until_ns=2 * SECOND) == 5 * MS
     assert smallest(start_at_ns=2 * SECOND, until_ns=2500 * MS) == 9 * MS
-    assert lateness.smallest_delay(plan, Schedule(plan, RunOptions(until_ns=0))) == 8 * MS
+    assert lateness.smallest_delay(Schedule(plan, RunOptions(until_ns=0))) == 8 * MS
 
 
 class FakeClock:

@@ -21,7 +21,6 @@ from runtime.agent.path.datapath import NOW, Datapath
 from runtime.agent.path.holds import Holds
 from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage
 from runtime.agent.vocabulary import PathChange
-from runtime.schedule import Step
 
 KEPT_STEPS = 2  # states of steps that are over are kept for a hold that comes late
 
@@ -38,7 +37,6 @@ class Enforcer:
         datapath: Datapath,
         clock: Clock,
         needs: Needs,
-        steps: Sequence[Step],
         on_applied: OnApplied,
         notice: Notice,
     ) -> None:
@@ -48,7 +46,7 @@ class Enforcer:
         self._datapath = datapath
         self._clock = clock
         self._needs = needs
-        self._steps = steps
+        self._steps = needs.steps
         self._on_applied = on_applied
         self._notice = notice
         self._states: dict[int, NetworkState] = {}

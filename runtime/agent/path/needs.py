@@ -22,7 +22,7 @@ from compiler.plan.types import Epoch
 from runtime.agent.path import lines
 from runtime.agent.path.bulk import Block, Bulk, Figures
 from runtime.agent.path.touched import Touched, Wanted
-from runtime.schedule import Step
+from runtime.schedule import Schedule
 
 PART_LINES = 500  # told to the datapath at a time
 SOURCES = 64  # whose figures of before are kept at a time, to compare with those after
@@ -46,7 +46,7 @@ class Stage:
 
 
 class Needs:
-    """Follows the network through the steps of a run, from step `first` on.
+    """Follows the network through the `steps` of a run, from step `first` on.
 
     `begin` must be exhausted before `later` is begun. Any PlanError of the plan comes out of them.
     """
@@ -54,18 +54,17 @@ class Needs:
     def __init__(
         self,
         plan: Plan,
-        steps: Sequence[Step],
+        timeline: Schedule,
         own: Sequence[int],
-        start_at_ns: int,
         first: int = 0,
     ) -> None:
         self._plan = plan
-        self._steps = steps
+        self.steps = steps = timeline.steps
         self._own = own
         self._first = first
         self._bulk = Bulk(plan.topology)
-        at_ns = steps[first].epoch.at_ns if first else start_at_ns
-        self.state = plan.state_at(at_ns)
+        fold = plan.folded_at(steps[first].epoch.at_ns) if first else timeline.start
+        self.state = plan.routed(fold)
         self._touched = Touched(self.state, own)
 
     def begin(self, *, everything: bool = False) -> Iterator[tuple[Line, ...]]:
@@ -80,8 +79,8 @@ class Needs:
 
     def later(self) -> Iterator[Stage | None]:
         """One Stage for each step after the first, in order; None after every other bit of work."""
-        for number in range(self._first + 1, len(self._steps)):
-            before, epoch = self.state, self._steps[number].epoch
+        for number in range(self._first + 1, len(self.steps)):
+            before, epoch = self.state, self.steps[number].epoch
             delta = self._plan.routes.changes(epoch.index) if epoch.links else None
             self.state = after = _advanced(before, epoch, delta)
             parts: list[list[Line]] = []

@@ -70,11 +70,9 @@ class HostRun:
 
     def _make(self, first: int) -> None:
         """The parts, to begin with step `first`."""
-        order, steps = self.order, self.timeline.steps
-        needs = Needs(self._plan, steps, order.own, order.options.start_at_ns, first)
-        self.enforcer = Enforcer(
-            self._datapath, self._clock, needs, steps, self._was_applied, self.notice
-        )
+        order = self.order
+        needs = Needs(self._plan, self.timeline, order.own, first)
+        self.enforcer = Enforcer(self._datapath, self._clock, needs, self._was_applied, self.notice)
         self.ahead = Ahead(needs.later(), self._scenes, self._clock, self.elapsed_ns, self._due_ns)
         self.loop = Loop(
             self._clock,

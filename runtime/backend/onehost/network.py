@@ -52,8 +52,7 @@ class HopNetwork:
         self._refusals = Refusals(notice)
         self._missing = Missing(record, notice)
         self._watching: asyncio.Task[None] | None = None
-        state = plan.state_at(timeline.clock.start_at_ns)
-        self._holds = Holds(plan.topology, state.links)
+        self._holds = Holds(plan.topology, timeline.start.links)
         self._staging = asyncio.Lock()  # what is staged and its commit belong together
         self._pending: dict[int, int | None] = {}  # commit -> step; None: nothing is left to do
         self._early: dict[int, int] = {}
@@ -105,17 +104,15 @@ class HopNetwork:
     # -- steps ----------------------------------------------------------------------------------
 
     async def begin(self, bound: Mapping[int, int]) -> int:
-        plan = self._plan
-        state = plan.state_at(self._timeline.clock.start_at_ns)
-        lines = list(staging.declaration_lines(plan.topology, state.links))
-        for epoch in range(self._timeline.first + 1):
-            lines.extend(staging.route_lines(plan.route_groups(epoch)))
+        plan, timeline = self._plan, self._timeline
+        lines = list(staging.declaration_lines(plan.topology, timeline.start.links))
+        lines.extend(staging.route_lines(plan.route_groups(timeline.first, whole=True)))
         for first in range(0, len(lines), BATCH_LINES):
             await self.engine.batch(lines[first : first + BATCH_LINES])
         await self.engine.batch(staging.attach_lines(bound, ()))
         self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
         self._t0_ns = time.monotonic_ns() + START_MARGIN_NS
-        await self._commit(0, self._timeline.steps[0])
+        await self._commit(0, timeline.steps[0])
         return self._t0_ns
 
     def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
