@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from compiler.plan.fit import misfit
 from compiler.plan.reader import Plan
 from runtime.backend import environment
-from runtime.errors import MachineError, UnfitError
+from runtime.errors import MachineError, RunError, UnfitError
 from runtime.options import RunOptions
-from runtime.system import programs
+from runtime.system import namespaces, programs
 
 PROBE_SECONDS = 20.0
 MODULES = {"htb": "sch_htb", "tbf": "sch_tbf", "netem": "sch_netem", "u32": "cls_u32"}
@@ -62,22 +61,11 @@ def kernel_lacks(tcald: Path, keeper: Path) -> dict[str, str]:
 
     Empty if the kernel has everything.
     """
-    argv = [str(keeper), "sandbox", "--parent", str(os.getpid())]
-    argv += ["--userns"] if os.geteuid() != 0 else []
-    argv += ["--", str(tcald), "--probe"]
+    caller = environment.inherited(os.environ)
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=environment.inherited(os.environ),
-            timeout=PROBE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"the probe": f"it took longer than {PROBE_SECONDS:.0f} s"}
-    except OSError as error:
-        return {"the probe": f"it cannot be started: {error.strerror}"}
+        done = namespaces.probe(keeper, [str(tcald), "--probe"], caller, PROBE_SECONDS)
+    except RunError as error:
+        return {"the probe": error.message}
     if done.returncode == 0:
         return {}
     try:
@@ -87,5 +75,4 @@ def kernel_lacks(tcald: Path, keeper: Path) -> dict[str, str]:
         needed = {name: one for name, one in found.items() if one["needed"] and not one["found"]}
         return {name: str(one["why"]) for name, one in needed.items()}
     except (ValueError, KeyError, TypeError):
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        return {"the probe": said[-1] if said else f"it ended with status {done.returncode}"}
+        return {"the probe": namespaces.last_words(done)}

@@ -10,14 +10,12 @@ import json
 import os
 import re
 import resource
-import subprocess
 import sys
 from dataclasses import dataclass
 
 from runtime.backend import choice, environment
 from runtime.errors import RunError
-from runtime.system import openfiles, programs, shortage
-from runtime.system.namespaces import refusal_remedy
+from runtime.system import namespaces, openfiles, programs, shortage
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
@@ -89,27 +87,15 @@ def _kernel_datapath() -> Check:
 
 def _in_namespaces() -> list[Check]:
     who = "root" if os.geteuid() == 0 else "an ordinary user"
-    argv = [str(programs.find("tstorm-ns")), "sandbox", "--parent", str(os.getpid())]
-    argv += ["--userns"] if os.geteuid() != 0 else []
-    argv += ["--", sys.executable, "-P", "-m", "runtime.doctor.probing"]
+    argv = [sys.executable, "-P", "-m", "runtime.doctor.probing"]
+    keeper, caller = programs.find("tstorm-ns"), environment.of_driver(os.environ)
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=environment.of_driver(os.environ),
-            timeout=PROBE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return [Check("namespaces", FAIL, f"the probe took longer than {PROBE_SECONDS:.0f} s")]
-    except OSError as error:
-        remedy = shortage.remedy(error.errno or 0)
-        return [Check("namespaces", FAIL, f"cannot start the probe: {error.strerror}", remedy)]
-    said = done.stderr.decode(errors="replace").strip().splitlines()
+        done = namespaces.probe(keeper, argv, caller, PROBE_SECONDS)
+    except RunError as error:
+        return [Check("namespaces", FAIL, f"the probe: {error.message}", error.remedy)]
     if done.returncode != 0:
-        detail = said[-1] if said else f"the probe ended with status {done.returncode}"
-        remedy = shortage.remedy_for(detail) or refusal_remedy()
+        detail = namespaces.last_words(done)
+        remedy = shortage.remedy_for(detail) or namespaces.refusal_remedy()
         return [Check("namespaces", FAIL, f"refused to {who}: {detail}", remedy)]
     inside = [Check(**record) for record in json.loads(done.stdout)]
     return [Check("namespaces", OK, f"user, mount, network, PID, UTS and IPC, as {who}"), *inside]

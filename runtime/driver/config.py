@@ -22,7 +22,6 @@ class DriverConfig:
     start_directory: str  # where `tstorm run` was called
     source_directory: str  # where programs named with a relative path are
     environment: dict[str, str]  # what programs inherit from the caller
-    userns: bool  # the run is in a user namespace of its own
     options: RunOptions
 
     @property

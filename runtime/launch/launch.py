@@ -34,9 +34,8 @@ from runtime.results.summary import failed_exits, summarise
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.schedule import Schedule
-from runtime.system import procs, programs, shortage
+from runtime.system import namespaces, procs, programs, shortage
 from runtime.system.memory import Watch, told
-from runtime.system.namespaces import refusal_remedy
 
 STOP_SECONDS = 30.0  # to wind down after the first request to stop
 REFUSED = 125  # exit status of tstorm-ns when it fails itself
@@ -160,7 +159,6 @@ def _configure(
         start_directory=places.start_directory,
         source_directory=places.source_directory,
         environment=environment.inherited(os.environ),
-        userns=os.geteuid() != 0,
         options=options,
     )
 
@@ -204,9 +202,8 @@ class _Attempt:
                 self.status = process.wait()
 
     def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        argv = [self.config.nursery, "sandbox", "--parent", str(os.getpid())]
-        argv += ["--userns"] if self.config.userns else []
-        argv += ["--hosts", str(self.directory / rundir.HOSTS), "--"]
+        hosts = ("--hosts", str(self.directory / rundir.HOSTS))
+        argv = namespaces.sandbox(self.config.nursery, *hosts)
         argv += [sys.executable, "-P", "-m", "runtime.driver.driver", str(theirs.fileno())]
         try:
             log = os.fdopen(self.directory.append_to(rundir.DRIVER_LOG), "ab")
@@ -320,7 +317,7 @@ def _conclude(
     summary = _write_results(directory, plan, timeline, final, judge, more)
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
-        remedy = shortage.remedy_for(refusal) or refusal_remedy()
+        remedy = shortage.remedy_for(refusal) or namespaces.refusal_remedy()
         raise MachineError(f"this machine refuses what a run needs: {refusal}", remedy)
     if final["refused"]:
         raise MachineError(str(final["message"]))

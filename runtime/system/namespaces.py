@@ -1,9 +1,15 @@
-"""Why the kernel refuses namespaces to a user, and what to do about it."""
+"""Starting programs in namespaces of their own (tstorm-ns sandbox), and what to do when the kernel
+refuses them to a user."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+
+from runtime.errors import RunError
+from runtime.system import shortage
 
 _SWITCHES = (
     ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
@@ -20,6 +26,40 @@ _SWITCHES = (
 
 _HOSTS = Path("/etc/hosts")
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
+
+
+def sandbox(keeper: str | Path, *more: str) -> list[str]:
+    """What stands before a program's command line so that it has its own namespaces, which end with
+    this process; an ordinary user has them in a user namespace. `keeper`: tstorm-ns."""
+    userns = ("--userns",) if os.geteuid() != 0 else ()
+    return [str(keeper), "sandbox", "--parent", str(os.getpid()), *userns, *more, "--"]
+
+
+def probe(
+    keeper: Path, argv: list[str], environment: Mapping[str, str], seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs a program to its end in namespaces that are thrown away. RunError if it does not start
+    or takes longer; the message says so of "it"."""
+    try:
+        return subprocess.run(
+            [*sandbox(keeper), *argv],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"it took longer than {seconds:.0f} s") from None
+    except OSError as error:
+        remedy = shortage.remedy(error.errno or 0)
+        raise RunError(f"it cannot be started: {error.strerror}", remedy) from error
+
+
+def last_words(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The last line of a probe's stderr, or how it ended."""
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return said[-1] if said else f"it ended with status {done.returncode}"
 
 
 def _value(name: str, root: Path) -> str:

@@ -24,7 +24,7 @@ from runtime.backend.hosts.told import Port, Told, bind_request
 from runtime.errors import MachineError, RunError
 from runtime.options import RunOptions
 from runtime.rundir.etchosts import hostname
-from runtime.system import programs
+from runtime.system import namespaces, programs
 from tests.runtime.support import ROOT
 
 # -- options --------------------------------------------------------------------------------------
@@ -398,11 +398,10 @@ def topology(nodes: tuple[Node, ...]) -> Topology:
 
 def in_a_sandbox(script: Path) -> dict[str, Any]:
     """What it prints in the namespaces of a run, as whoever runs the tests."""
-    argv = [str(programs.find("tstorm-ns")), "sandbox", "--parent", str(os.getpid())]
-    argv += ["--userns"] if os.geteuid() != 0 else []
+    argv = namespaces.sandbox(programs.find("tstorm-ns"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*argv, "--", sys.executable, str(script)],
+        [*argv, sys.executable, str(script)],
         env=environment,
         capture_output=True,
         text=True,
