@@ -13,7 +13,10 @@ from tests.pages.reader import ROOT
 DOCS = ROOT / "docs"
 INDEX = (DOCS / "index.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^- \[([^]]+)\]\(([^)]+)\): ", re.MULTILINE)
-NEW = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
+NEW = [
+    *(DOCS / name for name in ("index.md", "tutorial.md", "language-tour.md")),
+    *sorted((DOCS / "howto").glob("*.md")),
+]
 
 
 def part(name: str) -> list[str]:
@@ -31,7 +34,7 @@ def test_every_page_has_one_place() -> None:
 def test_there_are_four_parts() -> None:
     headings = re.findall(r"^## (.*)", INDEX, re.MULTILINE)
     assert headings == ["Tutorial", "How-to", "Reference", "Design"]
-    assert part("Tutorial") == ["tutorial.md"]
+    assert part("Tutorial") == ["tutorial.md", "language-tour.md"]
     assert all(target.startswith("howto/") for target in part("How-to"))
     assert "tdl.md" in part("Reference")
     assert "design.md" in part("Design")

@@ -1,4 +1,4 @@
-"""The language reference: its examples compile, its lists are complete."""
+"""The language's reference and tour: their examples compile; the reference's lists are complete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tests.tdl.helpers import meaning
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tdl.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"^```tdl\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+TOUR = (ROOT / "docs" / "language-tour.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```tdl\n(.*?)^```$", PAGE + TOUR, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
