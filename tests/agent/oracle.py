@@ -1,6 +1,6 @@
 """Weighted max-min shares in exact arithmetic, round by round: what the solver is compared with.
 
-Written from the definition (docs/agent.md, Sharing): all flows rise in proportion to 1/RTT; one
+Written from the definition (docs/sharing.md, Model): all flows rise in proportion to 1/RTT; one
 stops when its demand is met or one of its links is full.
 """
 
