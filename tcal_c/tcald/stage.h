@@ -3,7 +3,7 @@
 #define TCALD_STAGE_H
 
 #include "common/addr.h"
-#include "tcal.h"
+#include "tcal/tcal.h"
 
 /* Why a command was refused. The text is complete and in the client's terms. */
 struct refusal {

@@ -1,7 +1,7 @@
 /* A kernel's traffic control as far as tcald's messages go: it keeps what it is told, refuses what
  * does not fit, dumps what it has, and fails when a test wants it to. In place of socket.c. */
-#ifndef TCAL_TESTS_KERNEL_H
-#define TCAL_TESTS_KERNEL_H
+#ifndef TCALD_TESTS_KERNEL_H
+#define TCALD_TESTS_KERNEL_H
 
 #include "tcal/tcal.h"
 

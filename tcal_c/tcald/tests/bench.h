@@ -1,9 +1,9 @@
 /* A tcald without descriptors: lines in, answers out, over the kernel in memory. */
-#ifndef TCAL_TESTS_BENCH_H
-#define TCAL_TESTS_BENCH_H
+#ifndef TCALD_TESTS_BENCH_H
+#define TCALD_TESTS_BENCH_H
 
 #include "kernel.h"
-#include "tcal/proto.h"
+#include "tcald/proto.h"
 
 struct bench {
     struct tcal *tcal;

@@ -1,6 +1,6 @@
 /* One per file of tests. */
-#ifndef TCAL_TESTS_SUITES_H
-#define TCAL_TESTS_SUITES_H
+#ifndef TCALD_TESTS_SUITES_H
+#define TCALD_TESTS_SUITES_H
 
 void test_netlink(void);
 void test_parameters(void);

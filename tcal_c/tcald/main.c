@@ -1,7 +1,7 @@
 /* tcald: shapes paths with the kernel's traffic control. Speaks the path protocol of docs/tcal.md
  * on its standard input and output. */
 #include "control.h"
-#include "dist.h"
+#include "tcal/dist.h"
 
 #include <getopt.h>
 #include <signal.h>

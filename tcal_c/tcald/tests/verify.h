@@ -1,6 +1,6 @@
 /* A comparison of a port's tree with what the kernel has. */
-#ifndef TCAL_TESTS_VERIFY_H
-#define TCAL_TESTS_VERIFY_H
+#ifndef TCALD_TESTS_VERIFY_H
+#define TCALD_TESTS_VERIFY_H
 
 #include "tcal/model.h"
 

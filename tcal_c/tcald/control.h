@@ -2,7 +2,7 @@
 #ifndef TCALD_CONTROL_H
 #define TCALD_CONTROL_H
 
-#include "tcal.h"
+#include "tcal/tcal.h"
 
 /* Until `quit` or the end of the commands; then every port is detached. 0 or -errno. `lacks` is
  * what this kernel lacks, or NULL. */
