@@ -7,7 +7,7 @@
 #   make bench    measurements into bench/results and docs/performance.md
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
 #   make trial    runs killed and stopped at random moments, hostile inputs and frames: TRIAL_SECONDS each
-#   make golden   regenerate the golden files, docs/errors.md and tdl/_tables.py after a change
+#   make golden   regenerate the golden files and docs/errors.md after a change
 #   make clean    remove what was built (not runs/)
 # Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS,
 #   TRIAL_SECONDS, TESTS.
@@ -82,7 +82,6 @@ golden: $(VENV)/.dev programs
 	@$(PY) -m tests.golden.regenerate
 	@$(PY) -m tests.manifests.recorded
 	@$(PY) -m tdl.codes.catalogue > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
-	@$(PY) -m tdl.tables > tdl/_tables.py.new && mv tdl/_tables.py.new tdl/_tables.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

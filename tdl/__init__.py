@@ -1,7 +1,7 @@
 """The Thunderstorm description language: text to syntax tree, and back.
 
-text ─lexer→ logical lines of tokens ─lalr + grammar.lark (as _tables)→ actions (static, dynamic) →
-ast. What cannot be parsed is explained by expected.py, wrong values by values.py; all of it becomes
+text ─lexer→ logical lines of tokens ─lalr + grammar.lark→ actions (static, dynamic) → ast. What
+cannot be parsed is explained by expected.py, wrong values by values.py; all of it becomes
 diagnostics, which presentation.py shows. formatter.py is the way back. docs/tdl.md is the
 specification.
 """

@@ -1,6 +1,6 @@
 """What every rule of the grammar shares: spans, names, numbers, and reporting what is wrong.
 
-The tree is built while a statement is parsed: tdl/lalr.py calls the actions in tdl/static.py and
+The tree is built while a statement is parsed: the parser calls the actions in tdl/static.py and
 tdl/dynamic.py. A wrong value is reported and replaced by a harmless one, so that the rest of the
 statement is checked too; the parser drops statements that had errors.
 """
@@ -158,9 +158,9 @@ class Builder:
             span = cover(token, prop.values[-1])
             self.error("TS0015", span, f"{prop.key_name} takes one value: {wanted}")
             return None
-        if token.kind not in kinds:
+        if token.type not in kinds:
             hint = None
-            if token.kind == "STRING" and "VALUE" in kinds:
+            if token.type == "STRING" and "VALUE" in kinds:
                 hint = "leave the quotes out"
             message = f"{prop.key_name} takes {wanted}, not {shown(token)}"
             self.error("TS0015", token.span, message, hint)
@@ -228,7 +228,7 @@ class Builder:
 
     def text(self, token: Token) -> str:
         """What a STRING or bare word means."""
-        if token.kind != "STRING":
+        if token.type != "STRING":
             return token.text
         inner = token.text[1:-1]
         if token.text[0] in "“‘" or "\\" not in inner:
@@ -254,4 +254,4 @@ def _owner(word: str) -> str | None:
 def shown(token: Token) -> str:
     """A token as messages quote it."""
     text = token.text if len(token.text) <= 40 else token.text[:37] + "…"
-    return text if token.kind == "STRING" else f"'{text}'"
+    return text if token.type == "STRING" else f"'{text}'"

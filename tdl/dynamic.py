@@ -108,7 +108,7 @@ class Actions(StaticActions):
         return tuple(events)
 
     def _check_interval(self, clause: Clause, first: Token, last: Token) -> None:
-        if not isinstance(clause.action, _INSTANT_ONLY) or clause.verb.kind == "RAMP":
+        if not isinstance(clause.action, _INSTANT_ONLY) or clause.verb.type == "RAMP":
             return
         verb = clause.verb.text
         hint = f"write 'at {first.text} … {verb}'"
@@ -130,7 +130,7 @@ class Actions(StaticActions):
     def pair(self, a: Token, dash: Token, b: Token) -> ast.LinkSelector:
         if a.text == b.text:
             self.error("TS0107", cover(a, b), f"no link goes from '{a.text}' to itself")
-        directed = dash.kind == "ARROW"
+        directed = dash.type == "ARROW"
         return ast.LinkSelector(self.element(a), self.element(b), directed, cover(a, b))
 
     direction = pair
@@ -370,7 +370,7 @@ class Actions(StaticActions):
         if word.text == "dist":
             return self._assign_distribution(prop, word, op)
         token = prop.values[0]
-        share = token.kind == "VALUE" and token.text.endswith("%") and word.text != "loss"
+        share = token.type == "VALUE" and token.text.endswith("%") and word.text != "loss"
         if share and op is not ast.Op.ASSIGN:
             self._relative_share(prop, token)
             return ast.Assignment(word, op, 0, prop.span)
@@ -401,7 +401,7 @@ class Actions(StaticActions):
                 return self._queue(prop)
             return self._loss(prop) if word == "loss" else self._latency(prop)
         token = prop.values[0]
-        if token.kind == "NAME" and token.text == "unlimited":
+        if token.type == "NAME" and token.text == "unlimited":
             self.error("TS0214", prop.span, f"{prop.op} needs a number, not 'unlimited'")
             return 0
         if word in ("up", "down", "rate"):

@@ -119,18 +119,18 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
 
 def _first_word(place: _Place) -> Diagnostic | None:
     if place.token is not place.first:
-        if place.before is not place.first or place.first.kind not in _NAMES:
+        if place.before is not place.first or place.first.type not in _NAMES:
             return None
         return _not_a_statement(place)
     hint = None
-    if place.first.kind == "VALUE" and place.after is not None and place.after.text in STATEMENTS:
+    if place.first.type == "VALUE" and place.after is not None and place.after.text in STATEMENTS:
         hint = "line numbers are not part of the text: leave it out"
     return place.error("TS0008", f"a statement cannot begin with {_shown(place.token)}", hint)
 
 
 def _not_a_statement(place: _Place) -> Diagnostic:
     word = place.first.text
-    verb = next((t for t in place.tokens[1:3] if t.kind in _VERBS), None)
+    verb = next((t for t in place.tokens[1:3] if t.type in _VERBS), None)
     better = OTHER_STATEMENTS.get(word) or nearest(word, (*STATEMENTS, "churn", "flap"))
     if verb is not None and better is None:
         hint = f"begin with a time, such as 'at 10s {word} {verb.text}'"
@@ -142,11 +142,11 @@ def _not_a_statement(place: _Place) -> Diagnostic:
 def _hyphen_at_end(place: _Place) -> Diagnostic | None:
     """`a- b` or `-a`: a hyphen that touches a name on one side."""
     token, before, after = place.token, place.before, place.after
-    if token is None or token.kind != "HYPHEN":
+    if token is None or token.type != "HYPHEN":
         return None
-    left = before is not None and before.span.end_col == token.col and before.kind == "NAME"
-    right = after is not None and token.span.end_col == after.col and after.kind == "NAME"
-    if left and not right and before is not None and (after is None or after.kind != "NAME"):
+    left = before is not None and before.span.end_col == token.col and before.type == "NAME"
+    right = after is not None and token.span.end_col == after.col and after.type == "NAME"
+    if left and not right and before is not None and (after is None or after.type != "NAME"):
         span = Span(before.line, before.col, token.line, token.col + 1)
         return place.error("TS0006", f"'{before.text}-' ends with a hyphen", None, span)
     if right and not left and after is not None and "NAME" in place.expected:
@@ -157,14 +157,14 @@ def _hyphen_at_end(place: _Place) -> Diagnostic | None:
 
 def _single_hyphen(place: _Place) -> Diagnostic | None:
     token, before = place.token, place.before
-    if token is not None and token.kind == "HYPHEN":
+    if token is not None and token.type == "HYPHEN":
         hint = "the link between a and b is a--b"
-        if before is not None and before.kind in _NAMES and place.after is not None:
+        if before is not None and before.type in _NAMES and place.after is not None:
             hint = f"write {before.text}--{place.after.text}"
         return place.error("TS0011", "a link is written with two hyphens", hint)
-    if before is None or before.kind != "NAME" or "DASH" not in place.expected:
+    if before is None or before.type != "NAME" or "DASH" not in place.expected:
         return None
-    if place.first.kind != "LINK" or "-" not in before.text:
+    if place.first.type != "LINK" or "-" not in before.text:
         return None
     left, _, right = before.text.partition("-")
     hint = f"write {left}--{right}"
@@ -173,19 +173,19 @@ def _single_hyphen(place: _Place) -> Diagnostic | None:
 
 def _missing_value(place: _Place) -> Diagnostic | None:
     before = place.before
-    if before is None or before.kind not in ("KEY", "TAGS"):
+    if before is None or before.type not in ("KEY", "TAGS"):
         return None
     name = before.text.rstrip("+-= \t\u00a0")
-    if before.kind == "TAGS":
-        if place.token is not None and place.token.kind in ("VALUE", "STRING"):
+    if before.type == "TAGS":
+        if place.token is not None and place.token.type in ("VALUE", "STRING"):
             return None
-        if place.token is not None and place.token.kind in RESERVED.values():
+        if place.token is not None and place.token.type in RESERVED.values():
             return None
     if name == "env" and place.token is not None:
         span = place.span
         message = f"{_shown(place.token)} is not a variable"
         return place.error("TS0117", message, "env is NAME:value, several separated by ';'", span)
-    if place.token is None or place.token.kind in ("KEY", "TAGS", "FLAG", "SEMI"):
+    if place.token is None or place.token.type in ("KEY", "TAGS", "FLAG", "SEMI"):
         return place.error("TS0016", f"{name} has no value", None, before.span)
     if place.token.text in RESERVED:
         return place.error("TS0016", f"{name} has no value", None, before.span)
@@ -197,40 +197,40 @@ def _missing_equals(place: _Place) -> Diagnostic | None:
     token, after = place.token, place.after
     if token is None or after is None or "KEY" not in place.expected:
         return None
-    if token.kind not in ("NAME", "FLAG"):
+    if token.type not in ("NAME", "FLAG"):
         return None
     word = token.text
-    if after.kind != "VALUE" and word not in _ALL_PROPERTIES:
+    if after.type != "VALUE" and word not in _ALL_PROPERTIES:
         return None
     better = word if word in _ALL_PROPERTIES else nearest(word, _ALL_PROPERTIES)
     if better is None:
         return None
-    value = after.text if after.kind in ("VALUE", "STRING", "NAME") else "…"
+    value = after.text if after.type in ("VALUE", "STRING", "NAME") else "…"
     return place.error("TS0014", f"'{word}' needs a '='", f"write {better}={value}")
 
 
 def _missing_equals_before(place: _Place) -> Diagnostic | None:
     """`set latency 5` and `tags=x latency 5`: the property was taken for a selector or a tag."""
     token, before = place.token, place.before
-    if before is None or before.kind != "NAME":
+    if before is None or before.type != "NAME":
         return None
-    in_set = token is None or token.kind in ("KEY", "VALUE")
+    in_set = token is None or token.type in ("KEY", "VALUE")
     in_set = in_set and before.text in SET_PROPERTIES and "KEY" in place.expected
-    in_tags = token is not None and token.kind == "VALUE" and before.text in _ALL_PROPERTIES
-    in_tags = in_tags and any(t.kind == "TAGS" for t in place.tokens)
+    in_tags = token is not None and token.type == "VALUE" and before.text in _ALL_PROPERTIES
+    in_tags = in_tags and any(t.type == "TAGS" for t in place.tokens)
     if not in_set and not in_tags:
         return None
-    value = token.text if token is not None and token.kind == "VALUE" else "…"
+    value = token.text if token is not None and token.type == "VALUE" else "…"
     hint = f"write {before.text}={value}"
     return place.error("TS0014", f"'{before.text}' needs a '='", hint, before.span)
 
 
 def _detached_time(place: _Place) -> Diagnostic | None:
     """`at 30 min server crash`: the unit was taken for a selector."""
-    if place.first.kind not in ("AT", "FROM"):
+    if place.first.type not in ("AT", "FROM"):
         return None
     for number, word in pairwise(place.tokens):
-        if number.kind == "VALUE" and number.text.isdecimal() and word.kind == "NAME":
+        if number.type == "VALUE" and number.text.isdecimal() and word.type == "NAME":
             unit = time_unit(word.text)
             if unit is not None and number.line == word.line:
                 span = Span(number.line, number.col, word.line, word.col + len(word.text))
@@ -241,7 +241,7 @@ def _detached_time(place: _Place) -> Diagnostic | None:
 
 def _detached_unit(place: _Place) -> Diagnostic | None:
     token, before = place.token, place.before
-    if token is None or before is None or before.kind != "VALUE" or token.text not in _UNITS:
+    if token is None or before is None or before.type != "VALUE" or token.text not in _UNITS:
         return None
     span = Span(before.line, before.col, token.line, token.col + len(token.text))
     hint = f"write {before.text}{token.text}"
@@ -249,9 +249,9 @@ def _detached_unit(place: _Place) -> Diagnostic | None:
 
 
 def _time_after_and(place: _Place) -> Diagnostic | None:
-    if place.before is None or place.before.kind != "AND":
+    if place.before is None or place.before.type != "AND":
         return None
-    if place.token is None or place.token.kind not in ("AT", "FROM"):
+    if place.token is None or place.token.type not in ("AT", "FROM"):
         return None
     hint = "begin a new line for another time"
     return place.error("TS0017", "the time stands once, at the front of the statement", hint)
@@ -262,14 +262,14 @@ def _not_a_name(place: _Place) -> Diagnostic | None:
     token = place.token
     if token is None or "NAME" not in place.expected:
         return None
-    if place.expected & _VERBS and place.before is not None and place.before.kind != "SEMI":
+    if place.expected & _VERBS and place.before is not None and place.before.type != "SEMI":
         return None
-    if token.kind == "VALUE" and "VALUE" not in place.expected:
+    if token.type == "VALUE" and "VALUE" not in place.expected:
         hint = "names begin with a letter or '_'"
         return place.error("TS0006", f"'{token.text}' is not a name", hint)
-    if token.kind == "STRING" and "STRING" not in place.expected:
+    if token.type == "STRING" and "STRING" not in place.expected:
         return place.error("TS0006", f"{token.text} is not a name", "names have no quotes")
-    if token.kind == "INSTANCE":
+    if token.type == "INSTANCE":
         hint = "the dot is for instances, in events"
         return place.error("TS0006", f"'{token.text}' is not a name", hint)
     if token.text in RESERVED and not place.expected & {"KEY", "TO", END}:
@@ -278,28 +278,28 @@ def _not_a_name(place: _Place) -> Diagnostic | None:
 
 
 def _stray_bracket(place: _Place) -> Diagnostic | None:
-    if place.token is None or place.token.kind != "CLOSE" or "COMMA" in place.expected:
+    if place.token is None or place.token.type != "CLOSE" or "COMMA" in place.expected:
         return None
-    if any(t.kind == "OPEN" for t in place.tokens):
+    if any(t.type == "OPEN" for t in place.tokens):
         return None
     return place.error("TS0004", "this ']' closes nothing")
 
 
 def _comma(place: _Place) -> Diagnostic | None:
     token, before, after = place.token, place.before, place.after
-    if token is None or token.kind != "COMMA" or before is None:
+    if token is None or token.type != "COMMA" or before is None:
         return None
     hint = "lists are separated by ';' or spaces, properties by spaces"
-    if before.kind == "VALUE" and after is not None and after.kind == "VALUE":
+    if before.type == "VALUE" and after is not None and after.type == "VALUE":
         hint = f"write {before.text}.{after.text}: decimals have a point"
     return place.error("TS0009", "unexpected ','", hint)
 
 
 def _unquoted_command(place: _Place) -> Diagnostic | None:
     """`exec=sleep 10`: more than one word without quotes."""
-    if place.first.kind != "SERVICE" or place.token is None or place.before is None:
+    if place.first.type != "SERVICE" or place.token is None or place.before is None:
         return None
-    if place.before.kind != "WORD" or place.token.kind in ("KEY", "TAGS", "COMMA", "CLOSE"):
+    if place.before.type != "WORD" or place.token.type in ("KEY", "TAGS", "COMMA", "CLOSE"):
         return None
     index = next(i for i, token in enumerate(place.tokens) if token is place.before)
     if place.tokens[index - 1].text.rstrip("= \t\u00a0") != "exec":
@@ -311,7 +311,7 @@ def _unquoted_command(place: _Place) -> Diagnostic | None:
 def _late_end(place: _Place) -> Diagnostic | None:
     """`from 5s server to 6s leave`."""
     token = place.token
-    if token is None or token.kind != "TO" or place.first.kind != "FROM":
+    if token is None or token.type != "TO" or place.first.type != "FROM":
         return None
     end = place.after.text if place.after is not None else "…"
     hint = f"write from {place.tokens[1].text} to {end} first"
@@ -319,28 +319,28 @@ def _late_end(place: _Place) -> Diagnostic | None:
 
 
 def _several_bridges(place: _Place) -> Diagnostic | None:
-    if place.first.kind != "BRIDGE" or place.token is None or place.token.kind != "NAME":
+    if place.first.type != "BRIDGE" or place.token is None or place.token.type != "NAME":
         return None
-    names = " ".join(t.text for t in place.tokens[1:] if t.kind == "NAME")
+    names = " ".join(t.text for t in place.tokens[1:] if t.type == "NAME")
     return place.error("TS0009", f"unexpected '{place.token.text}'", f"write bridges {names}")
 
 
 def _property_out_of_place(place: _Place) -> Diagnostic | None:
     token = place.token
-    if token is None or token.kind not in ("KEY", "TAGS", "FLAG"):
+    if token is None or token.type not in ("KEY", "TAGS", "FLAG"):
         return None
-    if place.first.kind not in ("AT", "FROM") and place.first.kind not in _VERBS:
+    if place.first.type not in ("AT", "FROM") and place.first.type not in _VERBS:
         return None
-    if token.kind == "TAGS" and any(t.text == "set" for t in place.tokens):
+    if token.type == "TAGS" and any(t.text == "set" for t in place.tokens):
         hint = "set changes " + ", ".join(SET_PROPERTIES)
         return place.error("TS0213", "tags cannot be changed", hint)
-    if token.kind == "TAGS" and place.before is not None and place.before.kind == "SEMI":
+    if token.type == "TAGS" and place.before is not None and place.before.type == "SEMI":
         hint = "names and tags are selected by statements of their own, joined by 'and'"
         return place.error("TS0009", "unexpected 'tags='", hint)
     name = token.text.rstrip("+-= \t\u00a0")
     if name in ("tag", "tasg", "tgas"):
         return place.error("TS0009", f"unexpected '{name}='", "select by tag with tags=…")
-    if not any(t.kind in ("SET", "RAMP") for t in place.tokens):
+    if not any(t.type in ("SET", "RAMP") for t in place.tokens):
         return place.error("TS0009", f"unexpected {_shown(token)}", "to change a link write 'set'")
     return None
 
@@ -348,10 +348,10 @@ def _property_out_of_place(place: _Place) -> Diagnostic | None:
 def _unknown_action(place: _Place) -> Diagnostic | None:
     """`server restart`: a word where only an action fits."""
     token, before = place.token, place.before
-    if not place.expected & _VERBS or before is None or before.kind in ("AND", "SEMI"):
+    if not place.expected & _VERBS or before is None or before.type in ("AND", "SEMI"):
         return None
-    word = token if token is not None and token.kind == "NAME" else None
-    if word is None and token is None and before.kind == "NAME":
+    word = token if token is not None and token.type == "NAME" else None
+    if word is None and token is None and before.type == "NAME":
         better = OTHER_ACTIONS.get(before.text) or nearest(before.text, ACTIONS)
         if better is not None and before.text != better and len(before.text) > 2:
             hint = f"did you mean '{better}'?"
@@ -366,7 +366,7 @@ def _unknown_action(place: _Place) -> Diagnostic | None:
 
 def _misspelt_flag(place: _Place) -> Diagnostic | None:
     token = place.token
-    if token is None or token.kind != "NAME" or "FLAG" not in place.expected:
+    if token is None or token.type != "NAME" or "FLAG" not in place.expected:
         return None
     better = nearest(token.text, (*FLAGS, *_ALL_PROPERTIES))
     if better is None:
@@ -380,7 +380,7 @@ def _misspelt_flag(place: _Place) -> Diagnostic | None:
 def _too_early(place: _Place) -> Diagnostic | None:
     if place.token is not None:
         return None
-    verb = next((t for t in reversed(place.tokens) if t.kind in _VERBS), None)
+    verb = next((t for t in reversed(place.tokens) if t.type in _VERBS), None)
     if verb is not None and "VALUE" in place.expected:
         needs = {
             "churn": "a number, such as 3 or 40%",
@@ -397,18 +397,18 @@ def _too_early(place: _Place) -> Diagnostic | None:
 
 def _expectation(place: _Place) -> str | None:
     """What could have stood here, in words."""
-    time_after = place.before is place.first or (place.before and place.before.kind == "TO")
-    if place.first.kind in ("AT", "FROM") and time_after:
+    time_after = place.before is place.first or (place.before and place.before.type == "TO")
+    if place.first.type in ("AT", "FROM") and time_after:
         return "expected a time such as 30s or 4h20m"
     expected = place.expected
-    if place.token is not None and place.token.kind in ("NAME", "INSTANCE") and "AND" in expected:
+    if place.token is not None and place.token.type in ("NAME", "INSTANCE") and "AND" in expected:
         return "a selector stands before its action; further events follow after 'and'"
     words = [_WORDS_FOR[kind] for kind in _WORDS_FOR if kind in expected and _WORDS_FOR[kind]]
     if "KEY" in expected:
-        words.insert(0, "a property such as " + _EXAMPLES.get(place.first.kind, "latency=5ms"))
+        words.insert(0, "a property such as " + _EXAMPLES.get(place.first.type, "latency=5ms"))
     if expected & _VERBS:
         words.append("an action such as join, leave or set")
-    if "FLAG" in expected and "KEY" in expected and place.first.kind == "LINK":
+    if "FLAG" in expected and "KEY" in expected and place.first.type == "LINK":
         words.append("'symmetric'")
     if not words:
         return None

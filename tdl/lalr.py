@@ -1,18 +1,22 @@
-"""Runs the generated LALR(1) tables over the tokens of one statement."""
+"""The tokens of one statement through grammar.lark, by Lark's LALR(1) parser.
+
+Lark's lexer is not used: tdl/lexer.py makes the tokens, and they are fed one by one. Actions run as
+soon as a rule is complete, so those before an unexpected token have reported what they had to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
 
-from tdl._tables import RULES, STATES
+from lark import Lark, UnexpectedToken
+from lark.grammar import Rule
+
 from tdl.lexer import Token
 
 END = "$END"
-
-
-class Action(Protocol):
-    def __call__(self, *parts: Any) -> Any: ...
+Callbacks = Mapping[Rule, Callable[[list[Any]], Any]]
 
 
 class UnexpectedTokenError(Exception):
@@ -27,60 +31,32 @@ class UnexpectedTokenError(Exception):
         self.expected = expected
 
 
-def run(tokens: Sequence[Token], table: Sequence[tuple[str, Action, int]]) -> Any:
-    """Parses one statement and returns what the action of its `start` rule returns.
+@cache
+def _grammar() -> Lark:
+    """Built once a process; docs/dependencies.md says what that costs."""
+    return Lark.open("grammar.lark", rel_to=__file__, parser="lalr", lexer="basic")
 
-    `table` has for each of RULES what it makes, its action, and its number of symbols. An action is
-    called with what the symbols became: tokens and results of actions. Raises UnexpectedTokenError.
-    """
-    states = [0]
-    values: list[Any] = []
-    index, count = 0, len(tokens)
-    kind = tokens[0].kind if count else END
-    while True:
-        step = STATES[states[-1]].get(kind)
-        if step is None:
-            raise UnexpectedTokenError(index, _expected(states))
-        if step >= 0:
-            states.append(step)
-            values.append(tokens[index])
+
+def callbacks(actions: object) -> Callbacks:
+    """For each rule the method of `actions` with its name, called with the rule's symbols."""
+    return {
+        rule: _spread(getattr(actions, rule.alias or rule.origin.name)) for rule in _grammar().rules
+    }
+
+
+def _spread(action: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    return lambda parts: action(*parts)
+
+
+def run(tokens: Sequence[Token], table: Callbacks) -> Any:
+    """What the callback of `start` makes of one statement. Raises UnexpectedTokenError."""
+    parser: Any = _grammar().parse_interactive()  # not wholly typed
+    parser.parser_state.parse_conf.callbacks = table
+    index = 0
+    try:
+        for token in tokens:
+            parser.feed_token(token)
             index += 1
-            kind = tokens[index].kind if index < count else END
-            continue
-        made, action, length = table[~step]
-        if length:
-            parts = values[-length:]
-            del values[-length:]
-            del states[-length:]
-            value = action(*parts)
-        else:
-            value = action()
-        if made == "start":
-            return value
-        values.append(value)
-        states.append(STATES[states[-1]][made])
-
-
-def _expected(states: Sequence[int]) -> frozenset[str]:
-    """The terminals that would be accepted here: those that lead, after reductions, to a shift."""
-    return frozenset(
-        symbol
-        for symbol in STATES[states[-1]]
-        if (symbol.isupper() or symbol == END) and _accepts(states, symbol)
-    )
-
-
-def _accepts(states: Sequence[int], kind: str) -> bool:
-    stack = list(states)
-    while True:
-        step = STATES[stack[-1]].get(kind)
-        if step is None:
-            return False
-        if step >= 0:
-            return True
-        made, _, length = RULES[~step]
-        if length:
-            del stack[-length:]
-        if made == "start":
-            return True
-        stack.append(STATES[stack[-1]][made])
+        return parser.feed_eof()
+    except UnexpectedToken:
+        raise UnexpectedTokenError(index, frozenset(parser.accepts())) from None

@@ -21,9 +21,9 @@ from tdl.words import MAX_NAME, RESERVED, STATEMENTS, TEXT_PROPERTIES
 
 
 class Token(NamedTuple):
-    """A word of the file. `kind` is a terminal of grammar.lark; `col` counts from 1."""
+    """A word of the file. `type` is a terminal of grammar.lark; `col` counts from 1."""
 
-    kind: str
+    type: str
     text: str
     line: int
     col: int

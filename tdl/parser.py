@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tdl import ast, lalr
-from tdl._tables import RULES
 from tdl.ast import Span
 from tdl.bounds import MAX_BRIDGES, MAX_ERRORS, MAX_EVENTS, MAX_FILE_BYTES, MAX_LINKS, MAX_SERVICES
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
@@ -85,7 +84,7 @@ def statements_by_line(
     """
     actions = Actions(sink)
     room = _Room(sink)
-    table = [(made, getattr(actions, action), length) for made, action, length in RULES]
+    table = lalr.callbacks(actions)
     line = LogicalLine()
     for line in logical_lines(source, sink):
         found: tuple[ast.Statement, ...] = ()
@@ -138,7 +137,7 @@ def _words(text: str) -> set[str]:
 
 
 def _statement(
-    line: LogicalLine, actions: Actions, table: list[tuple[str, lalr.Action, int]]
+    line: LogicalLine, actions: Actions, table: lalr.Callbacks
 ) -> tuple[ast.Statement, ...]:
     actions.tokens = line.tokens
     errors, before = actions.errors, len(actions.sink.found)

@@ -220,7 +220,7 @@ class StaticActions(Builder):
     def _ports(self, prop: Property | None) -> tuple[int, ...]:
         ports: dict[int, None] = {}
         for token in [] if prop is None else prop.values:
-            if token.kind != "VALUE" or (prop is not None and prop.array):
+            if token.type != "VALUE" or (prop is not None and prop.array):
                 message = f"port takes numbers, not {shown(token)}"
                 self.error("TS0015", token.span, message, "such as port=80 or port=80;443")
                 continue
@@ -237,9 +237,9 @@ class StaticActions(Builder):
         pairs: dict[str, str] = {}
         for token in prop.values:
             key, colon, value = token.text.partition(":")
-            if prop.array or token.kind != "ENVITEM" or not colon:
+            if prop.array or token.type != "ENVITEM" or not colon:
                 hint = "env is NAME:value, several separated by ';'"
-                if token.kind == "STRING" and _ENV_NAME.match(token.text, 1):
+                if token.type == "STRING" and _ENV_NAME.match(token.text, 1):
                     hint = 'quote the value only: env=NAME:"some value"'
                 self.error("TS0117", token.span, f"{shown(token)} is not a variable", hint)
                 continue
@@ -335,7 +335,7 @@ class StaticActions(Builder):
         token = self.single(prop, ("VALUE", "NAME"), "a rate such as 100Mb")
         if token is None:
             return None
-        if token.kind == "NAME":
+        if token.type == "NAME":
             if token.text != UNLIMITED:
                 message = f"{prop.key_name} takes a rate such as 100Mb, not '{token.text}'"
                 self.error("TS0015", token.span, message, did_you_mean(token.text, [UNLIMITED]))

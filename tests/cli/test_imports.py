@@ -16,15 +16,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 ALLOWED = {
-    "tdl": {"tdl"},
+    "tdl": {"tdl", "lark"},
     "compiler/plan": {"compiler.plan"},
     "compiler": {"compiler", "tdl"},
     "manifests": {"manifests", "compiler.plan", "jinja2"},
     "runtime": {"runtime", "compiler.plan", "pyroute2"},
 }
-
-# Makes tdl/_tables.py, and is not imported by anything.
-TABLES = "tdl/tables.py"
 
 # Nothing below the command looks at the network or draws unseeded randomness while compiling.
 FORBIDDEN_WHEN_COMPILING = {"random", "secrets", "socket", "subprocess", "time", "uuid"}
@@ -58,20 +55,9 @@ def test_imports_only_what_it_may(package: str) -> None:
         f"{file.relative_to(ROOT)}:{line}: {name}"
         for file in files(package)
         for line, name in imported(file)
-        if not allowed(name, ALLOWED[package] | ({"lark"} if file == ROOT / TABLES else set()))
+        if not allowed(name, ALLOWED[package])
     ]
     assert strays == []
-
-
-def test_nothing_imports_the_maker_of_the_tables() -> None:
-    users = [
-        f"{file.relative_to(ROOT)}:{line}"
-        for package in ("tdl", "compiler", "manifests", "runtime", "tstorm")
-        for file in files(package)
-        for line, name in imported(file)
-        if name == "tdl.tables" or name.startswith("tdl.tables.")
-    ]
-    assert users == []
 
 
 @pytest.mark.parametrize("package", ["tdl", "compiler", "manifests"])
