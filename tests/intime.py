@@ -74,7 +74,7 @@ class Attempt:
             thread.join()
 
 
-def in_time(trial: Callable[[Attempt], None]) -> None:
+def in_time(trial: Callable[[Attempt], object]) -> None:
     """Carries `trial` out, which asserts; again if it was wrong and late."""
     reasons = []
     for number in range(TRIES):

@@ -18,14 +18,14 @@ import importlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from bench.errors import BenchError
 from bench.routing.graphs import HOP_BITS, HOP_MASK, PPB, Access, Graph
 
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 SCIPY_CHUNK = 256
 RUSTWORKX_CHUNK = 1024

@@ -35,7 +35,8 @@ class PathView:
 class View(Protocol):
     """One epoch as an agent sees it."""
 
-    epoch: int
+    @property
+    def epoch(self) -> int: ...
 
     def path(self, src: int, dst: int) -> PathView | None:
         """None: unreachable."""

@@ -31,7 +31,7 @@ def shares(flows: Sequence[Flow], capacities: Mapping[int, int]) -> Exact:
 
     def left(link: int) -> Fraction:
         used = (
-            (rates[i] or 0) * flows[i].links.count(link)
+            (rates[i] or Fraction(0)) * flows[i].links.count(link)
             for i in range(len(flows))
             if i not in rising
         )

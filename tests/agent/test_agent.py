@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from runtime.agent.path import lines
+from runtime.coordinator.coordinator import Experiment
 from runtime.coordinator.link import AgentError
 from tests.agent.fake_datapath import Commit
 from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act, until
@@ -153,9 +154,9 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
     act(tmp_path, TWO, 1, play)
 
 
-def replace_digest(stage: Stage) -> object:
+def replace_digest(stage: Stage) -> Experiment:
     experiment = stage.experiment()
-    return type(experiment)(experiment.run, "0" * 64, experiment.placement, experiment.options)
+    return Experiment(experiment.run, "0" * 64, experiment.placement, experiment.options)
 
 
 def test_ports_are_attached_to_the_networks_of_the_plan(tmp_path: Path) -> None:

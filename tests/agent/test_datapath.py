@@ -56,7 +56,7 @@ def test_greeting() -> None:
 def test_one_that_knows_no_paths_is_refused(answer: str) -> None:
     async def whole() -> None:
         fake = await FakeDatapath().open()
-        fake._do_hello = lambda _words: [answer]  # type: ignore[method-assign]
+        fake._do_hello = lambda _words: [answer]  # type: ignore[method-assign, assignment]
         client = Datapath(SystemClock(), lambda _: None)
         with pytest.raises(MachineError, match="does not know collapsed paths"):
             await client.connect(fake.agent_end.fileno())

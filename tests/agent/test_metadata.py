@@ -514,7 +514,7 @@ def crafted(**changes: object) -> Iterator[bytes]:
     fields |= changes
     seal = Seal(fields["key"], fields["run"])  # type: ignore[arg-type]
     names = ("sender", "receiver", "boot", "for_boot", "sequence")
-    header = Header(seal.run_tag, *(fields[name] for name in names), 0)  # type: ignore[arg-type]
+    header = Header(seal.run_tag, *(fields[name] for name in names), 0)  # type: ignore[call-arg, arg-type]
     [(count, body)] = codec.flow_bodies([(fields["path"], fields["value"])])  # type: ignore[list-item]
     yield seal.close(codec.encode(header, count, body))
 

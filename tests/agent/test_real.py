@@ -42,7 +42,9 @@ class RealDatapath:
         self.agent_end, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [*world._enter, str(PKTD), "--cpu-share", "2"], stdin=theirs, stdout=theirs
+                [*world._enter, str(PKTD), "--cpu-share", "2"],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
             )
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -46,7 +47,7 @@ class Agent:
         self.remote: list[RemoteFlow] = []
         self.moving: set[tuple[int, int]] = set()
 
-    def tick(self, rates: dict[tuple[int, int], float], greedy: bool = True) -> Tick:
+    def tick(self, rates: Mapping[tuple[int, int], float], greedy: bool = True) -> Tick:
         """Each path has sent at that rate, `greedy` with a queue that overflows."""
         self.now_ns += PERIOD_NS
         usage = []

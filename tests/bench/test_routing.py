@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command
+from bench.engine.netns import privilege
 from bench.errors import BenchError
+from bench.report import RESULTS
 from bench.routing import measure as routing
 from bench.routing import report as routing_report
 from bench.routing.graphs import HOP_BITS, access, bridges, whole
@@ -139,10 +141,10 @@ def test_tables_show_what_was_extrapolated() -> None:
 def test_routing_has_a_result_file_of_its_own(tmp_path: Path) -> None:
     found: dict[str, list[Row]] = {"routing": [], "rate": []}
     assert set(command._files(found, None, False)) == {
-        command.RESULTS / "routing.json",
-        command.RESULTS / f"{command.privilege()}.json",
+        RESULTS / "routing.json",
+        RESULTS / f"{privilege()}.json",
     }
-    assert list(command._files(found, None, True)) == [command.RESULTS / "quick.json"]
+    assert list(command._files(found, None, True)) == [RESULTS / "quick.json"]
     out = tmp_path / "out.json"
     command._write(out, {"format": 1}, {"rate": [{"a": 1}]}, merge=False)
     command._write(out, {"format": 1}, {"routing": [{"b": 2}]}, merge=True)

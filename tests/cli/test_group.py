@@ -177,5 +177,5 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(entry.cli, "main", interrupted)
+    monkeypatch.setattr("tstorm.__main__.cli.main", interrupted)
     assert entry.main() == 130

@@ -139,7 +139,8 @@ def partitions(draw: st.DrawFn, names: Names) -> str:
     if len(everyone) < 2:
         return "heal"
     first, second, *rest = draw(st.permutations(everyone))
-    more = f" {rest[0]}" if rest and draw(st.booleans()) else ""
+    longer = bool(rest) and draw(st.booleans())
+    more = f" {rest[0]}" if longer else ""
     return f"partition {first}{more};{second}"
 
 

@@ -38,7 +38,7 @@ class Oracle(Links):
 
     def run(self) -> None:
         self._begin()
-        waiting = []
+        waiting: list[list[Any]] = []  # [when, order, story]
         for order, statement in enumerate(self.dynamics):
             story = self.tell(order, statement)
             waiting.append([next(story), order, story])

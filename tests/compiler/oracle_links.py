@@ -35,6 +35,7 @@ class Links(State):
 
     def set(self, _order: int, s: ast.Dynamic) -> Iterator[int]:
         after: dict[Direction, dict[str, int | str]] = {}
+        assert isinstance(s.action, ast.Set)
         queues = set(self.own_queue)
         for link in self.links_of(s.selector):
             for place, ends in enumerate(link):

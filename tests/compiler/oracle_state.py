@@ -289,6 +289,7 @@ class State:
 
     def end_of(self, s: ast.Dynamic) -> int:
         if not s.open_ended:
+            assert s.end_ns is not None
             return s.end_ns
         quits = [d.start_ns for d in self.dynamics if isinstance(d.action, ast.Quit)]
         return max(quits[0], s.start_ns + 1)

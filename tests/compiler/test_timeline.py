@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler import pipeline as compiling
+from compiler.expand.timeline import expand
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan.types import Event
 from tdl.diagnostics import TdlError
@@ -331,8 +331,9 @@ def test_a_file_that_grows_by_single_joins_is_walked_a_few_times(
 ) -> None:
     """Leaving first makes the needs uncertain, so that the model guesses too low at first."""
     walks = []
-    expand = compiling.expand
-    monkeypatch.setattr(compiling, "expand", lambda *given: (walks.append(1), expand(*given))[1])
+    monkeypatch.setattr(
+        "compiler.pipeline.expand", lambda *given: (walks.append(1), expand(*given))[1]
+    )
     lines = ["at 0s b join 2", "at 1s b leave 1"]
     lines += [f"at {i}s b join 1" for i in range(2, 200)]
     compilation = compiled(NET.replace("b replicas=2", "b") + "\n".join(lines) + "\n")

@@ -64,7 +64,7 @@ def test_a_clock_that_drifts_within_the_measurement(
     t1, exchanges = 0, []
     for there, thinking, back in delays:
         received, answered = t1 + there, t1 + there + thinking
-        shown = [at + at * ppb // 10**9 for at in (received, answered)]
+        shown = received + received * ppb // 10**9, answered + answered * ppb // 10**9
         exchanges.append(Exchange(t1, *shown, answered + back))
         t1 = answered + back
     found = measured(exchanges)

@@ -54,7 +54,10 @@ def test_clocks_that_differ_by_50_ms_and_more_change_the_network_together() -> N
             assert isinstance(first, dict)
             assert abs(first["offset_ns"] - offset) <= bound
             commits = [one for one in scene.agents[number].datapath.history if one.at_ns]
-            asked = {min(due, key=lambda moment, at=one.at_ns: abs(moment - at)) for one in commits}
+            asked = {
+                min(due, key=lambda moment, at=one.at_ns: abs(moment - at))  # type: ignore[misc]
+                for one in commits
+            }
             assert {due[0], due[1], due[2]} <= asked
             for one in commits:
                 assert min(abs(moment - one.at_ns) for moment in due) <= bound

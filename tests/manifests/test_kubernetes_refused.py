@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compiler.plan.types import Service
@@ -11,7 +13,7 @@ from manifests.settings import Options
 from tests.manifests.kube import bundle_of, rendered, service
 
 
-def error(*services: Service, **options: str) -> ManifestError:
+def error(*services: Service, **options: Any) -> ManifestError:
     with pytest.raises(ManifestError) as caught:
         kubernetes.render(bundle_of(*services), Options(**options))
     return caught.value

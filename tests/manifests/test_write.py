@@ -11,8 +11,12 @@ from compiler.plan import outdir
 from manifests.refusal import ManifestError
 from manifests.write import encoded, stream, write
 
-FILES = {"00-a.yaml": "a: 1\n", "10-b.yaml": "b: 2\n---\nc: 3\n"}
-COMPOSE = {"docker-compose.yaml": "services: {}\n", "plan/plan-000": b"BZh9", "plan/plan-001": b"x"}
+FILES: dict[str, str | bytes] = {"00-a.yaml": "a: 1\n", "10-b.yaml": "b: 2\n---\nc: 3\n"}
+COMPOSE: dict[str, str | bytes] = {
+    "docker-compose.yaml": "services: {}\n",
+    "plan/plan-000": b"BZh9",
+    "plan/plan-001": b"x",
+}
 
 
 def content(directory: Path) -> dict[str, bytes]:

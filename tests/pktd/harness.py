@@ -194,6 +194,12 @@ class World:
     def spawn(self, pid: int, *command: str) -> subprocess.Popen[bytes]:
         return self.start(self.argv(pid, *command), enter=False)
 
+    def listen(self, pid: int, script: str, *words: str) -> subprocess.Popen[bytes]:
+        """A Python program in the namespace that has said `up`."""
+        server = self.spawn(pid, "python3", "-c", script, *words)
+        self._wait_up(server)
+        return server
+
     def pktd(self, *options: str) -> Pktd:
         engine = Pktd(self.start([str(PKTD), *options]))
         self.hello = engine("hello 1")

@@ -134,4 +134,5 @@ def test_half_a_line_is_no_line(engine: Pktd) -> None:
     engine.send("ck")
     assert engine.line() == "! lease renewed"
     assert engine.line().startswith("ok ")
+    assert engine.process.stdout is not None
     assert not select.select([engine.process.stdout], [], [], 0)[0]

@@ -162,7 +162,7 @@ def _alive(pid: int) -> bool:
 def test_one_socket_serves_as_both() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        process = subprocess.Popen([str(PKTD)], stdin=theirs, stdout=theirs)
+        process = subprocess.Popen([str(PKTD)], stdin=theirs.fileno(), stdout=theirs.fileno())
         theirs.close()
         ours.sendall(b"hello 1\nclock\nquit\n")
         answer = b""

@@ -33,13 +33,6 @@ def _ping(world: World, pid: int, address: str, *options: str) -> list[float]:
     return [float(t) for t in re.findall(r"time=([\d.]+) ms", out)]
 
 
-def _listen(world: World, pid: int, script: str, version: int):
-    server = world.spawn(pid, "python3", "-c", script, str(version))
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"up\n"
-    return server
-
-
 @pytest.mark.parametrize("version", [4, 6])
 def test_ping(world: World, setting: Setting, version: int) -> None:
     engine = world.pktd()
@@ -105,7 +98,7 @@ def test_what_is_not_of_the_experiment_is_left_alone(world: World, setting: Sett
 
 
 def _transfer(world: World, engine: Pktd, a: int, b: int, version: int, size: int) -> None:
-    server = _listen(world, b, SERVER, version)
+    server = world.listen(b, SERVER, str(version))
     sent = world.run(a, "python3", "-c", CLIENT, ADDRESSES[version], str(size))
     assert server.stdout is not None
     assert server.stdout.readline().decode() == sent
@@ -146,7 +139,7 @@ def test_tcp_arrives_whole_when_split_dropped_and_lost(
 def test_udp_segmentation_offload(world: World, setting: Setting, version: int) -> None:
     engine = world.pktd()
     a, b, _ = two_pods(world, engine, kind=setting.kind, rate=50_000_000, delay=1_000_000)
-    sink = _listen(world, b, COLLECT, version)
+    sink = world.listen(b, COLLECT, str(version))
     world.run(a, "python3", "-c", SEGMENTED, ADDRESSES[version])
     world.run(a, "python3", "-c", END, ADDRESSES[version])
     assert sink.stdout is not None

@@ -61,7 +61,7 @@ def test_detach_restores(world: World, setting: Setting) -> None:
     assert _answers(world, a)
     for pid in (a, b):
         assert not _clsact(world, pid)
-        until(lambda pid=pid: _own(world, pid) == [], "the device has gone")
+        until(lambda pid=pid: _own(world, pid) == [], "the device has gone")  # type: ignore[misc]
     assert _addresses(world, b) == before
     # The same port again.
     attach(engine, 1, b, kind=setting.kind)

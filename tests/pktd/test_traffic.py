@@ -75,13 +75,6 @@ source.send(b"end")
 """
 
 
-def _listen(world: World, pid: int, script: str, version: int):
-    server = world.spawn(pid, "python3", "-c", script, str(version))
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"up\n"
-    return server
-
-
 @pytest.mark.parametrize("version", [4, 6])
 def test_ping(world: World, setting: Setting, version: int) -> None:
     engine = world.pktd()
@@ -106,7 +99,7 @@ def test_ping(world: World, setting: Setting, version: int) -> None:
 
 def _transfer(world: World, engine: Pktd, pids: tuple[int, int], version: int, size: int) -> float:
     a, b = pids
-    server = _listen(world, b, SERVER, version)
+    server = world.listen(b, SERVER, str(version))
     begin = time.monotonic()
     sent = world.run(a, "python3", "-c", CLIENT, ADDRESSES[version], str(size))
     assert server.stdout is not None
@@ -154,7 +147,7 @@ def _received(world: World, setting: Setting, seed: int) -> list[str]:
     )
     engine("route 0 9 1")
     engine.commit()
-    sink = _listen(world, b, COLLECT, 4)
+    sink = world.listen(b, COLLECT, "4")
     world.run(a, "python3", "-c", SCATTER, ADDRESSES[4], "500")
     engine("set 9 loss=0")
     engine.commit()
@@ -179,7 +172,7 @@ def test_the_same_packets_are_lost(world: World, setting: Setting) -> None:
 def test_udp_segmentation_offload(world: World, setting: Setting, version: int) -> None:
     engine = world.pktd()
     a, b = pair(world, engine, kind=setting.kind, rate=50_000_000, delay=1_000_000)
-    sink = _listen(world, b, COLLECT, version)
+    sink = world.listen(b, COLLECT, str(version))
     world.run(a, "python3", "-c", SEGMENTED, ADDRESSES[version])
     world.run(a, "python3", "-c", END, ADDRESSES[version])
     assert sink.stdout is not None

@@ -42,7 +42,7 @@ def stamped(kind: str) -> bytes:
     return f"{kind} {time.monotonic_ns()}".encode()
 
 
-def again(seconds: float, action: Callable[[], None]) -> None:
+def again(seconds: float, action: Callable[[], object]) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         action()
@@ -63,7 +63,7 @@ def framed(kind: str, seconds: float, to: Sequence[str], source: str, *, mac: st
 
 def plain(kind: str, seconds: float, to: Sequence[str]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
-        again(seconds, lambda: [out.sendto(stamped(kind), (dest, PORT)) for dest in to] and None)
+        again(seconds, lambda: [out.sendto(stamped(kind), (dest, PORT)) for dest in to])
 
 
 def spoofed(kind: str, seconds: float, to: Sequence[str]) -> None:

@@ -162,10 +162,11 @@ def main() -> None:
         heard = [who for who, one in listeners.items() if one.heard(data, SETTLE_SECONDS)]
         after = counts(first)
         found[name] = [key for key in after if after[key] > before.get(key, 0)] + heard
-    for process in (sender, *(one.process for one in listeners.values())):
-        process.kill()
-    for one in (a, b, c):
-        one.process.kill()
+    sender.kill()
+    for listener in listeners.values():
+        listener.process.kill()
+    for instance in (a, b, c):
+        instance.process.kill()
     made.close()
     print(json.dumps(found))
 

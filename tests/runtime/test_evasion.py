@@ -50,7 +50,7 @@ def refused(user: User, instance: str = "client.0") -> dict[str, int]:
 
 
 def run_until(
-    user: User, plan: Path, condition: Callable[[], Any], what: str, **options: object
+    user: User, plan: Path, condition: Callable[[], Any], what: str, **options: Any
 ) -> str:
     """A run that is ended when this has come. Returns all that it told."""
     process = user.begin(plan, **options)

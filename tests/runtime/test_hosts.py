@@ -18,6 +18,7 @@ from runtime.backend import choice
 from runtime.backend.base import Effect
 from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.acknowledged import HostSteps, Said
+from runtime.backend.hosts.devices import mac_of
 from runtime.backend.hosts.network import sum_up
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.told import Port, Told, bind_request
@@ -380,7 +381,7 @@ def test_addresses_follow_the_rule() -> None:
     assert localhosts.host_address(0) == "100.64.1.1"
     assert localhosts.host_address(63) == "100.64.1.64"
     assert localhosts.host_address(200) == "100.64.2.1"
-    assert localhosts.mac_of("10.77.1.2") == "02:00:0a:4d:01:02"
+    assert mac_of("10.77.1.2") == "02:00:0a:4d:01:02"
     assert hostname("a.0") != localhosts.host_name(0)
 
 

@@ -214,7 +214,11 @@ def test_a_start_in_the_middle_and_a_pace(plan_of: Compile, user: User) -> None:
         + "at 10s server.0 crash\nat 20s client--s1 set latency=30\nat 30s server.0 join\n"
         "at 60s quit\n"
     )
-    options = {"start_at_ns": 25_000_000_000, "until_ns": 55_000_000_000, "pace": 10}
+    options: dict[str, Any] = {
+        "start_at_ns": 25_000_000_000,
+        "until_ns": 55_000_000_000,
+        "pace": 10,
+    }
     assert user.run(plan, hosts=2, **options)["outcome"] == "completed"
     events = records(user.home / "out/events.jsonl")
     assert sorted(event["target"] for event in events if event["kind"] == "start") == [

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def tstorm(
 def test_a_run_directory_whose_name_is_no_text(plan_of: Compile, user: User, locale: str) -> None:
     """Whoever calls it from a script goes on with the very bytes."""
     plan = plan_of(TDL)
-    environment = {"LC_ALL": locale.partition(" ")[0]}
+    environment: dict[str, Any] = {"LC_ALL": locale.partition(" ")[0]}
     if "without" in locale:
         environment |= {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = tstorm(user, "run", str(plan), "--quiet", "--out", NO_TEXT, **environment)

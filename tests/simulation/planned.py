@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import Any
 
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
@@ -15,6 +16,7 @@ from runtime.agent.metadata.interest import Interest
 from runtime.agent.metadata.metadata import Metadata
 from runtime.agent.path.view import PlanView
 from runtime.agent.share.solver import Flow, solve
+from runtime.agent.vocabulary import View
 from runtime.coordinator.placement import place
 from tests.simulation.simulation import Exchange, Simulation
 
@@ -52,7 +54,7 @@ class Planned:
         metadata.epoch(state.epoch, Interest(state, self.placement, self.hosts), now_ns)
 
     def simulate(
-        self, *, at_ns: int = 0, loss: float = 0.0, seed: int = 0, **more: int
+        self, *, at_ns: int = 0, loss: float = 0.0, seed: int = 0, **more: Any
     ) -> Simulation:
         """Of the network as it is at that time of the plan, and stays."""
 
@@ -74,7 +76,7 @@ class Planned:
 
         sim.change(now_ns, PlanView(state), then)
 
-    def shares(self, view: PlanView, demands: Mapping[Pair, int]) -> dict[Pair, int]:
+    def shares(self, view: View, demands: Mapping[Pair, int]) -> dict[Pair, int]:
         """The model's shares in b/s of flows with these demands (UNLIMITED: greedy)."""
         pairs, flows, capacities = sorted(demands), [], {}
         for pair in pairs:

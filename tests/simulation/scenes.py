@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tests.simulation.networks import Network
 from tests.simulation.simulation import Exchange, Plain, Simulation, interest
@@ -19,7 +20,7 @@ def plain(network: Network, placement: Sequence[int], host: int) -> Plain:
 
 
 def simulate(
-    network: Network, placement: Sequence[int], *, loss: float = 0.0, seed: int = 0, **more: int
+    network: Network, placement: Sequence[int], *, loss: float = 0.0, seed: int = 0, **more: Any
 ) -> Simulation:
     """With the plain exchange."""
 

@@ -272,7 +272,8 @@ class Simulation:
             if kind == _TICK:
                 self._tick(what)  # type: ignore[arg-type]
             elif kind == _DATAGRAM:
-                number, datagram = what  # type: ignore[misc]
+                assert isinstance(what, tuple)
+                number, datagram = what
                 if self.hosts[number].alive:
                     self.hosts[number].exchange.incoming(at_ns, datagram)
             elif kind == _START:

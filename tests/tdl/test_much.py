@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_many_statements_that_are_wrong_in_one_way_cost_linear_work(line: str, c
         text += "".join(f"at {i}ms {line}\n" for i in range(size))
         count = 0
 
-        def trace(_frame: FrameType, event: str, _what: object) -> Callable[..., object]:
+        def trace(_frame: FrameType, event: str, _what: object) -> Any:
             nonlocal count
             count += event == "line"
             return trace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 
 from tdl import ast, bounds, values
@@ -215,7 +217,12 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
     action: ast.Action
     open_ended = False
     if form == "counted":
-        kinds = [ast.Join, ast.Leave, ast.Crash, ast.Disconnect]
+        kinds: list[Callable[[ast.Count | None, ast.Span], ast.Action]] = [
+            ast.Join,
+            ast.Leave,
+            ast.Crash,
+            ast.Disconnect,
+        ]
         action = draw(st.sampled_from(kinds))(count, NOWHERE)
         end = draw(st.sampled_from([None, end]))
     elif form == "period":
@@ -228,7 +235,8 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
         action = draw(changes | st.just(ast.Reconnect(count, NOWHERE)))
         end = None
     else:
-        action = draw(partitions() | st.sampled_from([ast.Heal(NOWHERE), ast.Quit(NOWHERE)]))
+        ends: list[ast.Action] = [ast.Heal(NOWHERE), ast.Quit(NOWHERE)]
+        action = draw(partitions() | st.sampled_from(ends))
         selector, end = ast.Everything(NOWHERE), None
     return ast.Dynamic(start, end, selector, action, NOWHERE, open_ended)
 

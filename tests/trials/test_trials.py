@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import seeded
+from tests.cli.support import status, tstorm
 from tests.trials import frames, hostile, kills, stops
 
 ROUNDS = 3
@@ -42,8 +43,8 @@ def test_what_is_not_damaged_is_taken(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     hostile.write_run_directory(Path("good.run"), random.Random(1), damaged=0)
     for words in (["inspect", "good.run"], ["events", "good.run"]):
-        result = hostile.tstorm(*words)
-        assert hostile.status(result) == 0, result.output
+        result = tstorm(*words)
+        assert status(result) == 0, result.output
 
 
 def test_every_trial_is_started() -> None:
