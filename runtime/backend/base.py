@@ -90,11 +90,14 @@ class Network(Attaching, Protocol):
 
     facts: dict[str, Any]  # for the manifest; complete after `begin`
     closed: asyncio.Future[None]  # done when it cannot go on; `why` says why
-    pids: list[int]  # processes that carry packets, for the scheduler
     fault: RunError | None  # see `end`
 
-    async def start(self, on_effect: OnEffect) -> None:
-        """Starts the processes that it needs."""
+    @property
+    def pids(self) -> list[int]:
+        """Processes that carry packets, for the scheduler."""
+
+    async def start(self) -> None:
+        """Makes ready what it needs; instances may be attached after it."""
 
     async def tidy(self, next_due: Callable[[], int]) -> None:
         """Removes ports between events (`next_due`: CLOCK_MONOTONIC) until it is cancelled."""
@@ -106,7 +109,7 @@ class Network(Attaching, Protocol):
         """After `begin`. `pulse` hears how long answers take."""
 
     async def stage(self, change: Change) -> Held:
-        """Asks for a later step at its time; `on_effect` tells. Returns who is held."""
+        """Asks for a later step at its time; `OnEffect` tells. Returns who is held."""
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         """Ends a hold now. False if the network is gone."""

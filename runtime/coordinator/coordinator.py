@@ -119,15 +119,18 @@ class Coordinator:
         Raises AgentError if one refuses, is lost, or has another plan.
         """
         self._experiment = experiment
-        found = await self._everyone(lambda link: self._prepare(link, {}, seconds))
+        found = await self._everyone(lambda link: self._prepare(experiment, link, {}, seconds))
         return list(found.values())
 
     async def _prepare(
-        self, link: AgentLink, more: Mapping[str, object], seconds: float
+        self,
+        experiment: Experiment,
+        link: AgentLink,
+        more: Mapping[str, object],
+        seconds: float,
     ) -> dict[str, Any]:
-        assert self._experiment is not None
-        wanted = self._experiment.digest
-        answer = await link.ask({**self._preparation(link.number), **more}, seconds)
+        wanted = experiment.digest
+        answer = await link.ask({**self._preparation(experiment, link.number), **more}, seconds)
         digest = answer.get("digest")
         if digest != wanted:
             raise AgentError(
@@ -138,17 +141,16 @@ class Coordinator:
             )
         return answer
 
-    def _preparation(self, host: int) -> dict[str, object]:
-        assert self._experiment is not None
+    def _preparation(self, experiment: Experiment, host: int) -> dict[str, object]:
         return {
             "do": "prepare",
-            "run": self._experiment.run,
-            "digest": self._experiment.digest,
+            "run": experiment.run,
+            "digest": experiment.digest,
             "host": host,
             "hosts": [{"name": host.name, "address": host.address} for host in self.hosts],
             "starts": list(self._starts),
-            "placement": list(self._experiment.placement),
-            "options": self._experiment.options.to_record(),
+            "placement": list(experiment.placement),
+            "options": experiment.options.to_record(),
         }
 
     async def measure(self) -> list[Offset]:
@@ -247,7 +249,8 @@ class Coordinator:
         nothing falls between. Raises AgentError.
         """
         link = self._links[host]
-        if self._experiment is None or not self.t0_ns:
+        experiment = self._experiment
+        if experiment is None or not self.t0_ns:
             raise RunError(f"{link.host.name} was lost before the start: {link.lost}")
         end = asyncio.get_running_loop().time() + seconds
         if not await link.connect(self._key, end, shut=True):
@@ -264,7 +267,7 @@ class Coordinator:
         # It is there: however long that took, it has time enough for the rest.
         left = max(end - asyncio.get_running_loop().time(), seconds / 2)
         try:
-            return await self._prepare(link, {"resume": state}, left)
+            return await self._prepare(experiment, link, {"resume": state}, left)
         finally:
             await told
 

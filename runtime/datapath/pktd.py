@@ -70,17 +70,21 @@ def counts_lines(command: str) -> bool:
     return command in ("stats links", "stats pairs", "stats ports", "usage", "usage all", "ports")
 
 
+def ignore(_commit: int, _at_ns: int) -> None:
+    """An `on_applied` for who needs no news."""
+
+
 class Engine(asyncio.Protocol):
     """The connection. `closed` is done, with the reason, once pktd is gone."""
 
-    def __init__(self, on_applied: Applied, on_told: Told | None = None) -> None:
-        self._on_applied = on_applied
+    def __init__(self, on_applied: Applied = ignore, on_told: Told | None = None) -> None:
+        self.on_applied = on_applied
         self._on_told = on_told
         self._awaited = b""  # the answer to `sync`: what comes before it was for somebody else
         self._pending: deque[tuple[str, _Batch]] = deque()
         self._rest = b""
         self._body_left = 0
-        self._answer: EngineAnswer | None = None
+        self._answer = EngineAnswer([])  # whose body comes
         self._transport: asyncio.Transport | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -108,7 +112,6 @@ class Engine(asyncio.Protocol):
             self.closed.set_result(None)
 
     def _take_body(self, line: bytes) -> None:
-        assert self._answer is not None
         self._answer.body.append(line)
         self._body_left -= 1
         if self._body_left == 0:
@@ -117,7 +120,7 @@ class Engine(asyncio.Protocol):
     def _take_event(self, line: str) -> None:
         words = line.split()
         if words[:2] == ["!", "applied"] and len(words) == 5:
-            self._on_applied(int(words[2]), int(words[4]))
+            self.on_applied(int(words[2]), int(words[4]))
         elif self._on_told is not None:
             self._on_told(line.removeprefix("! "))
 
@@ -197,7 +200,7 @@ class EngineProcess:
             return self.process.wait()
 
 
-async def start(argv: Sequence[str], log: IO[bytes], on_applied: Applied) -> EngineProcess:
+async def start(argv: Sequence[str], log: IO[bytes]) -> EngineProcess:
     """Starts pktd and greets it. Raises EngineError if it does not speak this protocol."""
     ours, theirs = socket.socketpair()
     with theirs:
@@ -210,7 +213,7 @@ async def start(argv: Sequence[str], log: IO[bytes], on_applied: Applied) -> Eng
         )
     ours.setblocking(False)
     loop = asyncio.get_running_loop()
-    _, engine = await loop.create_unix_connection(lambda: Engine(on_applied), sock=ours)
+    _, engine = await loop.create_unix_connection(Engine, sock=ours)
     found = EngineProcess(process, engine, {})
     try:
         answer = await engine.call(f"hello {PROTOCOL}")

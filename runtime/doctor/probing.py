@@ -65,7 +65,7 @@ def _tun() -> dict[str, str]:
 async def _attach() -> list[dict[str, str]]:
     """An instance with a port and addresses, as in a run."""
     checks = []
-    process = await pktd.start([str(programs.find("pktd"))], sys.stderr.buffer, _ignore)
+    process = await pktd.start([str(programs.find("pktd"))], sys.stderr.buffer)
     try:
         checks.append(_scheduling(process.facts.get("sched", "")))
         home = nursery.start(programs.find("tstorm-ns"), {}, sys.stderr.buffer)
@@ -83,10 +83,6 @@ async def _attach() -> list[dict[str, str]]:
     finally:
         await process.end()
     return checks
-
-
-def _ignore(_number: int, _at_ns: int) -> None:
-    """Nothing is committed here."""
 
 
 def _add(route: IPRoute, kind: str, device: int, **more: Any) -> dict[str, str]:

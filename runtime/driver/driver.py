@@ -21,11 +21,12 @@ from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from runtime.backend import environment, nursery
 from runtime.backend.base import Counters, Network
+from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.hostprocess import Programs
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.instances import Instance, Maker
 from runtime.backend.nursery import Ended
-from runtime.backend.onehost.network import HopNetwork
+from runtime.backend.onehost.network import HopNetwork, start_engine
 from runtime.driver import status
 from runtime.driver.config import DriverConfig, from_record
 from runtime.driver.control import ControlServer, Reply
@@ -96,8 +97,8 @@ class Driver:
         openfiles.raise_limit(
             len(wanted)
         )  # after the nursery, so that programs keep the usual limit
-        self.network = network = self._choose_network()
-        await network.start(self.conductor.on_effect)
+        self.network = network = await self._make_network()
+        await network.start()
         self.maker = Maker(self.nursery, network)
         self.control = ControlServer(Path(config.socket), self._answer)
         self._add_instances(self.maker, frozenset(wanted))
@@ -116,19 +117,19 @@ class Driver:
         gc.collect()
         gc.freeze()  # what is here stays: later collections look at new objects only
 
-    def _choose_network(self) -> Network:
+    async def _make_network(self) -> Network:
         config, options = self.config, self.config.options
         log_name = str(self.directory / DRIVER_LOG)
         if options.hosts == 0:
             return HopNetwork(
                 self.plan,
                 self.timeline,
-                config.engine,
+                await start_engine(config.engine, self._log, log_name),
                 options.ports,
-                self._log,
                 log_name,
                 self.events.append,
                 self.notice,
+                self.conductor.on_effect,
             )
         host = Programs(
             config.nursery, config.engine, config.plan, make_key(), log_name, options.faults
@@ -138,10 +139,12 @@ class Driver:
             self.timeline,
             options,
             config.run_id,
+            localhosts.make(options.hosts),
             host,
             self._log,
             self.events.append,
             self.notice,
+            self.conductor.on_effect,
         )
 
     def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:
@@ -299,7 +302,7 @@ class Driver:
         assert self.sampler and self.network and self.nursery
         self.phase = RUNNING
         self.channel.send({"started": self.facts})
-        work = asyncio.create_task(self.conductor.carry_out())
+        work = asyncio.create_task(self.conductor.carry_out(self.network))
         self.sampling = asyncio.create_task(self.sampler.run())
         self.watching = asyncio.create_task(self.pulse.run())
         beside = {

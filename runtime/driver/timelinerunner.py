@@ -68,7 +68,7 @@ class TimelineRunner:
         self.next_step = 0
         self._log = log
         self._warn = warn
-        self._network: Network | None = None
+        self._network: Network | None = None  # before the start nothing is there to be cut
         self._states = list(timeline.start.nodes)
         self._cuts: set[asyncio.Task[None]] = set()
         names = [node.name for node in plan.topology.nodes]
@@ -145,22 +145,21 @@ class TimelineRunner:
         else:
             self._early[number] = effect  # before we knew that it was staged
 
-    async def carry_out(self) -> None:
+    async def carry_out(self, network: Network) -> None:
         """Stages every later step in time. Returns when all events are done and the end is there.
 
         Raises RunError if the network refuses something or does not apply it.
         """
-        assert self._network is not None
         preparing = asyncio.create_task(self._prepare_rejoins())
         try:
             for number, step in enumerate(self.timeline.steps[1:], start=1):
                 await sleep_until(self.t0_ns + step.due_ns - STAGE_AHEAD_NS)
-                await self._stage(self._network, number, step)
+                await self._stage(network, number, step)
             await sleep_until(self.t0_ns + self.timeline.end_due_ns)
             try:
                 await asyncio.wait_for(self._all_applied.wait(), OVERDUE_SECONDS)
             except TimeoutError as error:
-                silent = ", ".join(self._network.waiting_for())
+                silent = ", ".join(network.waiting_for())
                 raise RunError(f"the last changes were not applied by {silent}") from error
             if self._chains:
                 await asyncio.wait(set(self._chains.values()), timeout=OVERDUE_SECONDS)

@@ -28,7 +28,9 @@ def talk(tmp_path: Path, conversation: Talk, applied: engines.Applied | None = N
 
     async def whole() -> Any:
         with (tmp_path / "log").open("wb") as log:
-            process = await engines.start(FAKE, log, applied or (lambda _number, _at: None))
+            process = await engines.start(FAKE, log)
+        if applied is not None:
+            process.engine.on_applied = applied
         try:
             return await conversation(process)
         finally:
@@ -83,7 +85,7 @@ def test_end_of_file_is_noticed(tmp_path: Path) -> None:
 def test_a_program_that_is_not_pktd_is_refused(tmp_path: Path) -> None:
     async def whole() -> None:
         with (tmp_path / "log").open("wb") as log:
-            await engines.start(["/bin/true"], log, lambda _number, _at: None)
+            await engines.start(["/bin/true"], log)
 
     with pytest.raises(EngineError, match="packet engine did not start"):
         asyncio.run(whole())

@@ -249,11 +249,9 @@ class FakeHost:
         self.agent = FakeProcess()
         self.starts = 0
 
-    def start_agent(self, *, resume: bool) -> FakeProcess:
-        assert resume
+    def restart_agent(self) -> None:
         self.starts += 1
         self.agent = FakeProcess()
-        return self.agent
 
 
 class FakeCoordinator:

@@ -85,7 +85,7 @@ class HostProcess:
 
 
 class HostProcesses:
-    """`datapath` and, once started, `agent`."""
+    """A host's `datapath`, and its `agent`: the one that was started last. RunError."""
 
     def __init__(self, host: LocalHost, programs: Programs, log: IO[bytes]) -> None:
         self.host = host
@@ -96,10 +96,13 @@ class HostProcesses:
             self.datapath = HostProcess(
                 programs.datapath, host, programs.entry, (), theirs.fileno(), log
             )
-        self.agent: HostProcess | None = None
+        self.agent = self._make_agent(resume=False)
 
-    def start_agent(self, *, resume: bool = False) -> HostProcess:
-        """The first one, or the one after another that has ended."""
+    def restart_agent(self) -> None:
+        """Another one takes the place of one that has ended."""
+        self.agent = self._make_agent(resume=True)
+
+    def _make_agent(self, *, resume: bool) -> HostProcess:
         key, writable = os.pipe2(os.O_CLOEXEC)
         try:
             os.write(writable, self._programs.key)
@@ -116,7 +119,7 @@ class HostProcesses:
             **self._programs.faults.get(self.host.name, {}),
         )
         try:
-            self.agent = HostProcess(
+            return HostProcess(
                 commandline.argv(wanted),
                 self.host,
                 self._programs.entry,
@@ -126,19 +129,15 @@ class HostProcesses:
             )
         finally:
             os.close(key)
-        return self.agent
 
     def all(self) -> list[HostProcess]:
         """Those that were started last; they may have ended."""
-        return [self.datapath, *([self.agent] if self.agent is not None else [])]
+        return [self.datapath, self.agent]
 
     def ended(self, *, agent: bool = True) -> RunError | None:
         """Which of them has ended, the datapath first; None if none has."""
-        for what, process in (
-            ("datapath", self.datapath),
-            ("agent", self.agent if agent else None),
-        ):
-            if process is not None and process.ended.done():
+        for what, process in (("datapath", self.datapath), ("agent", self.agent)):
+            if process.ended.done() and (agent or process is self.datapath):
                 how = status_text(process.ended.result())
                 return RunError(
                     f"the {what} of {self.host.name} ended with {how}",
@@ -149,10 +148,9 @@ class HostProcesses:
     async def end(self, *, told: bool) -> RunError | None:
         """An agent that was not told to stop is killed. The datapath reads its end of file when
         nobody has the other end any more. Returns what is wrong with how the datapath ended."""
-        if self.agent is not None:
-            if not told:
-                self.agent.kill()
-            await self.agent.end()
+        if not told:
+            self.agent.kill()
+        await self.agent.end()
         self._agents_end.close()
         return self.ended(agent=False) if await self.datapath.end() else None
 

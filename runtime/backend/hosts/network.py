@@ -17,6 +17,7 @@ from runtime.backend.base import Change, Counters, Effect, Held, Notice, OnEffec
 from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.acknowledged import HostSteps, Said
 from runtime.backend.hosts.hostprocess import HostProcesses, Programs
+from runtime.backend.hosts.localhosts import LocalHosts
 from runtime.backend.hosts.portwatch import PortWatch
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
@@ -63,82 +64,72 @@ class AgentNetwork:
         timeline: Schedule,
         options: RunOptions,
         run_id: str,
+        hosts: LocalHosts,
         programs: Programs,
         log: IO[bytes],
         record: Log,
         notice: Notice,
+        on_effect: OnEffect,
     ) -> None:
+        """Starts a datapath and an agent on each of `hosts`. RunError."""
         self._plan = plan
         self._timeline = timeline
-        self._options = options
-        self._run_id = run_id
-        self._programs = programs
-        self._log = log
         self._record = record
         self._notice = notice
-        self._names = tuple(localhosts.host_name(host) for host in range(options.hosts))
+        self._on_effect = on_effect
+        self._names = tuple([host.name for host in hosts.hosts])
+        self._netns = tuple([host.netns for host in hosts.hosts])
         self._placement = placement.place(plan.topology, options.hosts)
+        self._experiment = Experiment(run_id, plan.digest, self._placement, options)
         self._numbers = Numbers()
         self._unused = UnusedPorts()
         self._told = Told()
-        self._host_ports: HostPorts | None = None
-        self._watch: PortWatch | None = None
-        self._watching: asyncio.Task[None] | None = None
         self._refusals = Refusals(notice)
         self._missing = Missing(record, notice)
         self._holders: dict[int, Holder] = {}  # of ports that are in use
-        self._processes: list[HostProcesses] = []
-        self._coordinator: Coordinator | None = None
-        self._supervisor: AgentRestarts | None = None
-        self._steps: HostSteps | None = None
+        self._steps = HostSteps(self._names, self._effect)
         self._samples: HostSamples | None = None
         self._beside: set[asyncio.Task[None]] = set()
-        self._reason: RunError | None = None
+        self._reason = RunError("nothing has failed")
         self._t0_ns = 0
         self.more: Sequence[Request] = localhosts.neighbours(plan.topology)
         self.facts: dict[str, Any] = {}
-        self.pids: list[int] = []
         self.fault: RunError | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._host_ports = HostPorts(
+            hosts,
+            plan.topology,
+            self._placement,
+            any_source=options.allow_spoofing,
+            whole_segments=options.datapath == "kernel",
+        )
+        self._watch = PortWatch(hosts.hosts, self._host_ports, self._refusals, self._gone)
+        self._watching = self._watch.begin()
+        self._watching.add_done_callback(self._done_beside)
+        self._processes = [HostProcesses(host, programs, log) for host in hosts.hosts]
+        self._coordinator = Coordinator(
+            [Host(host.name, host.address) for host in hosts.hosts],
+            programs.key,
+            self._said,
+            self._lost,
+            lambda _host, text: notice(text),
+            options.clock_budget_ns,
+        )
+        self._restarts = AgentRestarts(
+            self._processes, self._coordinator, self._resume, self._changed, self._fail
+        )
 
     # -- the start ------------------------------------------------------------------------------
 
-    async def start(self, on_effect: OnEffect) -> None:
-        self._on_effect = on_effect
-        self._steps = HostSteps(self._names, self._effect)
-        hosts = localhosts.make(self._options.hosts)
-        self._host_ports = HostPorts(
-            hosts,
-            self._plan.topology,
-            self._placement,
-            any_source=self._options.allow_spoofing,
-            whole_segments=self._options.datapath == "kernel",
-        )
-        self._watch = PortWatch(hosts.hosts, self._host_ports, self._refusals, self._gone)
-        self._watch.listen()
-        self._watching = asyncio.get_running_loop().create_task(self._watch.run())
-        self._watching.add_done_callback(self._done_beside)
-        self._netns = tuple(host.netns for host in hosts.hosts)
-        for host in hosts.hosts:
-            self._processes.append(HostProcesses(host, self._programs, self._log))
-            self._processes[-1].start_agent()
-        self._coordinator = Coordinator(
-            [Host(host.name, host.address) for host in hosts.hosts],
-            self._programs.key,
-            self._said,
-            self._lost,
-            lambda _host, text: self._notice(text),
-            self._options.clock_budget_ns,
-        )
-        self._supervisor = AgentRestarts(
-            self._processes, self._coordinator, self._resume, self._changed, self._fail
-        )
-        patience = CONNECT_SECONDS + HOST_SECONDS * len(hosts.hosts)
+    @property
+    def pids(self) -> list[int]:
+        return [one.pid for host in self._processes for one in host.all()]
+
+    async def start(self) -> None:
+        patience = CONNECT_SECONDS + HOST_SECONDS * len(self._names)
         await self._unless_ended(self._coordinator.connect(patience))
-        experiment = Experiment(self._run_id, self._plan.digest, self._placement, self._options)
-        found = await self._unless_ended(self._coordinator.prepare(experiment))
+        found = await self._unless_ended(self._coordinator.prepare(self._experiment))
         self.facts["hosts"] = [self._host_facts(n, facts) for n, facts in enumerate(found)]
-        self.pids = [one.pid for host in self._processes for one in host.all()]
 
     async def _unless_ended(self, action: Awaitable[Value]) -> Value:
         """The result of what waits for agents, or an error that says which process has ended."""
@@ -164,14 +155,13 @@ class AgentNetwork:
         }
 
     async def begin(self, bound: Mapping[int, int]) -> int:
-        assert self._coordinator and self._supervisor and self._host_ports
         self._told.stage(bind_request(0, bound))
         await self._coordinator.broadcast(self._told.coming[0], CONNECT_SECONDS)
         await self._host_ports.wire(bound)
         self._t0_ns = await self._coordinator.start()
-        self._supervisor.watch()
+        self._restarts.watch()
         for number, fact in self._coordinator.lost.items():
-            self._supervisor.lost(number, fact)
+            self._restarts.lost(number, fact)
         for facts, clock in zip(self.facts["hosts"], self._coordinator.offsets(), strict=True):
             facts["clock"] = clock["last"]
         return self._t0_ns
@@ -184,7 +174,6 @@ class AgentNetwork:
     # -- instances ------------------------------------------------------------------------------
 
     async def attach(self, holder: Holder, node: int) -> int:
-        assert self._host_ports is not None
         port = self._numbers.take()
         try:
             await self._host_ports.add(port, node, holder.pid)
@@ -223,7 +212,6 @@ class AgentNetwork:
         self._missing.tell(node.name, what, elapsed)
 
     async def tidy(self, next_due: Callable[[], int]) -> None:
-        assert self._host_ports is not None
         while True:
             port = await self._unused.next(next_due)
             known = self._told.ports[port]
@@ -241,21 +229,19 @@ class AgentNetwork:
 
     async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
         """Asks an agent, and asks again when it is back if it is lost meanwhile."""
-        assert self._coordinator is not None
         while True:
             try:
                 return await self._coordinator.request(host, request)
             except LostError as error:
-                if self._supervisor is None or not self._t0_ns:
+                if not self._t0_ns:
                     raise
-                self._supervisor.lost(host, error.message)
-                await self._supervisor.there(host)
+                self._restarts.lost(host, error.message)
+                await self._restarts.there(host)
 
     # -- steps ----------------------------------------------------------------------------------
 
     async def stage(self, change: Change) -> Held:
         """Agents come to the step by themselves; they are told what the plan does not say."""
-        assert self._coordinator and self._steps
         leaving = set(change.leaving)
         unbind = set(change.gone) - leaving
         if change.bound:
@@ -270,7 +256,6 @@ class AgentNetwork:
 
     async def _wire_in_time(self, change: Change) -> None:
         """At the step's time, since the life before may have its network until then."""
-        assert self._steps and self._host_ports
         due_ns = self._t0_ns + change.step.due_ns
         while (left := due_ns - time.monotonic_ns()) > 0:
             await asyncio.sleep(left / 1e9)
@@ -294,7 +279,6 @@ class AgentNetwork:
         self._on_effect(number, effect)
 
     async def cut(self, node: int, _links: frozenset[int]) -> bool:
-        assert self._coordinator is not None
         self._told.cut(node)
         try:
             await self._coordinator.broadcast({"do": "cut", "nodes": [node]}, everyone=False)
@@ -317,7 +301,6 @@ class AgentNetwork:
             self._fail(RunError(f"the agent of {self._names[host]} failed: {message['text']}"))
 
     def _applied(self, host: int, message: Mapping[str, Any]) -> None:
-        assert self._steps is not None
         said = Said(message["elapsed_ns"], message["late"])
         if not self._steps.applied(host, message["step"], said):
             self._record(
@@ -330,12 +313,11 @@ class AgentNetwork:
             )
 
     def _lost(self, host: int, reason: str) -> None:
-        if self._supervisor is not None and self._t0_ns:
-            self._supervisor.lost(host, reason)
+        if self._t0_ns:
+            self._restarts.lost(host, reason)
 
     def _changed(self, host: int, reason: str) -> None:
-        """The supervisor noticed that an agent is gone (why), or has it back ('')."""
-        assert self._steps is not None
+        """It was noticed that an agent is gone (why), or has it back ('')."""
         if reason:
             self._steps.lost(host)
             self._told.lost(host)
@@ -357,7 +339,6 @@ class AgentNetwork:
 
     def _resume(self, host: int) -> dict[str, object]:
         """What a new agent of a host needs to know beside the plan."""
-        assert self._steps is not None
         applied = self._steps.done(host)
         return {**self._told.resume(self._placement, host), "applied": applied}
 
@@ -369,42 +350,34 @@ class AgentNetwork:
     # -- the end --------------------------------------------------------------------------------
 
     def waiting_for(self) -> list[str]:
-        assert self._steps is not None
         return self._steps.waiting_for()
 
     def _fail(self, error: RunError) -> None:
-        if self._reason is None:
-            self._reason = error
         if not self.closed.done():
+            self._reason = error
             self.closed.set_result(None)
 
     async def why(self) -> RunError:
         """A datapath that has ended explains more than what its agent makes of it."""
-        assert self._reason is not None
         ends = (host.ended(agent=False) for host in self._processes)
         return next((error for error in ends if error is not None), self._reason)
 
     async def end(self) -> dict[str, Any]:
         for task in self._beside:
             task.cancel()
-        if self._supervisor is not None:
-            self._supervisor.stop()
+        self._restarts.stop()
         counters, told = await self._stop_agents()
         ends = (host.end(told=n in told) for n, host in enumerate(self._processes))
         faults = [error for error in await asyncio.gather(*ends) if error is not None]
         self.fault = faults[0] if faults else None
-        if self._watch is not None and self._watching is not None:
-            self._watch.stop()
-            await asyncio.wait({self._watching})
-        if self._host_ports is not None:
-            self._host_ports.close()
+        self._watch.stop()
+        await asyncio.wait({self._watching})
+        self._host_ports.close()
         return {**counters, "refused": self._refusals.record()}
 
     async def _stop_agents(self) -> tuple[dict[str, Any], Collection[int]]:
         """Their last words: counters by host, and the clocks as they were to the end. And who
         has said any."""
-        if self._coordinator is None:
-            return {}, ()
         stopped = await self._coordinator.stop()
         await self._coordinator.close()
         clocks = self._coordinator.offsets()

@@ -53,7 +53,7 @@ def gone(datagram: bytes) -> Iterator[str]:
 
 
 class PortWatch:
-    """Listens from `listen` on, counts while it runs."""
+    """Listens and counts from `begin` to `stop`."""
 
     def __init__(
         self, hosts: tuple[LocalHost, ...], ports: HostPorts, refusals: Refusals, on_gone: OnGone
@@ -64,10 +64,12 @@ class PortWatch:
         self._on_gone = on_gone
         self._stop = asyncio.Event()
 
-    def listen(self) -> None:
+    def begin(self) -> asyncio.Task[None]:
+        """The task ends after `stop`; with RunError if the kernel does not tell."""
         loop = asyncio.get_running_loop()
         for host in self._hosts:
             loop.add_reader(host.watch, self._hear, host.watch)
+        return loop.create_task(self._run())
 
     def _hear(self, watch: socket.socket) -> None:
         try:
@@ -79,9 +81,9 @@ class PortWatch:
             if found is not None:
                 self._on_gone(int(found[2]), name)
 
-    async def run(self) -> None:
+    async def _run(self) -> None:
         """Counts what ports have dropped, every second until `stop` and then once more. Cancelling
-        it instead would lose an answer. RunError if the kernel does not tell."""
+        it instead would lose an answer."""
         while not self._stop.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), LOOK_SECONDS)
@@ -89,7 +91,7 @@ class PortWatch:
                 self._refusals.add(instance, more)
 
     def stop(self) -> None:
-        """Ends `run` and listens no more."""
+        """Listens no more."""
         loop = asyncio.get_running_loop()
         for host in self._hosts:
             loop.remove_reader(host.watch)

@@ -58,9 +58,7 @@ class AgentRestarts:
         datapath.ended.add_done_callback(lambda ended: self._datapath_ended(number, ended.result()))
 
     def _watch_agent(self, number: int) -> None:
-        agent = self._hosts[number].agent
-        assert agent is not None
-        agent.ended.add_done_callback(
+        self._hosts[number].agent.ended.add_done_callback(
             lambda ended: self.lost(number, f"its process ended with {status_text(ended.result())}")
         )
 
@@ -99,7 +97,6 @@ class AgentRestarts:
     async def _mend(self, number: int, reason: str) -> None:
         host = self._hosts[number]
         agent = host.agent
-        assert agent is not None
         await asyncio.wait({agent.ended}, timeout=CUT_SECONDS)
         if not agent.ended.done() and await self._take_up_again(number, agent):
             return
@@ -114,9 +111,9 @@ class AgentRestarts:
                 f" started again ({reason}; {status_text(status)})"
             )
         self._restarted_ns[number] = now
-        fresh = host.start_agent(resume=True)
+        host.restart_agent()
         self._watch_agent(number)
-        await self._rejoin(number, fresh, REJOIN_SECONDS)
+        await self._rejoin(number, host.agent, REJOIN_SECONDS)
 
     async def _take_up_again(self, number: int, agent: HostProcess) -> bool:
         """Whether a process that is still there speaks to us again."""

@@ -16,7 +16,7 @@ from runtime.backend.onehost.holds import Holds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
 from runtime.datapath import pktd
-from runtime.datapath.pktd import Engine, EngineError, EngineProcess
+from runtime.datapath.pktd import EngineError, EngineProcess
 from runtime.datapath.sampler import Sampler
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
@@ -30,6 +30,14 @@ BATCH_LINES = 2000
 Log = Callable[[Mapping[str, object]], None]
 
 
+async def start_engine(argv: Sequence[str], log: IO[bytes], log_name: str) -> EngineProcess:
+    """Starts pktd. RunError."""
+    try:
+        return await pktd.start(argv, log)
+    except EngineError as error:
+        raise RunError(error.message, f"its last words are in {log_name}") from error
+
+
 class HopNetwork:
     """See backend/base.py. Answers to commits may come after the news that they are applied."""
 
@@ -37,53 +45,38 @@ class HopNetwork:
         self,
         plan: Plan,
         timeline: Schedule,
-        argv: Sequence[str],
+        process: EngineProcess,
         kind: str,
-        log: IO[bytes],
         log_name: str,
         record: Log,
         notice: Notice,
+        on_effect: OnEffect,
     ) -> None:
         self._plan = plan
         self._timeline = timeline
-        self._argv = argv
-        self._log = log
+        self._process = process
+        self.engine = process.engine
+        self.engine.on_applied = self._applied
         self._log_name = log_name  # where the user finds it
         self._refusals = Refusals(notice)
         self._missing = Missing(record, notice)
-        self._watching: asyncio.Task[None] | None = None
         self._holds = Holds(plan.topology, timeline.start.links)
         self._staging = asyncio.Lock()  # what is staged and its commit belong together
         self._pending: dict[int, int | None] = {}  # commit -> step; None: nothing is left to do
         self._early: dict[int, int] = {}
-        self._ports_kind = kind
-        self._process: EngineProcess | None = None
-        self._on_effect: OnEffect = lambda _step, _effect: None
+        self._on_effect = on_effect
         self._t0_ns = 0
         self.more: Sequence[Request] = ()
-        self.facts: dict[str, Any] = {}
-        self.pids: list[int] = []
+        self.facts: dict[str, Any] = {"engine": process.facts}
+        self.pids = [process.process.pid]
         self.fault: RunError | None = None
-        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.closed = self.engine.closed
+        names = [node.name for node in plan.topology.nodes]
+        self.ports = EnginePorts(self.engine, kind, names, self._refusals, self._gone)
+        self._watching = asyncio.get_running_loop().create_task(self.ports.watch())
 
-    @property
-    def engine(self) -> Engine:
-        assert self._process is not None
-        return self._process.engine
-
-    async def start(self, on_effect: OnEffect) -> None:
-        self._on_effect = on_effect
-        try:
-            self._process = await pktd.start(self._argv, self._log, self._applied)
-        except EngineError as error:
-            remedy = f"its last words are in {self._log_name}"
-            raise RunError(error.message, remedy) from error
-        names = [node.name for node in self._plan.topology.nodes]
-        self.ports = EnginePorts(self.engine, self._ports_kind, names, self._refusals, self._gone)
-        self._watching = asyncio.create_task(self.ports.watch())
-        self.closed = self._process.engine.closed
-        self.pids = [self._process.process.pid]
-        self.facts["engine"] = self._process.facts
+    async def start(self) -> None:
+        """Its engine was started before."""
 
     def _gone(self, instance: str) -> None:
         elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
@@ -173,7 +166,6 @@ class HopNetwork:
         return ["pktd"]
 
     async def why(self) -> RunError:
-        assert self._process is not None
         return self._ended(await self._process.end())
 
     def _ended(self, status: int) -> RunError:
@@ -184,10 +176,7 @@ class HopNetwork:
 
     async def end(self) -> dict[str, Any]:
         """A run that failed because of the engine ends without its totals."""
-        if self._process is None:
-            return {}
-        if self._watching is not None:
-            self._watching.cancel()
+        self._watching.cancel()
         totals: dict[str, Any] = {}
         try:
             await self.ports.look()
