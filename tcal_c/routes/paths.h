@@ -58,4 +58,18 @@ struct tsroutes_paths {
 
 struct brief brief_of(const struct stretch *stretch);
 
+/* The link that the table names, NOWHERE if there is none. False: the table cannot be followed. */
+static inline bool next_link(const struct tsroutes_paths *p, uint32_t row, uint16_t choice,
+                             uint32_t *link) {
+    *link = NOWHERE;
+    if (!choice) {
+        return true;
+    }
+    if (choice > p->out_first[row + 1] - p->out_first[row]) {
+        return false;
+    }
+    *link = p->out[p->out_first[row] + choice - 1];
+    return p->link[*link].kind != STRETCH_NONE;
+}
+
 #endif

@@ -97,4 +97,12 @@ TSROUTES_API int32_t tsroutes_paths_row(struct tsroutes_paths *paths, uint32_t s
                                         uint64_t *jitters_ns, uint64_t *losses_ppb,
                                         uint64_t *rates_bps, uint32_t *hops);
 
+/* Of the ways from one instance to others along a table: the first link of the least rate, and the
+ * first of the greatest jitter; UINT32_MAX where the table has no way (or dests[i] is the source).
+ * -EINVAL also when the table cannot be followed. Whether access links are up is not looked at. */
+TSROUTES_API int32_t tsroutes_paths_deciding(const struct tsroutes_paths *paths,
+                                             const uint16_t *table, uint32_t source, uint32_t count,
+                                             const uint32_t *dests, uint32_t *narrowest,
+                                             uint32_t *unsteadiest);
+
 #endif

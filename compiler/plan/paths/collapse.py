@@ -151,6 +151,24 @@ class Collapse:
         row = Row(source, dests, delay, jitter, loss, rate, hops)
         return _corrected(row, paths) if unsure else row
 
+    def deciding(self, state: NetworkState, row: Row) -> tuple[Sequence[int], Sequence[int]]:
+        """Two links for each path of a row of `state`: the first of the least rate, where packets
+        wait, and the first of the greatest jitter. Where there is no path, any number."""
+        self._set(state)
+        count = len(row.dests)
+        narrowest, unsteadiest = array("I", [0]) * count, array("I", [0]) * count
+        failed = self._library.tsroutes_paths_deciding(
+            self._handle,
+            state.table,
+            row.source,
+            count,
+            array("I", row.dests),
+            narrowest,
+            unsteadiest,
+        )
+        assert not failed  # the row was found along the same table
+        return narrowest, unsteadiest
+
 
 def _or_nowhere(number: int) -> int:
     return _NOWHERE if number == NO_LINK else number

@@ -80,6 +80,7 @@ PROTOTYPES: Prototypes = {
     "tsroutes_paths_set": (_i32, (Handle, U8, U64, U64, U32, U64)),
     "tsroutes_paths_compose": (_i32, (Handle, U16, _u32, U32, _u32, U32)),
     "tsroutes_paths_row": (_i32, (Handle, _u32, _u32, U32, U64, U64, U64, U64, U32)),
+    "tsroutes_paths_deciding": (_i32, (Handle, U16, _u32, _u32, U32, U32, U32)),
 }
 
 

@@ -223,6 +223,25 @@ static uint32_t follow(const struct brute *net, const uint16_t *table, uint32_t 
     return count;
 }
 
+/* From the last link to the first, so that the first of equal ones is taken. */
+static uint32_t narrowest(const struct brute *net, const uint32_t *links, uint32_t count) {
+    uint32_t best = links[count - 1];
+    while (count--) {
+        uint64_t rate = net->rates_bps[links[count]];
+        uint64_t least = net->rates_bps[best];
+        best = !least || (rate && rate <= least) ? links[count] : best;
+    }
+    return best;
+}
+
+static uint32_t unsteadiest(const struct brute *net, const uint32_t *links, uint32_t count) {
+    uint32_t best = links[count - 1];
+    while (count--) {
+        best = net->jitters_ns[links[count]] >= net->jitters_ns[best] ? links[count] : best;
+    }
+    return best;
+}
+
 void brute_path(const struct brute *net, const uint16_t *table, uint32_t source, uint32_t dest,
                 struct brute_path *path) {
     uint32_t links[MOST_ROWS + 2];
@@ -230,13 +249,13 @@ void brute_path(const struct brute *net, const uint16_t *table, uint32_t source,
     if (source == dest) {
         return;
     }
-    uint32_t count = follow(net, table, source, dest, links);
-    if (count == NONE) {
+    uint32_t count = net->access_out[source] != NONE;
+    links[0] = net->access_out[source];
+    uint32_t between = follow(net, table, source, dest, links + count);
+    if (between == NONE) {
         return;
     }
-    if (net->access_out[source] != NONE) {
-        links[count++] = net->access_out[source];
-    }
+    count += between;
     if (net->access_in[dest] != NONE) {
         links[count++] = net->access_in[dest];
     }
@@ -250,6 +269,10 @@ void brute_path(const struct brute *net, const uint16_t *table, uint32_t source,
         path->lossy += net->losses_ppb[links[i]] != 0;
     }
     path->hops = count;
+    if (count) { /* none between two that are drawn for the same row */
+        path->narrowest = narrowest(net, links, count);
+        path->unsteadiest = unsteadiest(net, links, count);
+    }
     path->loss_ppb = lost(net, links, count);
     path->large = path->large || path->delay_ns >> 64 || brute_root(path->jitter_square) >> 64;
 }

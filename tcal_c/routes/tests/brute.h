@@ -68,9 +68,11 @@ struct brute_path {
     wide jitter_square;
     bool large; /* a sum does not fit in what it has here or in 64 bits */
     uint64_t loss_ppb;
-    uint64_t rate_bps; /* 0 = unlimited */
-    uint32_t hops;     /* 0 = none */
-    uint32_t lossy;    /* links that lose anything */
+    uint64_t rate_bps;  /* 0 = unlimited */
+    uint32_t hops;      /* 0 = none */
+    uint32_t lossy;     /* links that lose anything */
+    uint32_t narrowest; /* the first link of the least rate */
+    uint32_t unsteadiest;
 };
 
 void brute_path(const struct brute *net, const uint16_t *table, uint32_t source, uint32_t dest,

@@ -93,6 +93,22 @@ static int check_path(const struct brute_path *path, const struct row *row, uint
     return 0;
 }
 
+static void check_deciding(const struct both *both, uint32_t source, const uint32_t *dests) {
+    uint32_t narrowest[MOST_INSTANCES];
+    uint32_t unsteadiest[MOST_INSTANCES];
+    CHECK_EQ(tsroutes_paths_deciding(both->paths, both->table, source, both->net.instances, dests,
+                                     narrowest, unsteadiest),
+             0);
+    for (uint32_t dest = 0; dest < both->net.instances; dest++) {
+        struct brute_path path;
+        brute_path(&both->net, both->table, source, dest, &path);
+        if (path.hops) {
+            CHECK_EQ(narrowest[dest], path.narrowest);
+            CHECK_EQ(unsteadiest[dest], path.unsteadiest);
+        }
+    }
+}
+
 static void check_paths(const struct both *both) {
     const struct brute *net = &both->net;
     uint32_t numbers[MOST_ROWS];
@@ -116,6 +132,7 @@ static void check_paths(const struct both *both) {
             unsure += check_path(&path, &row, dest);
         }
         CHECK_EQ(told, unsure);
+        check_deciding(both, source, numbers);
     }
 }
 

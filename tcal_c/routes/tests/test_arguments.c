@@ -76,6 +76,7 @@ static void compositions(void) {
     static const uint8_t up[] = {1, 1};
     static const uint16_t over[] = {0, 2, 1, 0};
     static const uint16_t right[] = {0, 1, 1, 0};
+    static const uint16_t none[] = {0, 0, 0, 0};
     uint64_t figures[4];
     uint32_t hops[2];
     no_paths(odd, heads, roots, nowhere);
@@ -98,6 +99,12 @@ static void compositions(void) {
     CHECK_EQ(-tsroutes_paths_row(p, 0, 1, two, figures, figures, figures, figures, hops), EINVAL);
     CHECK_EQ(tsroutes_paths_row(p, 0, 1, roots, figures, figures, figures, figures, hops), 0);
     CHECK_EQ(hops[0], 0);
+    CHECK_EQ(-tsroutes_paths_deciding(p, right, 2, 1, roots, hops, hops), EINVAL);
+    CHECK_EQ(-tsroutes_paths_deciding(p, right, 0, 1, two, hops, hops), EINVAL);
+    CHECK_EQ(-tsroutes_paths_deciding(p, over, 0, 2, roots, hops, hops), EINVAL);
+    CHECK_EQ(tsroutes_paths_deciding(p, none, 0, 2, roots, hops, hops), 0);
+    CHECK_EQ(hops[0], UINT32_MAX);
+    CHECK_EQ(hops[1], UINT32_MAX);
     p->mark = UINT32_MAX - 1; /* marks begin again on the way */
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(tsroutes_paths_compose(p, right, 2, roots, 2, roots), 0);
@@ -108,8 +115,24 @@ static void compositions(void) {
     tsroutes_paths_free(NULL);
 }
 
+static void circles(void) {
+    static const uint32_t itself[] = {0, 1};
+    static const uint32_t losses[] = {0, 0};
+    static const uint64_t numbers[] = {1, 1};
+    static const uint8_t up[] = {1, 1};
+    static const uint16_t table[] = {0, 1, 1, 0};
+    uint32_t found[2];
+    struct tsroutes_paths *p = make(out_first, itself, roots, nowhere);
+    CHECK(p);
+    CHECK_EQ(tsroutes_paths_set(p, up, numbers, numbers, losses, numbers), 0);
+    CHECK_EQ(-tsroutes_paths_compose(p, table, 2, roots, 2, roots), EINVAL);
+    CHECK_EQ(-tsroutes_paths_deciding(p, table, 0, 2, roots, found, found), EINVAL);
+    tsroutes_paths_free(p);
+}
+
 void test_arguments(void) {
     tables();
     changes();
     compositions();
+    circles();
 }
