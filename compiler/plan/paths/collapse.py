@@ -18,13 +18,12 @@ from dataclasses import dataclass
 
 from compiler.plan.paths.path import Paths
 from compiler.plan.routes import tsroutes
-from compiler.plan.routes.core import NO_LINK, Core
+from compiler.plan.routes.core import Core
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Topology
 
 _BLOCK_BYTES = 32 << 20  # memory for the stretches between core nodes that are kept at a time
 _STRETCH_BYTES = 64
-_NOWHERE = 0xFFFF_FFFF
 _UNSURE = 0xFFFF_FFFF
 
 
@@ -54,28 +53,10 @@ class Collapse:
         self._library = tsroutes.library()
         self._state: NetworkState | None = None  # whose links C knows
         self._request: object = None  # for whom C holds a block
-        places = range(core.instances)
-        first, out = array("I", [0]), array("I")
-        for links in core.out:
-            out.extend(links)
-            first.append(len(out))
-        row_of = core.row_of
-        self._rows = array("I", (row_of[core.anchor[i]] for i in places))
-        self._columns = array("I", (core.column_of[core.anchor[i]] for i in places))
-        self._handle = self._library.tsroutes_paths_new(
-            len(core.rows),
-            len(core.columns),
-            len(topology.links),
-            core.instances,
-            array("I", (row_of[anchor] for anchor in core.columns)),
-            first,
-            out,
-            array("I", (_or_nowhere(row_of[link.dst]) for link in topology.links)),
-            self._rows,
-            self._columns,
-            array("I", (_or_nowhere(core.access_out[i]) for i in places)),
-            array("I", (_or_nowhere(core.access_in[i]) for i in places)),
-        )
+        anchors = core.anchor[: core.instances]
+        self._rows = [core.row_of[anchor] for anchor in anchors]
+        self._columns = [core.column_of[anchor] for anchor in anchors]
+        self._handle = self._library.tsroutes_paths_new(*core.shape(topology))
         if not self._handle:
             raise tsroutes.no_memory("for composing paths")
         weakref.finalize(self, self._library.tsroutes_paths_free, self._handle)
@@ -168,10 +149,6 @@ class Collapse:
         )
         assert not failed  # the row was found along the same table
         return narrowest, unsteadiest
-
-
-def _or_nowhere(number: int) -> int:
-    return _NOWHERE if number == NO_LINK else number
 
 
 def _exact_row(paths: Paths, source: int, dests: Sequence[int]) -> Row:

@@ -10,12 +10,14 @@ Specified in docs/plan.md (routes.bin). Linear in nodes and links.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 
 from compiler.plan.format import TOPOLOGY, PlanError
 from compiler.plan.types import Topology
 
 NO_LINK = -1
+_NOWHERE = 0xFFFF_FFFF  # no row or no link, in C
 MAX_CELLS = 1 << 26  # of the routing table: 128 MiB
 
 
@@ -111,9 +113,32 @@ class Core:
         """Entries of the table: row * len(columns) + column."""
         return len(self.rows) * len(self.columns)
 
+    def shape(self, topology: Topology) -> tuple[int | array[int], ...]:
+        """What C wants to know of a network whose paths are followed: the arguments of
+        tsroutes_paths_new (tcal_c/routes/tsroutes.h)."""
+        row_of, places = self.row_of, range(self.instances)
+        first, out = array("I", [0]), array("I")
+        for links in self.out:
+            out.extend(links)
+            first.append(len(out))
+        return (
+            *(len(self.rows), len(self.columns), len(topology.links), self.instances),
+            array("I", (row_of[anchor] for anchor in self.columns)),
+            *(first, out),
+            _or_nowhere(row_of[link.dst] for link in topology.links),
+            array("I", (row_of[self.anchor[i]] for i in places)),
+            array("I", (self.column_of[self.anchor[i]] for i in places)),
+            _or_nowhere(self.access_out[i] for i in places),
+            _or_nowhere(self.access_in[i] for i in places),
+        )
+
     def is_core_link(self, topology: Topology, link: int) -> bool:
         ends = topology.links[link]
         return self.row_of[ends.src] >= 0 and self.row_of[ends.dst] >= 0
+
+
+def _or_nowhere(numbers: Iterable[int]) -> array[int]:
+    return array("I", (_NOWHERE if number == NO_LINK else number for number in numbers))
 
 
 def _positions(members: list[int], size: int) -> list[int]:

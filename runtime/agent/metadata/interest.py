@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import weakref
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.routes.core import NO_LINK, Core
+from compiler.plan.routes.core import Core
 from compiler.plan.routes.tsroutes import no_memory
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Topology
 from runtime.agent.share import tsshare
 
-_NOWHERE = 0xFFFF_FFFF  # TSSHARE_NONE
 _AT_ONCE = 64  # hosts
 
 
@@ -31,26 +30,8 @@ class _Net:
 
     def __init__(self, topology: Topology, core: Core) -> None:
         self.core = core
-        row_of, places = core.row_of, range(core.instances)
-        first, out = array("I", [0]), array("I")
-        for links in core.out:
-            out.extend(links)
-            first.append(len(out))
         self.library = tsshare.library()
-        self.handle = self.library.tsshare_net_new(
-            len(core.rows),
-            len(core.columns),
-            len(topology.links),
-            core.instances,
-            array("I", (row_of[anchor] for anchor in core.columns)),
-            first,
-            out,
-            _numbers(row_of[link.dst] for link in topology.links),
-            array("I", (row_of[core.anchor[i]] for i in places)),
-            array("I", (core.column_of[core.anchor[i]] for i in places)),
-            _numbers(core.access_out[i] for i in places),
-            _numbers(core.access_in[i] for i in places),
-        )
+        self.handle = self.library.tsshare_net_new(*core.shape(topology))
         if not self.handle:
             raise no_memory("for finding out which hosts share which links")
         weakref.finalize(self, self.library.tsshare_net_free, self.handle)
@@ -172,7 +153,3 @@ class Interest:
                     found |= mask
             found = self._neighbours[host] = found & ~own
         return found
-
-
-def _numbers(numbers: Iterable[int]) -> array[int]:
-    return array("I", (_NOWHERE if number == NO_LINK else number for number in numbers))
