@@ -15,6 +15,7 @@ from compiler.analysis import contrast
 from compiler.analysis.history import History
 from compiler.analysis.timelinediff import WHAT
 from compiler.plan.paths import figures
+from compiler.plan.properties import BY_FIELD
 from tstorm import output, units
 from tstorm.notes import action, argument, arguments
 
@@ -32,10 +33,7 @@ _MARKS = {"added": "+", "removed": "-", "moved": ">", "changed": "~", "reordered
 _WORDS = {"only_a": "only in A", "only_b": "only in B"}
 _PROPERTIES = (
     (contrast.ROUTE, "route"),
-    (contrast.RATE, "rate"),
-    (contrast.DELAY, "delay"),
-    (contrast.JITTER, "jitter"),
-    (contrast.LOSS, "loss"),
+    *((bit, BY_FIELD[field].word) for field, bit in contrast.PROPERTY.items()),
 )
 
 
@@ -80,13 +78,10 @@ class _Samples:
         walk = history.walk(nodes[src], nodes[dst], epoch)
         if not walk.arrives:
             return {}
-        total = figures.of_links(history.link(link, epoch) for link in walk.links)
+        stretch = figures.of_links(history.link(link, epoch) for link in walk.links)
         return {
             "route": [history.topology.links[link].name for link in walk.links],
-            "rate_bps": total.rate_bps,
-            "delay_ns": total.delay_ns,
-            "jitter_ns": total.jitter_ns,
-            "loss_ppb": total.loss_ppb,
+            **figures.totals(stretch)._asdict(),
         }
 
 
@@ -223,7 +218,7 @@ def _figures(mask: int, one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
     """`: delay 10ms -> 20ms, loss 0% -> 1%`; '' where one has no path."""
     parts = []
     if one and two:
-        for name in ("rate_bps", "delay_ns", "jitter_ns", "loss_ppb"):
+        for name in contrast.PROPERTY:
             if one[name] != two[name]:
                 old, new = argument(name, one[name]), argument(name, two[name])
                 parts.append(f"{old.replace('=', ' ')} -> {new.partition('=')[2]}")

@@ -5,7 +5,7 @@ Input: a plan and what the user called it. Nothing is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -17,22 +17,13 @@ if TYPE_CHECKING:
 
 SHOWN_EVENTS = 4  # of one statement at one instant, in text
 
-_SHOW: Mapping[str, Callable[[int], str]] = {
-    "rate_bps": units.rate,
-    "delay_ns": units.duration,
-    "jitter_ns": units.duration,
-    "loss_ppb": units.probability,
-    "queue_bytes": units.size,
-    "mem_bytes": units.size,
-    "background_bps": lambda bps: units.rate(bps) if bps else "none",
-}
-
 
 def argument(key: str, value: int | str) -> str:
     """`delay=10ms` of `delay_ns`; an integer whose unit has no short form stays as it is."""
-    if key in _SHOW and isinstance(value, int):
-        return f"{key.rpartition('_')[0]}={_SHOW[key](value)}"
-    return f"{key}={value}"
+    text = units.shown(key, value)
+    if key == "background_bps" and not value:
+        text = "none"
+    return f"{key if text == str(value) else key.rpartition('_')[0]}={text}"
 
 
 def arguments(event: Event) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from compiler.plan.properties import BY_FIELD, COMPOSED, NUMBERS, LinkState, Totals
 from tstorm import output, units
 
 if TYPE_CHECKING:
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from tstorm.notes import Statements
 
 _HEAD = (
-    *("HOP", "LINK", "RATE", "DELAY", "JITTER", "LOSS", "QUEUE"),
-    *("TOTAL RATE", "DELAY", "JITTER", "LOSS", ""),
+    *("HOP", "LINK", *(row.word.upper() for row in NUMBERS), "TOTAL RATE"),
+    *(row.word.upper() for row in COMPOSED[1:]),
+    "",
 )
 
 
@@ -39,13 +41,10 @@ def show(story: Story, statements: Statements) -> None:
 def _direction(direction: Direction, statements: Statements) -> None:
     names = f"{direction.src} -> {direction.dst}"
     if direction.reachable:
-        last = direction.hops[-1]
-        output.line(
-            f"{names}: {units.rate(last.rate_bps)}, delay {units.duration(last.delay_ns)}, "
-            f"jitter {units.duration(last.jitter_ns)}, loss {units.probability(last.loss_ppb)}"
-        )
+        rate, *others = zip(COMPOSED, _shown(direction.hops[-1].total), strict=True)
+        output.line(f"{names}: " + ", ".join([rate[1], *(f"{row.word} {v}" for row, v in others)]))
         rows = (_hop(number, hop) for number, hop in enumerate(direction.hops, 1))
-        output.emit_table(_HEAD, rows, right=(0, *range(2, 11)))
+        output.emit_table(_HEAD, rows, right=(0, *range(2, len(_HEAD) - 1)))
         return
     output.line(f"{names}: unreachable")
     if not direction.obstacles:
@@ -56,21 +55,23 @@ def _direction(direction: Direction, statements: Statements) -> None:
 
 
 def _hop(number: int, hop: Hop) -> tuple[str, ...]:
-    state = hop.state
+    own = _by_field(hop.state)
+    queue = {} if hop.state.rate_bps else {"queue_bytes": "-"}
     return (
         str(number),
         hop.link,
-        units.rate(state.rate_bps),
-        units.duration(state.delay_ns),
-        units.duration(state.jitter_ns),
-        units.probability(state.loss_ppb),
-        units.size(state.queue_bytes) if state.rate_bps else "-",
-        units.rate(hop.rate_bps),
-        units.duration(hop.delay_ns),
-        units.duration(hop.jitter_ns),
-        units.probability(hop.loss_ppb),
+        *({row.field: units.shown(row.field, own[row.field]) for row in NUMBERS} | queue).values(),
+        *_shown(hop.total),
         "bottleneck" if hop.bottleneck else "",
     )
+
+
+def _shown(total: Totals[int]) -> list[str]:
+    return [units.shown(field, value) for field, value in total._asdict().items()]
+
+
+def _by_field(state: LinkState) -> dict[str, int | str]:
+    return dict(zip(BY_FIELD, state[1:], strict=True))
 
 
 def _obstacle(obstacle: Obstacle, statements: Statements) -> Iterator[str]:
@@ -123,15 +124,14 @@ def record(story: Story, statements: Statements) -> dict[str, Any]:
 
 
 def _direction_record(direction: Direction, statements: Statements) -> dict[str, Any]:
-    last = direction.hops[-1] if direction.reachable else None
+    total: dict[str, int | None] = dict.fromkeys(Totals._fields)
+    if direction.reachable:
+        total = direction.hops[-1].total._asdict()
     return {
         "src": direction.src,
         "dst": direction.dst,
         "reachable": direction.reachable,
-        "rate_bps": None if last is None else last.rate_bps,
-        "delay_ns": None if last is None else last.delay_ns,
-        "jitter_ns": None if last is None else last.jitter_ns,
-        "loss_ppb": None if last is None else last.loss_ppb,
+        **total,
         "hops": [_hop_record(hop) for hop in direction.hops],
         "obstacles": [_obstacle_record(one, statements) for one in direction.obstacles],
     }
@@ -140,19 +140,9 @@ def _direction_record(direction: Direction, statements: Statements) -> dict[str,
 def _hop_record(hop: Hop) -> dict[str, Any]:
     return {
         "link": hop.link,
-        "rate_bps": hop.state.rate_bps,
-        "delay_ns": hop.state.delay_ns,
-        "jitter_ns": hop.state.jitter_ns,
-        "loss_ppb": hop.state.loss_ppb,
-        "queue_bytes": hop.state.queue_bytes,
-        "distribution": hop.state.distribution,
+        **_by_field(hop.state),
         "bottleneck": hop.bottleneck,
-        "total": {
-            "rate_bps": hop.rate_bps,
-            "delay_ns": hop.delay_ns,
-            "jitter_ns": hop.jitter_ns,
-            "loss_ppb": hop.loss_ppb,
-        },
+        "total": hop.total._asdict(),
     }
 
 

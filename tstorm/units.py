@@ -5,6 +5,7 @@ They print in the language's own form, so that what a table shows can be given b
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from tdl.quantities import rate as _rate
@@ -31,3 +32,18 @@ def probability(ppb: int) -> str:
 def size(count: int) -> str:
     """Exactly: `625KB`, `64KiB`, `0B`."""
     return _size(count)
+
+
+_BY_UNIT: Mapping[str, Callable[[int], str]] = {
+    "bps": rate,
+    "ns": duration,
+    "ppb": probability,
+    "bytes": size,
+}
+
+
+def shown(field: str, value: int | str) -> str:
+    """Of a field with its unit at the end, `delay_ns`; without a unit that is written here, as it
+    is."""
+    form = _BY_UNIT.get(field.rpartition("_")[2])
+    return str(value) if form is None or isinstance(value, str) else form(value)

@@ -81,7 +81,7 @@ def _by_name(state: NetworkState) -> dict[str, LinkState]:
 
 
 def _figures(row: Row) -> list[Found]:
-    columns = (row.delay_ns, row.hops, row.jitter_ns, row.loss_ppb, row.rate_bps)
+    columns = (row.totals.delay_ns, row.hops, *row.totals[2:], row.totals.rate_bps)
     return list(zip(*columns, strict=True))
 
 

@@ -83,7 +83,7 @@ def all_pairs(plan: Plan, tool: str, way: str, count: int) -> Record:
     sums: dict[int, tuple[int, int]] = {}
     if tool == "tstorm":
         for row in watch.times(_own_rows(plan, state)):
-            sums[row.source] = (sum(row.delay_ns), sum(row.hops))
+            sums[row.source] = (sum(row.totals.delay_ns), sum(row.hops))
     else:
         from bench.routing import peers
 

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from compiler.analysis.matching import Matching
 from compiler.analysis.sides import Parts, Side
-from compiler.plan.paths.figures import Stretch, joined
-from compiler.plan.properties import LinkState
+from compiler.plan.paths.figures import ROUNDED, Stretch, joined
+from compiler.plan.properties import COMPOSED, LinkState
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.routes.table import RouteDelta
 
-ONLY_A, ONLY_B, ROUTE, RATE, DELAY, JITTER, LOSS = (1 << bit for bit in range(7))
+ONLY_A, ONLY_B, ROUTE = 1, 2, 4
+PROPERTY = {row.field: ROUTE << place for place, row in enumerate(COMPOSED, 1)}
 
 Happening = tuple[Sequence[tuple[int, LinkState]], RouteDelta | None]  # what an epoch changes
 Compared = Iterator[tuple[int, int, int]]  # source, destination, what differs (0: nothing)
@@ -35,20 +37,15 @@ def differences(a: Stretch | None, b: Stretch | None, *, route: bool) -> int:
     found = ROUTE if route else 0
     if a == b:
         return found
-    if a.rate_bps != b.rate_bps:
-        found |= RATE
-    if a.delay_ns != b.delay_ns:
-        found |= DELAY
-    if a.jitter_square != b.jitter_square and a.jitter_ns != b.jitter_ns:
-        found |= JITTER
-    if (a.kept, a.lossy) != (b.kept, b.lossy) and a.loss_ppb != b.loss_ppb:
-        found |= LOSS
+    for bit, rounded, one, two in zip(PROPERTY.values(), ROUNDED, a, b, strict=True):
+        if one != two and rounded(one) != rounded(two):
+            found |= bit
     return found
 
 
-def _composed(state: LinkState) -> tuple[bool, int, int, int, int]:
+def _composed(state: LinkState) -> tuple[Any, ...]:
     """What of a link's state is seen in a path: not its queue and the form of its jitter."""
-    return state.up, state.rate_bps, state.delay_ns, state.jitter_ns, state.loss_ppb
+    return state[: 1 + len(COMPOSED)]
 
 
 @dataclass(slots=True)
@@ -358,7 +355,7 @@ class Contrast:
 
 def _usual(part_a: Stretch | None, part_b: Stretch | None, *, route: bool) -> int | None:
     """What differs whatever equal access links (that are up) lie at the ends; None: it depends."""
-    if part_a is None or part_b is None or part_a[1:] == part_b[1:]:
+    if part_a is None or part_b is None or part_a._replace(delay_ns=part_b.delay_ns) == part_b:
         return differences(part_a, part_b, route=route)
     return None
 

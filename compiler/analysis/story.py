@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
 from compiler.plan.paths import figures
-from compiler.plan.properties import LinkState
+from compiler.plan.properties import LinkState, Totals
 from compiler.plan.types import Event
 
 
@@ -22,10 +22,7 @@ class Hop:
 
     link: str
     state: LinkState
-    rate_bps: int  # 0 = unlimited
-    delay_ns: int
-    jitter_ns: int
-    loss_ppb: int
+    total: Totals[int]
     bottleneck: bool  # no other link of the path has a lower rate
 
 
@@ -67,7 +64,7 @@ class Story:
         """None when a direction is unreachable."""
         if not (self.there.reachable and self.back.reachable):
             return None
-        return self.there.hops[-1].delay_ns + self.back.hops[-1].delay_ns
+        return self.there.hops[-1].total.delay_ns + self.back.hops[-1].total.delay_ns
 
 
 def story(history: History, src: int, dst: int, at_ns: int) -> Story:
@@ -105,16 +102,13 @@ def _direction(history: History, src: int, dst: int, walk: RouteWalk, epoch: int
 def _hops(history: History, walk: RouteWalk, epoch: int) -> Iterable[Hop]:
     states = [history.link(link, epoch) for link in walk.links]
     least = figures.of_links(states).rate_bps
-    total = figures.NOTHING
+    stretch = figures.NOTHING
     for link, state in zip(walk.links, states, strict=True):
-        total = figures.joined(total, figures.of_link(state))
+        stretch = figures.joined(stretch, figures.of_link(state))
         yield Hop(
             link=history.topology.links[link].name,
             state=state,
-            rate_bps=total.rate_bps,
-            delay_ns=total.delay_ns,
-            jitter_ns=total.jitter_ns,
-            loss_ppb=total.loss_ppb,
+            total=figures.totals(stretch),
             bottleneck=bool(least) and state.rate_bps == least,
         )
 

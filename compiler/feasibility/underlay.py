@@ -135,7 +135,7 @@ def _too_short(
     everybody = range(collapse.core.instances)
     delays, hops = [], []
     for row in collapse.rows(state, everybody):
-        delays.append(row.delay_ns)
+        delays.append(row.totals.delay_ns)
         hops.append(row.hops)
     for a in everybody:
         near = [b for b, delay in enumerate(delays[a]) if 2 * delay < underlay_ns and hops[a][b]]

@@ -140,7 +140,7 @@ def _in_state(
     paths = Paths(state)
     nodes, links = plan.topology.nodes, plan.topology.links
     for row in collapse.rows(state, range(collapse.core.instances)):
-        for dest, jitter in zip(row.dests, row.jitter_ns, strict=True):
+        for dest, jitter in zip(row.dests, row.totals.jitter_ns, strict=True):
             if jitter <= least:
                 continue
             worst = _worst(state, paths.path(row.source, dest).links)

@@ -176,7 +176,7 @@ def state(
 ) -> SparseState:
     """The state at a moment, from the lines of snapshots.jsonl; `cells` opens an epoch's table."""
     nodes = _Changed(len(outline.nodes), 2)
-    links = _Changed(len(outline.links), 8)
+    links = _Changed(len(outline.links), 1 + len(LinkState._fields))
     last: Epoch | None = None
     for place, value in lines:
         epoch, changed_nodes, changed_links = epoch_head_from_json(value, place)

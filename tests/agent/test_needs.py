@@ -41,10 +41,10 @@ def expected(plan: Plan, state: NetworkState, own: Iterable[int]) -> dict[tuple[
             narrow = min(states, key=lambda link: link.rate_bps or 1 << 70)  # the first of several
             unsteady = max(states, key=lambda link: link.jitter_ns)
             wanted[src, dst] = {
-                "rate": found.rate_bps,
-                "delay": found.delay_ns,
-                "jitter": found.jitter_ns,
-                "loss": found.loss_ppb,
+                "rate": found.totals.rate_bps,
+                "delay": found.totals.delay_ns,
+                "jitter": found.totals.jitter_ns,
+                "loss": found.totals.loss_ppb,
                 "queue": narrow.queue_bytes,
                 "dist": unsteady.distribution if unsteady.jitter_ns else "normal",
                 "seed": lines.path_seed(plan.seed, names[src], names[dst]),
@@ -261,7 +261,7 @@ def test_a_view_says_what_the_plan_says(case: Case) -> None:
                 assert seen is None
                 continue
             assert seen is not None
-            assert (seen.links, seen.rate_bps) == (found.links, found.rate_bps)
-            assert seen.rtt_ns == (found.rtt_ns or 2 * (found.delay_ns or 0))
+            assert (seen.links, seen.rate_bps) == (found.links, found.totals.rate_bps)
+            assert seen.rtt_ns == (found.rtt_ns or 2 * (found.totals.delay_ns or 0))
     for index, link in enumerate(state.links):
         assert (view.capacity(index), view.queue(index)) == (link.rate_bps, link.queue_bytes)

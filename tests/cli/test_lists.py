@@ -128,21 +128,22 @@ def test_many_pairs_print_as_few_do(source: str, at: str, monkeypatch: pytest.Mo
 
 def test_a_path_is_written_in_canonical_form() -> None:
     from compiler.plan.paths.path import PathProperties
+    from compiler.plan.properties import Totals
     from tstorm.commands.paths import _json
     from tstorm.output import to_json
 
     nodes = {0: '"a"', 1: '"b"'}
     links = {0: '"a->s"', 1: '"s->b"'}
-    nothing = PathProperties(0, 1, False, None, None, None, None, None, ())
-    one_way = PathProperties(0, 1, True, 0, 2**63, 7, 10**9, None, (0, 1))
-    there_and_back = PathProperties(0, 1, True, 10**9, 5, 0, 0, 10, (1,))
+    nothing = PathProperties(0, 1, None, None, ())
+    one_way = PathProperties(0, 1, Totals(0, 2**63, 7, 10**9), None, (0, 1))
+    there_and_back = PathProperties(0, 1, Totals(10**9, 5, 0, 0), 10, (1,))
     for path in (nothing, one_way, there_and_back):
         names = [links[link].strip('"') for link in path.links]
-        record = {
-            name: getattr(path, name)
-            for name in ("reachable", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "rtt_ns")
-        }
-        wanted = to_json({**record, "src": "a", "dst": "b", "links": names})
+        record: dict[str, Any] = {"src": "a", "dst": "b", "links": names}
+        record |= {"reachable": path.reachable, "rtt_ns": path.rtt_ns}
+        for name in ("rate_bps", "delay_ns", "jitter_ns", "loss_ppb"):
+            record[name] = getattr(path.totals, name, None)
+        wanted = to_json(record)
         assert _json(path, nodes, links) == wanted
 
 

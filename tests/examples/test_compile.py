@@ -48,8 +48,10 @@ def test_listing1_is_the_papers_with_its_one_warning() -> None:
 
 def test_dynamics_takes_the_ways_its_comment_names() -> None:
     compilation = compiled("dynamics")
-    rates = [between(compilation, "c1.0", "sv1.0", step + 2).rate_bps for step in range(0, 40, 5)]
-    assert rates == [mbps * 1_000_000 for mbps in (100, 10, 1000, 10, 100, 100, 10, 100)]
+    found = [between(compilation, "c1.0", "sv1.0", step + 2) for step in range(0, 40, 5)]
+    assert [path.totals.rate_bps for path in found] == [
+        mbps * 1_000_000 for mbps in (100, 10, 1000, 10, 100, 100, 10, 100)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_dynamics_takes_the_ways_its_comment_names() -> None:
 def test_dumbbell_has_the_papers_paths(at_s: int, client: str, rtt_ms: int, rate_mbps: int) -> None:
     found = between(compiled("dumbbell"), f"{client}.0", f"sv{client[1]}.0", at_s)
     assert found.rtt_ns == rtt_ms * 1_000_000
-    assert found.rate_bps == rate_mbps * 1_000_000
+    assert found.totals.rate_bps == rate_mbps * 1_000_000
 
 
 def test_dumbbell_ends_with_nobody_connected() -> None:
@@ -82,7 +84,7 @@ def test_sixclients_has_the_models_round_trips() -> None:
     compilation = compiled("sixclients")
     found = [between(compilation, f"c{n}.0", f"server.{n - 1}", 70) for n in range(1, 7)]
     assert [p.rtt_ns for p in found] == [ms * 1_000_000 for ms in (70, 60, 60, 50, 40, 40)]
-    assert [p.rate_bps for p in found] == [mb * 1_000_000 for mb in (50, 50, 10, 50, 50, 10)]
+    assert [p.totals.rate_bps for p in found] == [mb * 1_000_000 for mb in (50, 50, 10, 50, 50, 10)]
 
 
 def test_partition_cuts_one_place_off_and_heals_it() -> None:

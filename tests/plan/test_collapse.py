@@ -37,9 +37,9 @@ def check_row(row: Row, paths: Paths, dests: Sequence[int]) -> None:
         found = paths.path(row.source, dest) if dest != row.source else None
         wanted = (0, 0, 0, 0, 0)
         if found and found.reachable:
-            figures = (found.delay_ns, found.jitter_ns, found.loss_ppb, found.rate_bps)
+            figures = found.totals
             wanted = (*(value or 0 for value in figures), len(found.links))  # type: ignore[assignment]
-        have = (row.delay_ns[at], row.jitter_ns[at], row.loss_ppb[at], row.rate_bps[at])
+        have = tuple(column[at] for column in row.totals)
         assert (*have, row.hops[at]) == wanted
 
 
@@ -137,21 +137,22 @@ def test_a_tie_that_fixed_point_cannot_tell_goes_up() -> None:
     assert 2 * product % unit == 0
     assert product % unit
     state = chain(*(PLAIN._replace(loss_ppb=PPB - one) for one in kept))
-    assert only(state).loss_ppb[0] == PPB - product // unit
+    assert only(state).totals.loss_ppb[0] == PPB - product // unit
 
 
 def test_figures_beyond_64_bits_are_exact() -> None:
     far = PLAIN._replace(delay_ns=MAX_INT, jitter_ns=MAX_INT)
     row = only(chain(*[far] * 6))
-    assert row.delay_ns[0] == 6 * MAX_INT
-    assert row.jitter_ns[0] > 2 * MAX_INT
-    assert only(chain(far, far)).delay_ns[0] == 2 * MAX_INT
+    assert row.totals.delay_ns[0] == 6 * MAX_INT
+    assert row.totals.jitter_ns[0] > 2 * MAX_INT
+    assert only(chain(far, far)).totals.delay_ns[0] == 2 * MAX_INT
 
 
 def test_unlimited_is_more_than_any_rate() -> None:
     rates = [0, MAX_INT, 0]
-    assert only(chain(*(PLAIN._replace(rate_bps=rate) for rate in rates))).rate_bps[0] == MAX_INT
-    assert only(chain(PLAIN._replace(rate_bps=0), PLAIN._replace(rate_bps=0))).rate_bps[0] == 0
+    limited = only(chain(*(PLAIN._replace(rate_bps=rate) for rate in rates)))
+    free = only(chain(PLAIN._replace(rate_bps=0), PLAIN._replace(rate_bps=0)))
+    assert (limited.totals.rate_bps[0], free.totals.rate_bps[0]) == (MAX_INT, 0)
 
 
 def test_a_state_after_another() -> None:
@@ -185,7 +186,7 @@ def test_a_circle_in_the_table_is_an_error_not_a_hang() -> None:
     with pytest.raises(PlanError, match=r"routes\.bin: epoch 0 routes in a circle"):
         list(Collapse(state.topology).rows(state, [0, 1]))
     [row] = Collapse(state.topology).rows(state, [1], [0])
-    assert row.delay_ns[0] == 4 * MS
+    assert row.totals.delay_ns[0] == 4 * MS
 
 
 def test_a_route_over_a_link_that_is_down_is_an_error() -> None:

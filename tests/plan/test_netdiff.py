@@ -57,10 +57,10 @@ def mask_of(a: PathProperties, b: PathProperties, plans: tuple[Plan, Plan]) -> i
         for plan, path in zip(plans, (a, b), strict=True)
     ]
     mask = contrast.ROUTE if names[0] != names[1] else 0
-    mask |= contrast.RATE if a.rate_bps != b.rate_bps else 0
-    mask |= contrast.DELAY if a.delay_ns != b.delay_ns else 0
-    mask |= contrast.JITTER if a.jitter_ns != b.jitter_ns else 0
-    return mask | (contrast.LOSS if a.loss_ppb != b.loss_ppb else 0)
+    for field in ("rate_bps", "delay_ns", "jitter_ns", "loss_ppb"):
+        differs = getattr(a.totals, field) != getattr(b.totals, field)
+        mask |= contrast.PROPERTY[field] if differs else 0
+    return mask
 
 
 def instances(plan: Plan) -> dict[str, int]:

@@ -46,10 +46,7 @@ def compare(plan: Plan, network: Network, at_ns: int) -> None:
             wanted = network.properties(names[src], names[dst])
             assert (
                 found.reachable,
-                found.rate_bps,
-                found.delay_ns,
-                found.jitter_ns,
-                found.loss_ppb,
+                *(found.totals or (None,) * 4),
                 [links[link] for link in found.links],
             ) == wanted
             back = network.properties(names[dst], names[src])

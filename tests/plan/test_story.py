@@ -70,10 +70,9 @@ def _check_paths(plan: Plan, told: Story, there: PathProperties, back: PathPrope
         ]
         if direction.hops:
             last = direction.hops[-1]
-            assert (last.rate_bps, last.delay_ns) == (path.rate_bps, path.delay_ns)
-            assert (last.jitter_ns, last.loss_ppb) == (path.jitter_ns, path.loss_ppb)
+            assert last.total == path.totals
             slow = [hop.state.rate_bps for hop in direction.hops if hop.bottleneck]
-            assert set(slow) == ({path.rate_bps} if path.rate_bps else set())
+            assert set(slow) == ({last.total.rate_bps} if last.total.rate_bps else set())
         assert bool(direction.obstacles) <= (not path.reachable)
 
 
@@ -187,7 +186,9 @@ def square() -> Topology:
 def test_totals_add_up_hop_by_hop() -> None:
     plan = plan_of(square(), timeline(square()))
     told = story(History(plan), 0, 1, 0).there
-    assert [(hop.link, hop.delay_ns, hop.rate_bps, hop.loss_ppb) for hop in told.hops] == [
+    assert [
+        (hop.link, hop.total.delay_ns, hop.total.rate_bps, hop.total.loss_ppb) for hop in told.hops
+    ] == [
         ("a.0->s1", MS, 10**8, 0),
         ("s1->s2", 6 * MS, 10**7, 10**8),
         ("s2->b.0", 7 * MS, 10**7, 10**8),

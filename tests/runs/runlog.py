@@ -50,7 +50,13 @@ class Planned:
 
     def _add(self, at_s: float, found: PathProperties) -> None:
         back = found.rtt_ns is not None
-        new = Stretch(at_s, at_s, back, (found.rtt_ns or 0) / 1e6, found.rate_bps or 0)
+        new = Stretch(
+            at_s,
+            at_s,
+            back,
+            (found.rtt_ns or 0) / 1e6,
+            found.totals.rate_bps if found.totals else 0,
+        )
         if self.stretches:
             last = self.stretches[-1]
             if (last.reachable, last.rtt_ms, last.rate_bps) == (back, new.rtt_ms, new.rate_bps):

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compiler.plan.paths.path import Paths
+from compiler.plan.properties import COMPOSED, Totals
 from compiler.plan.routes import tsroutes
 from compiler.plan.routes.core import Core
 from compiler.plan.state import NetworkState
@@ -31,16 +32,13 @@ _UNSURE = 0xFFFF_FFFF
 class Row:
     """From `source` to each of `dests` (instances, by node index); all sequences are parallel.
 
-    Where `hops` is 0 there is no path (or the destination is the source itself), and the other
-    values are 0 as well. Figures are arrays of type 'Q'; where one is 2^64 or more, a list.
+    Where `hops` is 0 there is no path (or the destination is the source itself), and the totals
+    are 0 as well. Totals are arrays of type 'Q'; where one is 2^64 or more, a list.
     """
 
     source: int
     dests: Sequence[int]
-    delay_ns: Sequence[int]
-    jitter_ns: Sequence[int]
-    loss_ppb: Sequence[int]
-    rate_bps: Sequence[int]  # 0 = unlimited
+    totals: Totals[Sequence[int]]
     hops: Sequence[int]  # links on the path
 
 
@@ -129,7 +127,7 @@ class Collapse:
             self._handle, source, count, dests, delay, jitter, loss, rate, hops
         )
         assert unsure >= 0
-        row = Row(source, dests, delay, jitter, loss, rate, hops)
+        row = Row(source, dests, Totals(rate, delay, jitter, loss), hops)
         return _corrected(row, paths) if unsure else row
 
     def deciding(self, state: NetworkState, row: Row) -> tuple[Sequence[int], Sequence[int]]:
@@ -155,23 +153,21 @@ def _exact_row(paths: Paths, source: int, dests: Sequence[int]) -> Row:
     """The row with every path composed on its own."""
     unsure = array("I", [_UNSURE if dest != source else 0 for dest in dests])
     zeros = array("Q", [0]) * len(dests)
-    return _corrected(Row(source, dests, zeros, zeros, zeros, zeros, unsure), paths)
+    return _corrected(Row(source, dests, Totals._make([zeros] * len(COMPOSED)), unsure), paths)
 
 
 def _corrected(row: Row, paths: Paths) -> Row:
     """The row with exact figures where C could not tell them."""
-    figures = [list(one) for one in (row.delay_ns, row.jitter_ns, row.loss_ppb, row.rate_bps)]
+    columns = [list(one) for one in row.totals]
     hops = array("I", row.hops)
     for at, dest in enumerate(row.dests):
         if hops[at] != _UNSURE:
             continue
         found = paths.path(row.source, dest)
         hops[at] = len(found.links)
-        exact = (found.delay_ns, found.jitter_ns, found.loss_ppb, found.rate_bps)
-        for one, value in zip(figures, exact, strict=True):
-            one[at] = value or 0
-    delay, jitter, loss, rate = map(_as_array, figures)
-    return Row(row.source, row.dests, delay, jitter, loss, rate, hops)
+        for column, value in zip(columns, found.totals or (), strict=False):
+            column[at] = value
+    return Row(row.source, row.dests, Totals._make(map(_as_array, columns)), hops)
 
 
 def _as_array(numbers: list[int]) -> Sequence[int]:

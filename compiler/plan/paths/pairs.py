@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from compiler.plan.paths.collapse import Collapse, Row
 from compiler.plan.paths.path import PathProperties
+from compiler.plan.properties import Totals
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.state import NetworkState
 
@@ -27,7 +28,7 @@ def between(
         block = sources[start : start + BLOCK]
         back = list(collapse.rows(state, dests, block))
         for place, row in enumerate(collapse.rows(state, block, dests)):
-            returning = [one.delay_ns[place] for one in back]
+            returning = [one.totals.delay_ns[place] for one in back]
             returns = [bool(one.hops[place]) for one in back]
             yield from _from_one(state, row, returning, returns)
 
@@ -38,15 +39,14 @@ def _from_one(
     """`returning` are the delays of the ways back, where there is one."""
     ways = _Ways(state, row.source)
     src = row.source
-    figures = zip(row.rate_bps, row.delay_ns, row.jitter_ns, row.loss_ppb, strict=True)
+    figures: Iterator[Totals[int]] = map(Totals._make, zip(*row.totals, strict=True))
     both = zip(row.dests, row.hops, figures, returning, returns, strict=True)
-    for dst, hops, (rate, delay, jitter, loss), delay_back, way_back in both:
+    for dst, hops, totals, delay_back, way_back in both:
         if hops:
-            rtt = delay + delay_back if way_back else None
-            links = ways.to(dst, hops)
-            yield PathProperties(src, dst, True, rate, delay, jitter, loss, rtt, links)
+            rtt = totals.delay_ns + delay_back if way_back else None
+            yield PathProperties(src, dst, totals, rtt, ways.to(dst, hops))
         elif src != dst:
-            yield PathProperties(src, dst, False, None, None, None, None, None, ())
+            yield PathProperties(src, dst, None, None, ())
 
 
 class _Ways:

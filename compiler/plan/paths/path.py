@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.paths.figures import NOTHING, Stretch, joined, of_link
+from compiler.plan.paths.figures import NOTHING, Stretch, joined, of_link, totals
+from compiler.plan.properties import Totals
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.sparse import SparseState
 from compiler.plan.state import NetworkState
@@ -21,13 +22,13 @@ class PathProperties:
 
     src: int
     dst: int
-    reachable: bool
-    rate_bps: int | None  # 0 = unlimited
-    delay_ns: int | None
-    jitter_ns: int | None
-    loss_ppb: int | None
+    totals: Totals[int] | None
     rtt_ns: int | None  # None if either direction is unreachable
     links: tuple[int, ...]
+
+    @property
+    def reachable(self) -> bool:
+        return self.totals is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,12 @@ class Paths:
         """From instance to instance (node indices, different)."""
         part = self._part(src, dst)
         if part is None:
-            return PathProperties(src, dst, False, None, None, None, None, None, ())
+            return PathProperties(src, dst, None, None, ())
         back = self._part(dst, src)
         return PathProperties(
             src=src,
             dst=dst,
-            reachable=True,
-            rate_bps=part.total.rate_bps,
-            delay_ns=part.total.delay_ns,
-            jitter_ns=part.total.jitter_ns,
-            loss_ppb=part.total.loss_ppb,
+            totals=totals(part.total),
             rtt_ns=None if back is None else part.total.delay_ns + back.total.delay_ns,
             links=part.links,
         )

@@ -15,29 +15,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compiler.plan.paths.collapse import Collapse, Row
+from compiler.plan.properties import LinkState, Totals
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Topology
 
 BLOCK_PATHS = 512  # paths at a time: about a millisecond
 
 
-class Figures(NamedTuple):
-    """What one path is to do to packets."""
-
-    rate_bps: int  # 0 = unlimited
-    delay_ns: int
-    jitter_ns: int
-    loss_ppb: int
-    queue_bytes: int
-    dist: str
-
-
 class Block(NamedTuple):
-    """From `source` to each of `dests`; None where there is no path."""
+    """From `source` to each of `dests` what the path is to do to packets, as if it were one link;
+    None where there is no path."""
 
     source: int
     dests: Sequence[int]
-    figures: list[Figures | None]
+    figures: list[LinkState | None]
 
 
 class Bulk:
@@ -65,16 +56,17 @@ class Bulk:
 
 def _figures(
     state: NetworkState, row: Row, deciding: tuple[Sequence[int], Sequence[int]], part: slice
-) -> list[Figures | None]:
-    links, found = state.links, list[Figures | None]()
-    columns = (row.hops, row.rate_bps, row.delay_ns, row.jitter_ns, row.loss_ppb, *deciding)
-    for hops, rate, delay, jitter, loss, narrowest, unsteadiest in zip(
-        *[values[part] for values in columns], strict=True
-    ):
+) -> list[LinkState | None]:
+    links, found = state.links, list[LinkState | None]()
+    totals: Iterator[Totals[int]] = map(
+        Totals._make, zip(*[column[part] for column in row.totals], strict=True)
+    )
+    columns = (values[part] for values in (row.hops, *deciding))
+    for total, hops, narrowest, unsteadiest in zip(totals, *columns, strict=True):
         if not hops:
             found.append(None)
             continue
         queue = links[narrowest].queue_bytes
-        dist = links[unsteadiest].distribution if jitter else "normal"
-        found.append(Figures(rate, delay, jitter, loss, queue, dist))
+        dist = links[unsteadiest].distribution if total.jitter_ns else "normal"
+        found.append(LinkState._make((True, *total, queue, dist)))
     return found

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 from ipaddress import ip_network
 
+from compiler.plan.properties import LinkState
 from compiler.plan.types import Node, Topology
-from runtime.agent.path.bulk import Figures
+from runtime.datapath import words
 from runtime.system.interface import IPV4_PREFIX, IPV6_PREFIX
 
 SEED_MASK = (1 << 63) - 1  # as the seeds of links
@@ -26,31 +27,14 @@ def node_line(index: int, node: Node) -> str:
     return f"node {index} ip={node.ipv4} ip6={node.ipv6}"
 
 
-def whole_line(src: int, dst: int, figures: Figures, seed: int) -> str:
+def whole_line(src: int, dst: int, figures: LinkState, seed: int) -> str:
     """Everything about a path: good for its first declaration and for any later one."""
-    return (
-        f"path {src} {dst} rate={figures.rate_bps} delay={figures.delay_ns} "
-        f"jitter={figures.jitter_ns} loss={figures.loss_ppb} queue={figures.queue_bytes} "
-        f"dist={figures.dist} seed={seed} up=1"
-    )
+    return f"path {src} {dst} {words.properties(figures)} seed={seed} up=1"
 
 
-def changed_line(src: int, dst: int, before: Figures, after: Figures) -> str:
+def changed_line(src: int, dst: int, before: LinkState, after: LinkState) -> str:
     """What differs between two figures of a path that are not the same."""
-    words = [f"path {src} {dst}"]
-    if after.rate_bps != before.rate_bps:
-        words.append(f"rate={after.rate_bps}")
-    if after.delay_ns != before.delay_ns:
-        words.append(f"delay={after.delay_ns}")
-    if after.jitter_ns != before.jitter_ns:
-        words.append(f"jitter={after.jitter_ns}")
-    if after.loss_ppb != before.loss_ppb:
-        words.append(f"loss={after.loss_ppb}")
-    if after.queue_bytes != before.queue_bytes:
-        words.append(f"queue={after.queue_bytes}")
-    if after.dist != before.dist:
-        words.append(f"dist={after.dist}")
-    return " ".join(words)
+    return f"path {src} {dst} {words.differences(before, after)}"
 
 
 def rate_line(src: int, dst: int, rate_bps: int, queue_bytes: int) -> str:
@@ -64,7 +48,7 @@ def down_line(src: int, dst: int) -> str:
 
 def closed_line(src: int, dst: int) -> str:
     """For a path of which nobody knows whether it was declared."""
-    return f"path {src} {dst} rate=0 delay=0 jitter=0 loss=0 queue=0 up=0"
+    return f"path {src} {dst} {words.NOTHING} up=0"
 
 
 def attach_line(port: int, netns: str, interface: str, prefixes: str) -> str:

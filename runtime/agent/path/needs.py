@@ -15,12 +15,13 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from compiler.plan.routes.table import RouteDelta
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Epoch
 from runtime.agent.path import lines
-from runtime.agent.path.bulk import Block, Bulk, Figures
+from runtime.agent.path.bulk import Block, Bulk
 from runtime.agent.path.touched import Touched, Wanted
 from runtime.schedule import Schedule
 
@@ -131,7 +132,7 @@ class Needs:
             elif everything and src != dst:
                 yield Line(src, dst, lines.closed_line(src, dst))
 
-    def _whole(self, src: int, dst: int, figures: Figures) -> Line:
+    def _whole(self, src: int, dst: int, figures: LinkState) -> Line:
         nodes = self._plan.topology.nodes
         seed = lines.path_seed(self._plan.seed, nodes[src].name, nodes[dst].name)
         return Line(src, dst, lines.whole_line(src, dst, figures, seed))

@@ -25,12 +25,11 @@ class PlanView:
 
     def _find(self, src: int, dst: int) -> PathView | None:
         found = self._paths.path(src, dst)
-        if not found.reachable:
+        if found.totals is None:
             return None
-        assert found.rate_bps is not None and found.delay_ns is not None
         # Without a way back nobody has measured a round trip; both halves are taken to be alike.
-        rtt = 2 * found.delay_ns if found.rtt_ns is None else found.rtt_ns
-        return PathView(found.links, found.rate_bps, rtt)
+        rtt = 2 * found.totals.delay_ns if found.rtt_ns is None else found.rtt_ns
+        return PathView(found.links, found.totals.rate_bps, rtt)
 
     def capacity(self, link: int) -> int:
         """b/s, 0 = unlimited."""

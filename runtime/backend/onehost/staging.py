@@ -10,33 +10,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.behind import RouteGroup
 from compiler.plan.types import Link, Node, Topology
+from runtime.datapath import words
 
 LINE_BYTES = 60_000  # below pktd's 65,536
 
 
 def node_line(index: int, node: Node) -> str:
-    words = [f"node {index}"]
+    line = [f"node {index}"]
     if node.ipv4:
-        words.append(f"ip={node.ipv4}")
+        line.append(f"ip={node.ipv4}")
     if node.ipv6:
-        words.append(f"ip6={node.ipv6}")
-    return " ".join(words)
+        line.append(f"ip6={node.ipv6}")
+    return " ".join(line)
 
 
-def _properties(state: LinkState) -> str:
-    return (
-        f"rate={state.rate_bps} delay={state.delay_ns} jitter={state.jitter_ns} "
-        f"loss={state.loss_ppb} queue={state.queue_bytes} dist={state.distribution} "
-        f"up={int(state.up)}"
-    )
+def _state(state: LinkState) -> str:
+    return f"{words.properties(state)} up={int(state.up)}"
 
 
 def link_line(index: int, link: Link, state: LinkState) -> str:
-    return f"link {index} {link.src} {link.dst} {_properties(state)} seed={link.seed}"
+    return f"link {index} {link.src} {link.dst} {_state(state)} seed={link.seed}"
 
 
 def set_line(index: int, state: LinkState) -> str:
-    return f"set {index} {_properties(state)}"
+    return f"set {index} {_state(state)}"
 
 
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
@@ -47,10 +44,10 @@ def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterat
         yield link_line(index, link, state)
 
 
-def _filled(head: str, words: Iterable[str]) -> Iterator[str]:
+def _filled(head: str, dests: Iterable[str]) -> Iterator[str]:
     """`head` and as many words a line as fit."""
     line, room = [head], LINE_BYTES - len(head)
-    for word in words:
+    for word in dests:
         if len(word) + 1 > room:
             yield " ".join(line)
             line, room = [head], LINE_BYTES - len(head)
@@ -65,11 +62,11 @@ def route_lines(groups: Iterable[RouteGroup]) -> Iterator[str]:
     for group in groups:
         hop = "-" if group.link < 0 else str(group.link)
         if all(first == last for first, last in group.ranges):
-            words = (str(first) for first, _ in group.ranges)
-            yield from _filled(f"route {group.node} {hop}", words)
+            dests = (str(first) for first, _ in group.ranges)
+            yield from _filled(f"route {group.node} {hop}", dests)
         else:
-            words = (f"{first}-{last}" for first, last in group.ranges)
-            yield from _filled(f"routes {group.node} {hop}", words)
+            dests = (f"{first}-{last}" for first, last in group.ranges)
+            yield from _filled(f"routes {group.node} {hop}", dests)
 
 
 def delta_lines(links: Iterable[tuple[int, LinkState]], groups: Iterable[RouteGroup]) -> list[str]:
