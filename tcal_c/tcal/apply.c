@@ -3,8 +3,10 @@
  * When one is refused the changes are taken back, last first, and the difference is sent again: the
  * tree knows what the kernel has accepted.
  */
+#include "apply.h"
+
+#include "counters.h"
 #include "error.h"
-#include "model.h"
 #include "socket.h"
 
 #include <errno.h>
@@ -53,7 +55,6 @@ static int send_port(struct tcal *t, struct port *port) {
     return tcal_tree_settle(tree);
 }
 
-/* An interface that is not there any more takes no part: what leaves by it is nothing. */
 int tcal_send_living(struct tcal *t, struct port *port) {
     int error = send_port(t, port);
     if (error && !tcal_interface_there(&port->tree.channel, port->tree.ifindex)) {
@@ -61,16 +62,6 @@ int tcal_send_living(struct tcal *t, struct port *port) {
         return 0;
     }
     return error;
-}
-
-void tcal_clear_marks(struct tcal *t) {
-    for (struct port *port = t->ports; port; port = port->next) {
-        port->touched = false;
-        for (uint32_t i = 0; i < port->tree.dirties; i++) {
-            port->tree.peer[port->tree.dirty[i]].dirty = false;
-        }
-        port->tree.dirties = 0;
-    }
 }
 
 void tcal_say_failure(const struct port *port, int code, struct tcal_error *error) {

@@ -1,8 +1,20 @@
-/* Changes to what is in force, each with a note of what was before. */
-#include "model.h"
+/* Each change with a note of what was before. */
+#include "change.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* What one change replaced. */
+struct undo {
+    enum tcal_change_kind kind;
+    uint32_t node;
+    uint32_t other; /* PATH: its index; BIND: the port the node had */
+    uint32_t port;  /* BIND: the port taken */
+    uint32_t owner; /* BIND: the node that had it */
+    struct node was_node;
+    bool was_declared;
+    struct tcal_path was_path;
+};
 
 static bool note_undo(struct tcal *t, const struct undo *undo) {
     if (t->undos == t->undo_room) {
@@ -29,7 +41,6 @@ static bool touch_node(struct tcal *t, uint32_t node) {
     return true;
 }
 
-/* This port has to look at every node again. */
 bool tcal_touch_port(struct tcal *t, struct port *port) {
     port->touched = true;
     for (uint32_t node = 0; node < t->nodes; node++) {
@@ -38,6 +49,16 @@ bool tcal_touch_port(struct tcal *t, struct port *port) {
         }
     }
     return true;
+}
+
+void tcal_clear_marks(struct tcal *t) {
+    for (struct port *port = t->ports; port; port = port->next) {
+        port->touched = false;
+        for (uint32_t i = 0; i < port->tree.dirties; i++) {
+            port->tree.peer[port->tree.dirty[i]].dirty = false;
+        }
+        port->tree.dirties = 0;
+    }
 }
 
 static bool touch_path(struct tcal *t, const struct path *path) {

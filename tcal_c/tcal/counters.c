@@ -1,6 +1,7 @@
-/* From the counters of trees to those of paths, which outlive them. */
+/* What every path has counted, and who is told of it. */
+#include "counters.h"
+
 #include "error.h"
-#include "model.h"
 #include "socket.h"
 
 #include <errno.h>
@@ -29,7 +30,6 @@ static void add_counts(struct path *path, struct tcal_peer *peer) {
     peer->stirred = false;
 }
 
-/* Brings a port's counters here: 0 or -errno. */
 int tcal_collect(struct tcal *t, struct port *port) {
     struct tcal_tree *tree = &port->tree;
     int error = tree->self == TCAL_NONE ? 0 : tcal_tree_read(tree);

@@ -8,8 +8,13 @@
 #include "objects.h"
 #include "socket.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <net/if.h>
 
@@ -183,5 +188,37 @@ bool probe_kernel(const struct nl_channel *channel, struct tcal_ability ability[
             try_counting(channel, &interface, &ability[TCAL_COUNTS]);
         }
     }
+    return good;
+}
+
+/* -- in a network namespace that is thrown away ----------------------------------------------- */
+
+/* Runs in the throwaway namespace. */
+static bool inside(struct tcal_ability *ability, struct tcal_error *error) {
+    struct nl_channel channel;
+    uint64_t inode;
+    if (!tcal_socket_open("/proc/thread-self/ns/net", &channel, &inode, error)) {
+        return false;
+    }
+    bool good = probe_kernel(&channel, ability, error);
+    channel.close(channel.context);
+    return good;
+}
+
+bool tcal_probe(struct tcal_ability ability[TCAL_ABILITIES], struct tcal_error *error) {
+    probe_begin(ability);
+    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (home < 0) {
+        return tcal_fail(error, -errno, NULL, "open /proc/thread-self/ns/net");
+    }
+    bool good = unshare(CLONE_NEWNET) == 0
+                    ? inside(ability, error)
+                    : tcal_fail(error, -errno, NULL,
+                                "make a network namespace (CAP_SYS_ADMIN is needed: run as root, "
+                                "or in a user namespace)");
+    if (setns(home, CLONE_NEWNET)) {
+        abort(); /* a process that cannot come back must not go on */
+    }
+    close(home);
     return good;
 }

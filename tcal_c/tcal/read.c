@@ -171,8 +171,8 @@ static int read_qdiscs(struct tcal_tree *tree) {
         error = tcal_tree_dump(tree, RTM_GETQDISC, 0, &listener);
     } else if (asks) {
         tree->sequence += asks;
-        tree->messages += asks;
-        tree->sends++;
+        tree->totals->messages += asks;
+        tree->totals->sends++;
         error = nl_talk(&tree->channel, &b, tree->sequence - 1, &listener);
     }
     nl_buffer_free(&b);

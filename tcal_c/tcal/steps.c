@@ -126,8 +126,8 @@ static void flush(struct tcal_tree *tree) {
             note(tree, &tree->step[i]);
         }
     }
-    tree->messages += tree->steps;
-    tree->sends++;
+    tree->totals->messages += tree->steps;
+    tree->totals->sends++;
     tree->sequence += tree->steps;
     tree->steps = 0;
     tree->out.used = 0;
@@ -194,6 +194,6 @@ int tcal_tree_dump(struct tcal_tree *tree, uint16_t type, uint32_t parent,
     tcal_mail_dump(&m, type, parent);
     int error = nl_dump(&tree->channel, &b, m.sequence, listener);
     nl_buffer_free(&b);
-    tree->dumps++;
+    tree->totals->dumps++;
     return error;
 }

@@ -97,6 +97,7 @@ struct tcal_tree {
     uint32_t mtu;
     uint32_t segments; /* in one packet, before it was ours */
     struct tcal_options options;
+    struct tcal_totals *totals; /* of all trees */
     struct tcal_prefix prefix[TCAL_PREFIX_LIMIT];
     uint32_t prefixes;
     uint32_t self; /* the node that it was last bound to, or TCAL_NONE */
@@ -126,9 +127,6 @@ struct tcal_tree {
     struct tcal_step failed;
     char text[200];
     int failure; /* the error of the last round */
-    uint64_t messages;
-    uint64_t sends;
-    uint64_t dumps;
 };
 
 /* Builds the tree's base, replacing one that an earlier process left behind. */

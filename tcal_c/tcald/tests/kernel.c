@@ -544,7 +544,7 @@ void kernel_leave_tree(void) {
     add(QDISC, &tc, "tbf");
 }
 
-/* -- in place of probe_netns.c ----------------------------------------------------------------- */
+/* -- in place of probe_host.c ------------------------------------------------------------------ */
 
 void kernel_count_netem(bool counts) {
     k.netem_counts = counts;
