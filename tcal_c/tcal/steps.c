@@ -2,13 +2,20 @@
 #include "steps.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-/* A send of more than this is worked on before more is built: its answers must fit in the socket's
- * buffer even if every message fails. */
-#define SEND_MESSAGES 256u
-#define SEND_BYTES (96u << 10)
+#define SEND_BYTES (96u << 10) /* as TCAL_SEND_MESSAGES */
+
+/* The first failure of a round is the one that is told. */
+static void fail(struct tcal_tree *tree, const struct tcal_step *step, int error,
+                 const char *text) {
+    if (tree->error == 0) {
+        tree->error = error;
+        tree->failed = *step;
+        snprintf(tree->text, sizeof tree->text, "%s", text);
+    }
+}
 
 static void hear_failure(void *context, uint32_t sequence, int error, const char *text) {
     struct tcal_tree *tree = context;
@@ -20,12 +27,7 @@ static void hear_failure(void *context, uint32_t sequence, int error, const char
         return; /* gone is gone */
     }
     tree->step[step].failed = true;
-    if (tree->error == 0) {
-        tree->error = error;
-        tree->failed = tree->step[step];
-        memcpy(tree->text, text, strnlen(text, sizeof tree->text - 1) + 1);
-        tree->text[sizeof tree->text - 1] = '\0';
-    }
+    fail(tree, &tree->step[step], error, text);
 }
 
 static void note_netem(struct tcal_peer *peer, const struct tcal_step *step) {
@@ -107,72 +109,50 @@ static void note_failure(struct tcal_tree *tree, const struct tcal_step *step) {
     }
 }
 
+/* After a failure, and to an interface that is gone, nothing is sent. */
 static void flush(struct tcal_tree *tree) {
-    if (tree->steps == 0) {
-        return;
-    }
     struct nl_listener listener = {.context = tree, .failed = hear_failure};
-    int error = nl_talk(&tree->channel, &tree->out, tree->sequence + tree->steps - 1, &listener);
-    tree->lost = tree->lost || error;
-    if (error && tree->error == 0) {
-        tree->error = error;
-        tree->failed = tree->step[0];
-        strcpy(tree->text, "no answer from the kernel");
+    bool sent = tree->steps && !tree->error && !tree->gone;
+    int error = 0;
+    if (sent) {
+        tree->totals->messages += tree->steps;
+        tree->totals->sends++;
+        error = nl_talk(&tree->channel, &tree->out, tree->sequence + tree->steps - 1, &listener);
+    }
+    if (error) {
+        tree->lost = true;
+        fail(tree, &tree->step[0], error, "no answer from the kernel");
     }
     for (uint32_t i = 0; i < tree->steps; i++) {
-        if (error || tree->step[i].failed) {
+        if (!sent || error || tree->step[i].failed) {
             note_failure(tree, &tree->step[i]);
         } else {
             note(tree, &tree->step[i]);
         }
     }
-    tree->totals->messages += tree->steps;
-    tree->totals->sends++;
     tree->sequence += tree->steps;
     tree->steps = 0;
     tree->out.used = 0;
 }
 
-/* What is not even tried ends the round like a failure of the kernel's. */
+static uint32_t index_of(const struct tcal_tree *tree, const struct tcal_peer *peer) {
+    return peer ? (uint32_t)(peer - tree->peer) : TCAL_NONE;
+}
+
 void tcal_give_up(struct tcal_tree *tree, enum tcal_step_kind kind, const struct tcal_peer *peer,
                   int error, const char *text) {
-    if (tree->error == 0) {
-        tree->error = error;
-        tree->failed = (struct tcal_step){.kind = kind,
-                                          .peer = peer ? (uint32_t)(peer - tree->peer) : TCAL_NONE};
-        strcpy(tree->text, text);
-    }
+    fail(tree, &(struct tcal_step){.kind = kind, .peer = index_of(tree, peer)}, error, text);
 }
 
-/* Room for one more step; NULL when there is none, or when this round has failed already. */
-struct tcal_step *tcal_step_begin(struct tcal_tree *tree, enum tcal_step_kind kind,
-                                  const struct tcal_peer *peer) {
-    if (tree->steps >= SEND_MESSAGES || tree->out.used >= SEND_BYTES) {
+struct tcal_step *tcal_step(struct tcal_tree *tree, enum tcal_step_kind kind,
+                            const struct tcal_peer *peer) {
+    if (tree->steps == TCAL_SEND_MESSAGES || tree->out.used >= SEND_BYTES) {
         flush(tree);
     }
-    if (tree->error || tree->gone) {
-        return NULL;
-    }
-    if (tree->steps == tree->step_room) {
-        struct tcal_step *memory = realloc(tree->step, SEND_MESSAGES * sizeof *memory);
-        if (!memory) {
-            tcal_give_up(tree, kind, peer, -ENOMEM, "");
-            return NULL;
-        }
-        tree->step = memory;
-        tree->step_room = SEND_MESSAGES;
-    }
+    struct tcal_mail mail = {&tree->out, tree->sequence + tree->steps, tree->ifindex};
     struct tcal_step *s = &tree->step[tree->steps++];
-    *s = (struct tcal_step){.kind = kind, .peer = TCAL_NONE};
-    if (peer) {
-        s->peer = (uint32_t)(peer - tree->peer);
-    }
+    *s = (struct tcal_step){.kind = kind, .peer = index_of(tree, peer), .mail = mail};
     return s;
-}
-
-/* Where the message of the last step goes. */
-struct tcal_mail tcal_step_mail(struct tcal_tree *tree) {
-    return (struct tcal_mail){&tree->out, tree->sequence + tree->steps - 1, tree->ifindex};
 }
 
 int tcal_tree_settle(struct tcal_tree *tree) {

@@ -4,13 +4,10 @@
 
 #include "tree.h"
 
-/* One more step, of a peer or of none (NULL). NULL when there is no room, or when this round has
- * failed already. */
-struct tcal_step *tcal_step_begin(struct tcal_tree *tree, enum tcal_step_kind kind,
-                                  const struct tcal_peer *peer);
-
-/* Where the message of the last step goes. */
-struct tcal_mail tcal_step_mail(struct tcal_tree *tree);
+/* One more step, of a peer or of none (NULL), whose message goes to its mail. After a failure in
+ * this round it is not sent. */
+struct tcal_step *tcal_step(struct tcal_tree *tree, enum tcal_step_kind kind,
+                            const struct tcal_peer *peer);
 
 /* What is not even tried ends the round like a failure of the kernel's. */
 void tcal_give_up(struct tcal_tree *tree, enum tcal_step_kind kind, const struct tcal_peer *peer,

@@ -24,25 +24,15 @@ static bool has_family(const struct tcal_tree *tree, uint32_t family) {
 
 /* -- the base ---------------------------------------------------------------------------------- */
 
-static void build_family(struct tcal_tree *tree, uint32_t family) {
-    if (tcal_step_begin(tree, TCAL_STEP_BASE, NULL)) {
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_table(&m, family, TCAL_TABLE(family));
-    }
-    for (uint32_t i = 0; i < tree->prefixes; i++) {
-        if (tcal_family_of(&tree->prefix[i].addr) == family &&
-            tcal_step_begin(tree, TCAL_STEP_BASE, NULL)) {
-            struct tcal_mail m = tcal_step_mail(tree);
-            tcal_mail_prefix(&m, &tree->prefix[i]);
-        }
-    }
+static const struct tcal_mail *base(struct tcal_tree *tree) {
+    return &tcal_step(tree, TCAL_STEP_BASE, NULL)->mail;
 }
 
-static void build_nd(struct tcal_tree *tree) {
-    for (uint32_t i = 0; i < TCAL_ND_FILTERS; i++) {
-        if (tcal_step_begin(tree, TCAL_STEP_BASE, NULL)) {
-            struct tcal_mail m = tcal_step_mail(tree);
-            tcal_mail_nd(&m, i);
+static void build_family(struct tcal_tree *tree, uint32_t family) {
+    tcal_mail_table(base(tree), family, TCAL_TABLE(family));
+    for (uint32_t i = 0; i < tree->prefixes; i++) {
+        if (tcal_family_of(&tree->prefix[i].addr) == family) {
+            tcal_mail_prefix(base(tree), &tree->prefix[i]);
         }
     }
 }
@@ -71,20 +61,13 @@ static void forget(struct tcal_tree *tree) {
 
 bool tcal_tree_build(struct tcal_tree *tree) {
     forget(tree);
-    if (tcal_step_begin(tree, TCAL_STEP_BASE, NULL)) {
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_root(&m, tree->mtu);
-    }
-    if (tcal_step_begin(tree, TCAL_STEP_BASE, NULL)) {
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_htb(&m);
-    }
-    if (tcal_step_begin(tree, TCAL_STEP_BASE, NULL)) {
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_segments(&m, 1);
-    }
+    tcal_mail_root(base(tree), tree->mtu);
+    tcal_mail_htb(base(tree));
+    tcal_mail_segments(base(tree), 1);
     if (has_family(tree, 1)) {
-        build_nd(tree);
+        for (uint32_t i = 0; i < TCAL_ND_FILTERS; i++) {
+            tcal_mail_nd(base(tree), i);
+        }
     }
     for (uint32_t family = 0; family < TCAL_FAMILIES; family++) {
         if (has_family(tree, family)) {
@@ -97,14 +80,8 @@ bool tcal_tree_build(struct tcal_tree *tree) {
 }
 
 int tcal_tree_remove(struct tcal_tree *tree) {
-    if (tcal_step_begin(tree, TCAL_STEP_BASE, NULL)) {
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_unroot(&m);
-    }
-    if (tcal_step_begin(tree, TCAL_STEP_BASE, NULL)) {
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_segments(&m, tree->segments);
-    }
+    tcal_mail_unroot(base(tree));
+    tcal_mail_segments(base(tree), tree->segments);
     int error = tcal_tree_settle(tree);
     forget(tree);
     return error;
@@ -121,7 +98,6 @@ void tcal_tree_free(struct tcal_tree *tree) {
         tree->channel.close(tree->channel.context);
     }
     nl_buffer_free(&tree->out);
-    free(tree->step);
     free(tree->peer);
     free(tree->peer_of);
     free(tree->slot);

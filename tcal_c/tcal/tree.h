@@ -79,8 +79,12 @@ enum tcal_step_kind {
     TCAL_STEP_LINK
 };
 
+/* As many messages in one send: their answers must fit in the socket's buffer even if all fail. */
+#define TCAL_SEND_MESSAGES 256u
+
 /* A message under way, and what it means when the kernel takes it. */
 struct tcal_step {
+    struct tcal_mail mail;
     enum tcal_step_kind kind;
     bool failed;
     bool table; /* NETEM: with a delay table */
@@ -119,9 +123,8 @@ struct tcal_tree {
     uint16_t next_id[TCAL_FAMILIES][256][256];
 
     struct nl_buffer out;
-    struct tcal_step *step;
+    struct tcal_step step[TCAL_SEND_MESSAGES];
     uint32_t steps;
-    uint32_t step_room;
     uint32_t sequence; /* of the first step under way */
     int error;         /* the first failure of this round, and what it was about */
     struct tcal_step failed;

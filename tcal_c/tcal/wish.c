@@ -13,12 +13,9 @@ static void wish_class(struct tcal_tree *tree, struct tcal_peer *peer,
                                          peer->now.burst_ticks == p->burst_ticks))) {
         return;
     }
-    struct tcal_step *s = tcal_step_begin(tree, TCAL_STEP_CLASS, peer);
-    if (s) {
-        s->params = *p;
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_class(&m, peer->slot, p->rate_bytes_ps, p->burst_ticks, tree->mtu);
-    }
+    struct tcal_step *s = tcal_step(tree, TCAL_STEP_CLASS, peer);
+    s->params = *p;
+    tcal_mail_class(&s->mail, peer->slot, p->rate_bytes_ps, p->burst_ticks, tree->mtu);
 }
 
 /* `parent` 0: it is there. */
@@ -31,13 +28,10 @@ static void wish_netem(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t 
         now->loss == p->loss && now->limit == p->limit) {
         return;
     }
-    struct tcal_step *s = tcal_step_begin(tree, TCAL_STEP_NETEM, peer);
-    if (s) {
-        s->params = *p;
-        s->table = table;
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_netem(&m, peer->slot, p, tcal_seed(seed, peer->generation++), parent, table);
-    }
+    struct tcal_step *s = tcal_step(tree, TCAL_STEP_NETEM, peer);
+    s->params = *p;
+    s->table = table;
+    tcal_mail_netem(&s->mail, peer->slot, p, tcal_seed(seed, peer->generation++), parent, table);
 }
 
 static void wish_fifo(struct tcal_tree *tree, struct tcal_peer *peer, bool make,
@@ -45,12 +39,9 @@ static void wish_fifo(struct tcal_tree *tree, struct tcal_peer *peer, bool make,
     if (!make && peer->now.queue_bytes == p->queue_bytes) {
         return;
     }
-    struct tcal_step *s = tcal_step_begin(tree, TCAL_STEP_FIFO, peer);
-    if (s) {
-        s->params = *p;
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_fifo(&m, peer->slot, p->queue_bytes, make);
-    }
+    struct tcal_step *s = tcal_step(tree, TCAL_STEP_FIFO, peer);
+    s->params = *p;
+    tcal_mail_fifo(&s->mail, peer->slot, p->queue_bytes, make);
 }
 
 static void wish_open(struct tcal_tree *tree, struct tcal_peer *peer, const struct tcal_params *p,
@@ -59,9 +50,9 @@ static void wish_open(struct tcal_tree *tree, struct tcal_peer *peer, const stru
     uint32_t parent = tcal_class_of(peer->slot);
     if (tree->options.deep) {
         parent = tcal_handle_of(peer->slot, TCAL_SPLIT) | 1;
-        if (fresh && tcal_step_begin(tree, TCAL_STEP_SPLIT, peer)) {
-            struct tcal_mail m = tcal_step_mail(tree);
-            tcal_mail_split(&m, peer->slot, tree->mtu);
+        if (fresh) {
+            struct tcal_step *s = tcal_step(tree, TCAL_STEP_SPLIT, peer);
+            tcal_mail_split(&s->mail, peer->slot, tree->mtu);
         }
     }
     wish_netem(tree, peer, fresh ? parent : 0, p, seed);
@@ -69,12 +60,9 @@ static void wish_open(struct tcal_tree *tree, struct tcal_peer *peer, const stru
 }
 
 static void wish_closed(struct tcal_tree *tree, struct tcal_peer *peer) {
-    if (peer->leaf == TCAL_LEAF_HOLE) {
-        return;
-    }
-    if (tcal_step_begin(tree, TCAL_STEP_HOLE, peer)) {
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_hole(&m, peer->slot);
+    if (peer->leaf != TCAL_LEAF_HOLE) {
+        struct tcal_step *s = tcal_step(tree, TCAL_STEP_HOLE, peer);
+        tcal_mail_hole(&s->mail, peer->slot);
     }
 }
 
@@ -82,24 +70,18 @@ static void wish_closed(struct tcal_tree *tree, struct tcal_peer *peer) {
  * does not ask for them again; a failure takes that back. */
 static void wish_tables(struct tcal_tree *tree, uint32_t family, uint32_t octet) {
     if (!tree->has_table[family][octet]) {
-        struct tcal_step *s = tcal_step_begin(tree, TCAL_STEP_TABLE, NULL);
-        if (s) {
-            s->family = family;
-            s->octet = octet;
-            tree->has_table[family][octet] = true;
-            struct tcal_mail m = tcal_step_mail(tree);
-            tcal_mail_table(&m, family, TCAL_SUBTABLE(family, octet));
-        }
+        struct tcal_step *s = tcal_step(tree, TCAL_STEP_TABLE, NULL);
+        s->family = family;
+        s->octet = octet;
+        tree->has_table[family][octet] = true;
+        tcal_mail_table(&s->mail, family, TCAL_SUBTABLE(family, octet));
     }
     if (!tree->has_link[family][octet]) {
-        struct tcal_step *s = tcal_step_begin(tree, TCAL_STEP_LINK, NULL);
-        if (s) {
-            s->family = family;
-            s->octet = octet;
-            tree->has_link[family][octet] = true;
-            struct tcal_mail m = tcal_step_mail(tree);
-            tcal_mail_link(&m, family, octet);
-        }
+        struct tcal_step *s = tcal_step(tree, TCAL_STEP_LINK, NULL);
+        s->family = family;
+        s->octet = octet;
+        tree->has_link[family][octet] = true;
+        tcal_mail_link(&s->mail, family, octet);
     }
 }
 
@@ -116,24 +98,18 @@ static void new_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t 
                      "too many addresses with these two octets");
         return;
     }
-    struct tcal_step *s = tcal_step_begin(tree, TCAL_STEP_FILTER, peer);
-    if (s) {
-        s->family = family;
-        s->filter = (struct tcal_filter){*addr, tcal_filter_handle(addr, ++*next)};
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_filter(&m, addr, s->filter.handle, tcal_class_of(peer->slot));
-    }
+    struct tcal_step *s = tcal_step(tree, TCAL_STEP_FILTER, peer);
+    s->family = family;
+    s->filter = (struct tcal_filter){*addr, tcal_filter_handle(addr, ++*next)};
+    tcal_mail_filter(&s->mail, addr, s->filter.handle, tcal_class_of(peer->slot));
 }
 
 static void old_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t family,
                        const struct tcal_filter *filter) {
-    struct tcal_step *s = tcal_step_begin(tree, TCAL_STEP_UNFILTER, peer);
-    if (s) {
-        s->family = family;
-        s->filter = *filter;
-        struct tcal_mail m = tcal_step_mail(tree);
-        tcal_mail_unfilter(&m, family, filter->handle);
-    }
+    struct tcal_step *s = tcal_step(tree, TCAL_STEP_UNFILTER, peer);
+    s->family = family;
+    s->filter = *filter;
+    tcal_mail_unfilter(&s->mail, family, filter->handle);
 }
 
 static bool wants_filter(const struct tcal_tree *tree, const struct tcal_peer *peer,
