@@ -3,7 +3,6 @@
 
 #include "dist.h"
 
-#define NS_PER_S 1000000000ull
 #define BURST_FRAMES 2
 #define SMALL_PACKET_BYTES 64u
 #define LIMIT_MIN 1024u
@@ -12,8 +11,6 @@
 #define FIFO_MAX 0x7fffffffu              /* the kernel counts a backlog in 32 bits */
 #define JITTER_MAX_NS 0x7fffffffull       /* netem's draw takes 31 bits */
 #define DELAY_SPREAD 4u                   /* jitters a delay may be above its mean, mostly */
-
-__extension__ typedef unsigned __int128 u128;
 
 static uint64_t bytes_in(uint64_t bytes_ps, uint64_t ns) {
     u128 bytes = (u128)bytes_ps * ns / NS_PER_S;

@@ -11,14 +11,14 @@ struct tcal *tcal_new(const struct tcal_options *options) {
     }
     t->options = *options;
     t->buckets = 1024;
-    t->node = calloc(TCAL_NODE_LIMIT, sizeof *t->node);
-    t->port_of = calloc(TCAL_PORT_LIMIT, sizeof(struct port *));
+    t->node = calloc(NODE_LIMIT, sizeof *t->node);
+    t->port_of = calloc(PORT_LIMIT, sizeof(struct port *));
     t->bucket = calloc(t->buckets, sizeof *t->bucket);
     if (!t->node || !t->port_of || !t->bucket) {
         tcal_free(t);
         return NULL;
     }
-    for (uint32_t i = 0; i < TCAL_NODE_LIMIT; i++) {
+    for (uint32_t i = 0; i < NODE_LIMIT; i++) {
         t->node[i].port = TCAL_NONE;
     }
     return t;
@@ -48,7 +48,7 @@ void tcal_free(struct tcal *t) {
 /* -- ports ------------------------------------------------------------------------------------- */
 
 struct port *tcal_find_port(const struct tcal *t, uint32_t number) {
-    return number < TCAL_PORT_LIMIT ? t->port_of[number] : NULL;
+    return number < PORT_LIMIT ? t->port_of[number] : NULL;
 }
 
 bool tcal_is_attached(const struct tcal *t, uint32_t port) {
@@ -81,7 +81,7 @@ bool tcal_port(const struct tcal *t, uint32_t number, struct tcal_port_info *inf
     return port;
 }
 
-bool tcal_node_of(const struct tcal *t, uint32_t node, struct tcal_addr addr[2]) {
+bool tcal_node_of(const struct tcal *t, uint32_t node, struct addr addr[2]) {
     memcpy(addr, t->node[node].addr, sizeof t->node[node].addr);
     return t->node[node].known;
 }

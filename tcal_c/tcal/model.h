@@ -6,7 +6,7 @@
 
 struct node {
     bool known;
-    struct tcal_addr addr[TCAL_FAMILIES];
+    struct addr addr[TCAL_FAMILIES];
     uint32_t port; /* TCAL_NONE: not bound */
 };
 

@@ -176,7 +176,7 @@ static int last_word_at(uint32_t family) {
     return family ? 36 : 16;
 }
 
-static void match(struct selector *s, const struct tcal_addr *addr, uint32_t bits) {
+static void match(struct selector *s, const struct addr *addr, uint32_t bits) {
     uint32_t family = tcal_family_of(addr);
     for (uint32_t word = 0; word < (family ? 4u : 1u); word++) {
         uint32_t here = bits > 32 * word ? bits - 32 * word : 0;
@@ -233,7 +233,7 @@ void tcal_mail_table(const struct tcal_mail *m, uint32_t family, uint32_t table)
     end_filter(m, nest);
 }
 
-void tcal_mail_prefix(const struct tcal_mail *m, const struct tcal_prefix *prefix) {
+void tcal_mail_prefix(const struct tcal_mail *m, const struct prefix *prefix) {
     uint32_t family = tcal_family_of(&prefix->addr);
     struct selector s = {0};
     match(&s, &prefix->addr, prefix->bits);
@@ -247,7 +247,7 @@ void tcal_mail_prefix(const struct tcal_mail *m, const struct tcal_prefix *prefi
 
 void tcal_mail_link(const struct tcal_mail *m, uint32_t family, uint32_t octet) {
     struct selector s = {0};
-    struct tcal_addr any = {.version = family ? 6 : 4};
+    struct addr any = {.version = family ? 6 : 4};
     match(&s, &any, 0);
     hash_by(&s, family, 0xff);
     uint32_t bucket = TABLE_ID(TCAL_TABLE(family)) | octet << 12;
@@ -259,12 +259,12 @@ void tcal_mail_link(const struct tcal_mail *m, uint32_t family, uint32_t octet) 
     end_filter(m, nest);
 }
 
-uint32_t tcal_filter_handle(const struct tcal_addr *addr, uint32_t id) {
+uint32_t tcal_filter_handle(const struct addr *addr, uint32_t id) {
     return TABLE_ID(TCAL_SUBTABLE(tcal_family_of(addr), tcal_octet(addr, 2))) |
            tcal_octet(addr, 1) << 12 | id;
 }
 
-void tcal_mail_filter(const struct tcal_mail *m, const struct tcal_addr *addr, uint32_t handle,
+void tcal_mail_filter(const struct tcal_mail *m, const struct addr *addr, uint32_t handle,
                       uint32_t class) {
     uint32_t family = tcal_family_of(addr);
     struct selector s = {.flags = TC_U32_TERMINAL};
@@ -300,7 +300,7 @@ void tcal_mail_nd(const struct tcal_mail *m, uint32_t number) {
     end_filter(m, nest);
 }
 
-bool tcal_inside(const struct tcal_prefix *prefix, const struct tcal_addr *addr) {
+bool tcal_inside(const struct prefix *prefix, const struct addr *addr) {
     if (addr->version != prefix->addr.version) {
         return false;
     }

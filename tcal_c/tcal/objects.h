@@ -58,14 +58,14 @@ void tcal_mail_fifo(const struct tcal_mail *m, uint32_t slot, uint32_t bytes, bo
 
 void tcal_mail_table(const struct tcal_mail *m, uint32_t family, uint32_t table);
 /* From the root table: what is inside the prefix goes on in the first table. */
-void tcal_mail_prefix(const struct tcal_mail *m, const struct tcal_prefix *prefix);
+void tcal_mail_prefix(const struct tcal_mail *m, const struct prefix *prefix);
 /* From the first table to the second one of this octet. */
 void tcal_mail_link(const struct tcal_mail *m, uint32_t family, uint32_t octet);
-void tcal_mail_filter(const struct tcal_mail *m, const struct tcal_addr *addr, uint32_t handle,
+void tcal_mail_filter(const struct tcal_mail *m, const struct addr *addr, uint32_t handle,
                       uint32_t class);
 void tcal_mail_unfilter(const struct tcal_mail *m, uint32_t family, uint32_t handle);
 /* The handle of a filter for the address in its bucket; `id` from 1 to 4094. */
-uint32_t tcal_filter_handle(const struct tcal_addr *addr, uint32_t id);
+uint32_t tcal_filter_handle(const struct addr *addr, uint32_t id);
 
 /* Neighbour discovery passes unshaped: three filters, numbered from 0. */
 #define TCAL_ND_FILTERS 3u
@@ -76,14 +76,14 @@ void tcal_mail_dump(const struct tcal_mail *m, uint16_t type, uint32_t parent);
 /* One qdisc with its statistics. */
 void tcal_mail_ask(const struct tcal_mail *m, uint32_t handle);
 
-static inline uint32_t tcal_family_of(const struct tcal_addr *addr) {
+static inline uint32_t tcal_family_of(const struct addr *addr) {
     return addr->version == 6;
 }
 
-static inline uint32_t tcal_octet(const struct tcal_addr *addr, uint32_t from_end) {
+static inline uint32_t tcal_octet(const struct addr *addr, uint32_t from_end) {
     return addr->bytes[(addr->version == 6 ? 16 : 4) - from_end];
 }
 
-bool tcal_inside(const struct tcal_prefix *prefix, const struct tcal_addr *addr);
+bool tcal_inside(const struct prefix *prefix, const struct addr *addr);
 
 #endif

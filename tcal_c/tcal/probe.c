@@ -81,7 +81,7 @@ static void add_all(const struct nl_channel *channel, uint32_t ifindex,
     struct tcal_path path = {.rate_bps = 8000000, .delay_ns = 1000, .jitter_ns = 1, .up = true};
     struct tcal_options options = {.burst_ns = TCAL_BURST_NS};
     struct tcal_params p = tcal_derive(&path, &options, 1500, 0);
-    struct tcal_addr addr = {4, {10, 0, 0, 1}};
+    struct addr addr = {4, {10, 0, 0, 1}};
     tcal_mail_root(&m, 1500);
     if (!attempt(channel, &b, &ability[TBF])) {
         nl_buffer_free(&b);

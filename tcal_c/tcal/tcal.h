@@ -12,14 +12,10 @@
 #ifndef TCAL_TCAL_H
 #define TCAL_TCAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "common/addr.h"
 
-/* Nodes and ports are numbered densely from 0. */
-#define TCAL_NODE_LIMIT 65535u
-#define TCAL_PORT_LIMIT 65535u
-#define TCAL_PATH_LIMIT 1048575u
+/* Nodes and ports are numbered densely from 0, below NODE_LIMIT and PORT_LIMIT. */
+#define TCAL_PATH_LIMIT LINK_LIMIT
 #define TCAL_PREFIX_LIMIT 32
 #define TCAL_NONE UINT32_MAX
 
@@ -40,16 +36,6 @@ struct tcal_options {
 
 struct tcal_error {
     char text[400];
-};
-
-struct tcal_addr {
-    uint8_t version;   /* 4, 6, or 0 for none */
-    uint8_t bytes[16]; /* IPv4: the first four, the rest zero */
-};
-
-struct tcal_prefix {
-    struct tcal_addr addr;
-    uint8_t bits;
 };
 
 /* Properties of a path. Rate and queue count bytes at layer 3. */
@@ -83,15 +69,15 @@ struct tcal_change {
     uint32_t node; /* PATH: the source */
     uint32_t dest;
     uint32_t port;
-    uint32_t fields;          /* PATH: which of `path` count */
-    struct tcal_path path;    /* PATH */
-    struct tcal_addr addr[2]; /* NODE: its IPv4 and its IPv6 address */
+    uint32_t fields;       /* PATH: which of `path` count */
+    struct tcal_path path; /* PATH */
+    struct addr addr[2];   /* NODE: its IPv4 and its IPv6 address */
 };
 
 struct tcal_target {
     const char *netns; /* path of a network namespace */
     const char *name;  /* of the interface */
-    struct tcal_prefix prefix[TCAL_PREFIX_LIMIT];
+    struct prefix prefix[TCAL_PREFIX_LIMIT];
     uint32_t prefixes;
     bool leave; /* the end of the namespace removes what was made, tcal_detach does not */
 };
@@ -159,7 +145,7 @@ bool tcal_apply(struct tcal *t, const struct tcal_change *change, size_t count,
 
 /* What is in force: the addresses of a node, false when it is not declared; and every declared
  * path. */
-bool tcal_node_of(const struct tcal *t, uint32_t node, struct tcal_addr addr[2]);
+bool tcal_node_of(const struct tcal *t, uint32_t node, struct addr addr[2]);
 void tcal_declared(const struct tcal *t,
                    void (*each)(void *context, uint32_t source, uint32_t dest), void *context);
 

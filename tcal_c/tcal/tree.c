@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool tcal_tree_covers(const struct tcal_tree *tree, const struct tcal_addr *addr) {
+bool tcal_tree_covers(const struct tcal_tree *tree, const struct addr *addr) {
     for (uint32_t i = 0; i < tree->prefixes; i++) {
         if (tcal_inside(&tree->prefix[i], addr)) {
             return true;

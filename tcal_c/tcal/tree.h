@@ -13,7 +13,7 @@
 enum tcal_leaf { TCAL_LEAF_NONE, TCAL_LEAF_OPEN, TCAL_LEAF_HOLE };
 
 struct tcal_filter {
-    struct tcal_addr addr; /* version 0: there is none */
+    struct addr addr; /* version 0: there is none */
     uint32_t handle;
 };
 
@@ -63,7 +63,7 @@ struct tcal_peer {
 /* What a peer shall be. */
 struct tcal_wish {
     struct tcal_path path; /* not up: dropped */
-    struct tcal_addr addr[TCAL_FAMILIES];
+    struct addr addr[TCAL_FAMILIES];
 };
 
 enum tcal_step_kind {
@@ -102,7 +102,7 @@ struct tcal_tree {
     uint32_t segments; /* in one packet, before it was ours */
     struct tcal_options options;
     struct tcal_totals *totals; /* of all trees */
-    struct tcal_prefix prefix[TCAL_PREFIX_LIMIT];
+    struct prefix prefix[TCAL_PREFIX_LIMIT];
     uint32_t prefixes;
     uint32_t self; /* the node that it was last bound to, or TCAL_NONE */
     bool gone;     /* the interface has disappeared */
@@ -153,7 +153,7 @@ void tcal_tree_wish(struct tcal_tree *tree, struct tcal_peer *peer, const struct
 int tcal_tree_settle(struct tcal_tree *tree);
 
 /* Whether an address lies in the tree's prefixes. */
-bool tcal_tree_covers(const struct tcal_tree *tree, const struct tcal_addr *addr);
+bool tcal_tree_covers(const struct tcal_tree *tree, const struct addr *addr);
 
 /* A dump with its own sequence number. 0 or -errno. */
 int tcal_tree_dump(struct tcal_tree *tree, uint16_t type, uint32_t parent,

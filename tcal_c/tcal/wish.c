@@ -2,7 +2,6 @@
 #include "steps.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define FILTER_IDS 0xffeu /* in one bucket */
 
@@ -85,12 +84,8 @@ static void wish_tables(struct tcal_tree *tree, uint32_t family, uint32_t octet)
     }
 }
 
-static bool same_addr(const struct tcal_addr *a, const struct tcal_addr *b) {
-    return a->version == b->version && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
-}
-
 static void new_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t family,
-                       const struct tcal_addr *addr) {
+                       const struct addr *addr) {
     wish_tables(tree, family, tcal_octet(addr, 2));
     uint16_t *next = &tree->next_id[family][tcal_octet(addr, 2)][tcal_octet(addr, 1)];
     if (*next >= FILTER_IDS) {
@@ -113,15 +108,15 @@ static void old_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t 
 }
 
 static bool wants_filter(const struct tcal_tree *tree, const struct tcal_peer *peer,
-                         const struct tcal_addr *addr) {
+                         const struct addr *addr) {
     return addr->version && peer->node != tree->self && tcal_tree_covers(tree, addr);
 }
 
 static void wish_filter(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t family,
-                        const struct tcal_addr *addr) {
+                        const struct addr *addr) {
     const struct tcal_filter now = peer->filter[family];
     bool wanted = wants_filter(tree, peer, addr);
-    bool same = wanted && now.addr.version && same_addr(addr, &now.addr);
+    bool same = wanted && now.addr.version && addr_equal(addr, &now.addr);
     if (peer->stray[family].addr.version) {
         old_filter(tree, peer, family, &peer->stray[family]);
     }

@@ -9,30 +9,23 @@
 #define ATTACH_USAGE                                                                               \
     "attach PORT netns=PATH if=NAME prefix=CIDR[,CIDR...] [kind=auto|kernel] [remove=close|netns]"
 
-static struct tcal_addr shaped(const struct addr *addr) {
-    struct tcal_addr result = {.version = addr->version};
-    memcpy(result.bytes, addr->bytes, sizeof result.bytes);
-    return result;
-}
-
-static bool take_prefix(char *word, struct tcal_prefix *to, struct refusal *r) {
+static bool take_prefix(char *word, struct prefix *prefix, struct refusal *r) {
     bool strayed;
-    struct prefix prefix;
     char text[INET6_ADDRSTRLEN];
     char given[65];
     size_t length = strnlen(word, sizeof given - 1);
     memcpy(given, word, length);
     given[length] = '\0';
-    if (word_prefix(word, &prefix, &strayed)) {
-        *to = (struct tcal_prefix){shaped(&prefix.addr), prefix.bits};
+    if (word_prefix(word, prefix, &strayed)) {
         return true;
     }
     if (!strayed) {
         return refuse(r, "range", "prefix '%s' is not ADDRESS/LENGTH", given);
     }
-    inet_ntop(prefix.addr.version == 4 ? AF_INET : AF_INET6, prefix.addr.bytes, text, sizeof text);
+    inet_ntop(prefix->addr.version == 4 ? AF_INET : AF_INET6, prefix->addr.bytes, text,
+              sizeof text);
     return refuse(r, "range", "prefix '%s' has bits beyond its length; %s/%u has none", given, text,
-                  prefix.bits);
+                  prefix->bits);
 }
 
 static bool take_prefixes(struct tcal_target *q, char *value, struct refusal *r) {
@@ -89,7 +82,7 @@ bool do_attach(struct proto *p, struct words *w, struct refusal *r) {
     struct tcal_error error;
     struct tcal_port_info info;
     uint32_t port;
-    if (!take_index(w, "port", TCAL_PORT_LIMIT, &port, ATTACH_USAGE, r)) {
+    if (!take_index(w, "port", PORT_LIMIT, &port, ATTACH_USAGE, r)) {
         return false;
     }
     for (char *word; (word = words_next(w));) {
@@ -120,7 +113,7 @@ bool do_attach(struct proto *p, struct words *w, struct refusal *r) {
 bool do_detach(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t port;
     struct tcal_error error;
-    if (!take_index(w, "port", TCAL_PORT_LIMIT, &port, "detach PORT", r) ||
+    if (!take_index(w, "port", PORT_LIMIT, &port, "detach PORT", r) ||
         !take_end(w, "detach PORT", r)) {
         return false;
     }
@@ -163,35 +156,33 @@ bool do_ports(struct proto *p, struct words *w, struct refusal *r) {
 
 bool do_node(struct proto *p, struct words *w, struct refusal *r) {
     struct tcal_change c = {.kind = TCAL_CHANGE_NODE};
-    if (!take_index(w, "node", TCAL_NODE_LIMIT, &c.node, NODE_USAGE, r)) {
+    if (!take_index(w, "node", NODE_LIMIT, &c.node, NODE_USAGE, r)) {
         return false;
     }
     for (char *word; (word = words_next(w));) {
-        struct addr addr;
         char *value = word_value(word);
         bool is4 = value && strcmp(word, "ip") == 0;
         bool is6 = value && strcmp(word, "ip6") == 0;
         if (!is4 && !is6) {
             return syntax(r, NODE_USAGE);
         }
-        if (is4 ? !word_ipv4(value, &addr) : !word_ipv6(value, &addr)) {
+        if (is4 ? !word_ipv4(value, &c.addr[0]) : !word_ipv6(value, &c.addr[1])) {
             return refuse(r, "range", "'%.64s' is no IPv%d address", value, is4 ? 4 : 6);
         }
-        c.addr[is6] = shaped(&addr);
     }
     return stage_change(p->stage, &c, r) && done(p);
 }
 
 bool do_bind(struct proto *p, struct words *w, struct refusal *r) {
     struct tcal_change c = {.kind = TCAL_CHANGE_BIND};
-    return take_index(w, "node", TCAL_NODE_LIMIT, &c.node, "bind NODE PORT", r) &&
-           take_index(w, "port", TCAL_PORT_LIMIT, &c.port, "bind NODE PORT", r) &&
+    return take_index(w, "node", NODE_LIMIT, &c.node, "bind NODE PORT", r) &&
+           take_index(w, "port", PORT_LIMIT, &c.port, "bind NODE PORT", r) &&
            take_end(w, "bind NODE PORT", r) && stage_change(p->stage, &c, r) && done(p);
 }
 
 bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
     struct tcal_change c = {.kind = TCAL_CHANGE_UNBIND};
-    return take_index(w, "node", TCAL_NODE_LIMIT, &c.node, "unbind NODE", r) &&
+    return take_index(w, "node", NODE_LIMIT, &c.node, "unbind NODE", r) &&
            take_end(w, "unbind NODE", r) && stage_change(p->stage, &c, r) && done(p);
 }
 
@@ -265,8 +256,8 @@ static bool path_option(struct tcal_change *c, const char *key, const char *valu
 
 bool do_path(struct proto *p, struct words *w, struct refusal *r) {
     struct tcal_change c = {.kind = TCAL_CHANGE_PATH};
-    if (!take_index(w, "node", TCAL_NODE_LIMIT, &c.node, PATH_USAGE, r) ||
-        !take_index(w, "node", TCAL_NODE_LIMIT, &c.dest, PATH_USAGE, r)) {
+    if (!take_index(w, "node", NODE_LIMIT, &c.node, PATH_USAGE, r) ||
+        !take_index(w, "node", NODE_LIMIT, &c.dest, PATH_USAGE, r)) {
         return false;
     }
     for (char *word; (word = words_next(w));) {

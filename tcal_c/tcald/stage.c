@@ -35,7 +35,7 @@ void batch_free(struct batch *batch) {
 
 bool stage_init(struct stage *s, struct tcal *tcal) {
     *s = (struct stage){.tcal = tcal, .path_room = FIRST_ROOM};
-    s->node = calloc(TCAL_NODE_LIMIT, sizeof *s->node);
+    s->node = calloc(NODE_LIMIT, sizeof *s->node);
     s->path = calloc(s->path_room, sizeof *s->path);
     s->batch = calloc(1, sizeof *s->batch);
     s->addrs.slot = calloc(FIRST_ROOM, sizeof *s->addrs.slot);
@@ -89,12 +89,6 @@ static bool room_for_path(struct stage *s) {
     return true;
 }
 
-static struct addr plain(const struct tcal_addr *addr) {
-    struct addr result = {.version = addr->version};
-    memcpy(result.bytes, addr->bytes, sizeof result.bytes);
-    return result;
-}
-
 static bool room_for_addrs(struct stage *s) {
     if ((s->addr_count + 2) * 2 <= s->addrs.capacity) {
         return true;
@@ -108,19 +102,17 @@ static bool room_for_addrs(struct stage *s) {
 }
 
 /* There is room. */
-static void declare_node(struct stage *s, uint32_t number, const struct tcal_addr addr[2]) {
+static void declare_node(struct stage *s, uint32_t number, const struct addr addr[2]) {
     struct declared *node = &s->node[number];
     for (int i = 0; i < 2; i++) {
-        struct addr old = plain(&node->addr[i]);
-        if (old.version) {
-            addr_drop(&s->addrs, &old, number);
+        if (node->addr[i].version) {
+            addr_drop(&s->addrs, &node->addr[i], number);
             s->addr_count--;
         }
     }
     for (int i = 0; i < 2; i++) {
-        struct addr new = plain(&addr[i]);
-        if (new.version) {
-            addr_put(&s->addrs, &new, number);
+        if (addr[i].version) {
+            addr_put(&s->addrs, &addr[i], number);
             s->addr_count++;
         }
     }
@@ -154,10 +146,9 @@ static bool check_node(const struct stage *s, uint32_t node, struct refusal *r) 
     return s->node[node].known || refuse(r, "unknown", "node %u is not declared", node);
 }
 
-static bool check_addr(const struct stage *s, uint32_t node, const struct tcal_addr *addr,
+static bool check_addr(const struct stage *s, uint32_t node, const struct addr *addr,
                        struct refusal *r) {
-    struct addr a = plain(addr);
-    uint32_t owner = a.version ? addr_find(&s->addrs, &a) : NODE_NONE;
+    uint32_t owner = addr->version ? addr_find(&s->addrs, addr) : NODE_NONE;
     return owner == NODE_NONE || owner == node ||
            refuse(r, "conflict", "node %u: its IPv%u address belongs to node %u already", node,
                   addr->version, owner);
@@ -267,11 +258,11 @@ static void declare_in_force(void *context, uint32_t source, uint32_t dest) {
 }
 
 void stage_failed(struct stage *s) {
-    struct tcal_addr addr[2];
+    struct addr addr[2];
     memset(s->path, 0, s->path_room * sizeof *s->path);
     memset(s->addrs.slot, 0, s->addrs.capacity * sizeof *s->addrs.slot);
     s->paths = s->addr_count = 0;
-    for (uint32_t node = 0; node < TCAL_NODE_LIMIT; node++) {
+    for (uint32_t node = 0; node < NODE_LIMIT; node++) {
         s->node[node] = (struct declared){0};
         if (tcal_node_of(s->tcal, node, addr) && room_for_addrs(s)) {
             declare_node(s, node, addr);

@@ -2,7 +2,6 @@
 #ifndef TCALD_STAGE_H
 #define TCALD_STAGE_H
 
-#include "common/addr.h"
 #include "tcal/tcal.h"
 
 /* Why a command was refused. The text is complete and in the client's terms. */
@@ -25,7 +24,7 @@ struct batch {
 
 struct declared {
     bool known;
-    struct tcal_addr addr[2];
+    struct addr addr[2];
 };
 
 struct stage {

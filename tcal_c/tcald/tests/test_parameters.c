@@ -114,16 +114,16 @@ static void seeds_go_on(void) {
 }
 
 static void prefixes_hold_their_addresses(void) {
-    struct tcal_prefix prefix = {{4, {10, 77, 0xc0}}, 18};
-    struct tcal_addr in = {4, {10, 77, 0xff, 1}};
-    struct tcal_addr out = {4, {10, 77, 0x80, 1}};
-    struct tcal_addr six = {6, {10, 77, 0xff, 1}};
+    struct prefix prefix = {{4, {10, 77, 0xc0}}, 18};
+    struct addr in = {4, {10, 77, 0xff, 1}};
+    struct addr out = {4, {10, 77, 0x80, 1}};
+    struct addr six = {6, {10, 77, 0xff, 1}};
     CHECK(tcal_inside(&prefix, &in));
     CHECK(!tcal_inside(&prefix, &out));
     CHECK(!tcal_inside(&prefix, &six));
-    struct tcal_prefix all = {{4, {0}}, 0};
+    struct prefix all = {{4, {0}}, 0};
     CHECK(tcal_inside(&all, &out));
-    struct tcal_prefix one = {out, 32};
+    struct prefix one = {out, 32};
     CHECK(tcal_inside(&one, &out));
     CHECK(!tcal_inside(&one, &in));
 }
