@@ -29,6 +29,7 @@ from bench.routing import report as routing_report
 from bench.tcal import report as tcal_report
 from bench.tcal import timings as tcal
 from runtime.errors import RunError
+from tests.datapath.client import RefusedError
 
 FORMAT = 1
 MEASURES: dict[str, Callable[[bool], list[Record]]] = {
@@ -116,7 +117,7 @@ def _measure(names: list[str], quick: bool) -> tuple[dict[str, list[Record]], in
         _say(f"{name} …")
         try:
             results[name] = MEASURES[name](quick)
-        except (BenchError, RunError) as error:
+        except (BenchError, RunError, RefusedError, EOFError, OSError) as error:
             failures += 1
             _say(f"{name} failed: {error}")
             continue

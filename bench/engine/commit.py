@@ -10,9 +10,9 @@ from __future__ import annotations
 import subprocess
 import time
 
-from bench.engine.pktd_client import Pktd, now_ns
 from bench.engine.probing import Record, finish, program, start
 from bench.engine.wiring import Ends, Pipe, address, engine
+from tests.datapath.client import Client
 
 ENDS = 100
 BRIDGES = 100
@@ -26,17 +26,17 @@ def measure(quick: bool) -> list[Record]:
     turns = 5 if quick else 30
     staged: list[int] = []
     late: list[int] = []
-    with Pktd(program("pktd")) as pktd:
+    with Client.start(program("pktd")) as pktd:
         ends = engine(pktd, 1, Pipe(delay_ns=DELAY_MS * 1_000_000))
-        pktd.ask_all(_network())
-        pktd.ask_all(_turn(0))
+        pktd.all(_network())
+        pktd.all(_turn(0))
         pktd.commit()
         probes = _probes(ends, turns)
         for turn in range(1, turns + 1):
             began = time.monotonic_ns()
-            pktd.ask_all(_turn(turn % 2))
+            pktd.all(_turn(turn % 2))
             staged.append(time.monotonic_ns() - began)
-            asked, applied = pktd.commit(now_ns() + _AHEAD_NS)
+            _, asked, applied = pktd.commit(time.monotonic_ns() + _AHEAD_NS)
             late.append(applied - asked)
         error = finish(probes)
         ends.close()

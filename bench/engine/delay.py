@@ -7,9 +7,9 @@ contains the sender's and receiver's own way through their stacks, which the vet
 from __future__ import annotations
 
 from bench.engine.netns import Namespace
-from bench.engine.pktd_client import Pktd
 from bench.engine.probing import Record, finish, probe, program, serving, start
 from bench.engine.wiring import Ends, Pipe, address, change, engine, plain_veth
+from tests.datapath.client import Client
 
 DELAYS_MS = (1, 5, 10, 20, 50, 100)
 
@@ -20,7 +20,7 @@ def measure(quick: bool) -> list[Record]:
     ends = plain_veth()
     rows = [{**owd(ends.spaces[0], ends.spaces[1], 0, count), "through": "veth", "beside": "idle"}]
     ends.close()
-    with Pktd(program("pktd")) as pktd:
+    with Client.start(program("pktd")) as pktd:
         ends = engine(pktd, 2, Pipe())
         with serving(ends.spaces[3]):
             for delay_ms in (1, 20, 100) if quick else DELAYS_MS:

@@ -13,10 +13,10 @@ from statistics import median
 
 from bench.engine.delay import owd
 from bench.engine.netns import Namespace
-from bench.engine.pktd_client import Pktd
 from bench.engine.probing import Record, goodput_bps, probe, program, serving, stream_words
 from bench.engine.wiring import Ends, Pipe, address, bridged
 from bench.errors import BenchError
+from tests.datapath.client import Client
 
 PREFIX = "10.77.0.0/16"
 DELAYS_MS = (1, 10, 50)
@@ -40,7 +40,7 @@ def measure(quick: bool) -> list[Record]:
     ends = bridged(2)
     rows = _traffic(ends, "bridge", quick, None)
     ends.close()
-    with Pktd(program("pktd")) as pktd:
+    with Client.start(program("pktd")) as pktd:
         ends = bridged(2)
         attach(pktd, ends.spaces)
         rows += _traffic(ends, "pktd", quick, pktd)
@@ -48,16 +48,16 @@ def measure(quick: bool) -> list[Record]:
     return rows + _commands()
 
 
-def attach(pktd: Pktd, spaces: Sequence[Namespace]) -> None:
+def attach(pktd: Client, spaces: Sequence[Namespace]) -> None:
     """Attaches every namespace as a node, with a path without limits to every other one."""
     for index, space in enumerate(spaces):
         _attach_one(pktd, space, index)
-        pktd.ask_all([f"node {index} ip={address(index)}", f"bind {index} {index}"])
+        pktd.all([f"node {index} ip={address(index)}", f"bind {index} {index}"])
     _declare(pktd, len(spaces), Pipe())
 
 
-def _declare(pktd: Pktd, count: int, pipe: Pipe) -> None:
-    pktd.ask_all(
+def _declare(pktd: Client, count: int, pipe: Pipe) -> None:
+    pktd.all(
         f"path {source} {dest} {pipe.words()} seed={source} up=1"
         for source in range(count)
         for dest in range(count)
@@ -66,7 +66,7 @@ def _declare(pktd: Pktd, count: int, pipe: Pipe) -> None:
     pktd.commit()
 
 
-def _traffic(ends: Ends, through: str, quick: bool, pktd: Pktd | None) -> list[Record]:
+def _traffic(ends: Ends, through: str, quick: bool, pktd: Client | None) -> list[Record]:
     rows: list[Record] = []
     with serving(ends.spaces[1]):
         for delay_ms in (0, 20) if pktd else (0,):
@@ -91,7 +91,7 @@ def _traffic(ends: Ends, through: str, quick: bool, pktd: Pktd | None) -> list[R
 
 def _commands() -> list[Record]:
     """How long commands take, the client in Python included."""
-    with Pktd(program("pktd")) as pktd:
+    with Client.start(program("pktd")) as pktd:
         ends = bridged(PORTS)
         attached = [
             _took(partial(_attach_one, pktd, space, port)) for port, space in enumerate(ends.spaces)
@@ -99,7 +99,7 @@ def _commands() -> list[Record]:
         _many_paths(pktd, ends.spaces[0])
         usage = [_usage(pktd, ends.spaces[0]) for _ in range(_TIMES)]
         staged, applied = zip(*(_change(pktd, turn) for turn in range(_TIMES)), strict=True)
-        detached = [_took(partial(pktd.ask, f"detach {port}")) for port in range(PORTS)]
+        detached = [_took(partial(pktd, f"detach {port}")) for port in range(PORTS)]
         ends.close()
     return [
         _row("commands", "attach a port", "pktd", median(attached), "ms"),
@@ -110,44 +110,44 @@ def _commands() -> list[Record]:
     ]
 
 
-def _attach_one(pktd: Pktd, space: Namespace, port: int) -> None:
-    pktd.ask(f"attach {port} netns={space.path} if=eth0 prefix={PREFIX}")
+def _attach_one(pktd: Client, space: Namespace, port: int) -> None:
+    pktd(f"attach {port} netns={space.path} if=eth0 prefix={PREFIX}")
 
 
-def _many_paths(pktd: Pktd, space: Namespace) -> None:
+def _many_paths(pktd: Client, space: Namespace) -> None:
     """Nodes that only have addresses, which the kernel need not look for, and paths to them."""
     addresses = [address(index) for index in range(2, 2 + MOVED)]
     space.ip_batch(
         [f"neigh add {a} lladdr 02:00:00:00:00:09 nud permanent dev eth0" for a in addresses]
     )
-    pktd.ask_all([f"node 0 ip={address(0)}", "bind 0 0"])
-    pktd.ask_all(f"node {node} ip={a}" for node, a in enumerate(addresses, 1))
-    pktd.ask_all(
+    pktd.all([f"node 0 ip={address(0)}", "bind 0 0"])
+    pktd.all(f"node {node} ip={a}" for node, a in enumerate(addresses, 1))
+    pktd.all(
         f"path 0 {node} {Pipe(rate_bps=1_000_000).words()} up=1" for node in range(1, MOVED + 1)
     )
     pktd.commit()
 
 
-def _change(pktd: Pktd, turn: int) -> tuple[float, float]:
+def _change(pktd: Client, turn: int) -> tuple[float, float]:
     """Milliseconds to stage so many changes of rates, and from the commit to the word of it."""
     lines = [
         f"path 0 {1 + change % MOVED} rate={1_000_000 + turn * CHANGES + change}"
         for change in range(CHANGES)
     ]
-    return _took(lambda: pktd.ask_all(lines)), _took(pktd.commit)
+    return _took(lambda: pktd.all(lines)), _took(pktd.commit)
 
 
-def _usage(pktd: Pktd, space: Namespace) -> float:
+def _usage(pktd: Client, space: Namespace) -> float:
     """Milliseconds to ask for the usage of paths all of which have moved."""
     rows: list[str] = []
-    before = int(pktd.engine()["rx"])
+    before = pktd.engine()["rx"]
     space.run(["python3", "-c", _SCATTER, str(MOVED)])
     deadline = time.monotonic() + 5
-    while int(pktd.engine()["rx"]) < before + MOVED:
+    while pktd.engine()["rx"] < before + MOVED:
         if time.monotonic() > deadline:
             raise BenchError("datagrams for the usage of paths were lost before pktd read them")
         time.sleep(0.001)
-    took = _took(lambda: rows.extend(pktd.rows("usage")))
+    took = _took(lambda: rows.extend(pktd.body("usage")))
     if len(rows) != MOVED:
         raise BenchError(f"{len(rows)} paths have moved, not {MOVED}")
     return took

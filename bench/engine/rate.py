@@ -9,7 +9,6 @@ htb and tbf count the 14 bytes of the Ethernet header too.
 
 from __future__ import annotations
 
-from bench.engine.pktd_client import Pktd
 from bench.engine.probing import Record, goodput_bps, probe, program, serving, stream_words
 from bench.engine.wiring import (
     ETHERNET_BYTES,
@@ -22,6 +21,7 @@ from bench.engine.wiring import (
     engine,
     qdisc,
 )
+from tests.datapath.client import Client
 
 RATES_BPS = (128_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000, 1_000_000_000, 4_000_000_000)
 QUICK_BPS = (10_000_000, 1_000_000_000)
@@ -33,7 +33,7 @@ def measure(quick: bool) -> list[Record]:
     """Rows of {shaper, rate_bps, theory_bps, measured_bps, error_percent}."""
     rates = QUICK_BPS if quick else RATES_BPS
     rows: list[Record] = []
-    with Pktd(program("pktd")) as pktd:
+    with Client.start(program("pktd")) as pktd:
         ends = engine(pktd, 1, Pipe())
         with serving(ends.spaces[1]):
             for rate_bps in rates:

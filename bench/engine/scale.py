@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from bench.engine.pktd_client import Pktd
 from bench.engine.probing import Record, finish, goodput_bps, program, serving, start, stream_words
 from bench.engine.wiring import MSS_BYTES, MTU_BYTES, Pipe, engine
+from tests.datapath.client import Client
 
 PAIRS = 32
 RATE_BPS = 100_000_000
@@ -17,7 +17,7 @@ def measure(quick: bool) -> list[Record]:
     """One row: the sum of all goodputs against theory, the engine's lateness and CPU time."""
     seconds, skip = (3.0, 1.0) if quick else (10.0, 2.0)
     pipe = Pipe(RATE_BPS, 5_000_000, 625_000)
-    with Pktd(program("pktd")) as pktd, ExitStack() as stack:
+    with Client.start(program("pktd")) as pktd, ExitStack() as stack:
         ends = engine(pktd, PAIRS, pipe)
         stack.callback(ends.close)
         for index in range(PAIRS):
@@ -39,9 +39,9 @@ def measure(quick: bool) -> list[Record]:
             "measured_mbps": round(sum(rates) / 1e6, 1),
             "share_of_theory": round(sum(rates) / theory, 4),
             "slowest_share": round(min(rates) * PAIRS / theory, 4),
-            "late_p50_us": int(stats["late_p50_ns"]) / 1000,
-            "late_p99_us": int(stats["late_p99_ns"]) / 1000,
-            "late_max_us": int(stats["late_max_ns"]) / 1000,
+            "late_p50_us": stats["late_p50_ns"] / 1000,
+            "late_p99_us": stats["late_p99_ns"] / 1000,
+            "late_max_us": stats["late_max_ns"] / 1000,
             "engine_cpu_share": round(share, 3),
         }
     ]

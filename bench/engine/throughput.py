@@ -5,7 +5,6 @@ Beside each figure stands that of a plain veth pair in the same run (0 ms: a vet
 
 from __future__ import annotations
 
-from bench.engine.pktd_client import Pktd
 from bench.engine.probing import (
     Record,
     finish,
@@ -17,6 +16,7 @@ from bench.engine.probing import (
     stream_words,
 )
 from bench.engine.wiring import Ends, Pipe, address, change, engine, plain_veth
+from tests.datapath.client import Client
 
 LOSSLESS_PPS = 200_000
 _CONTROLS = ("cubic", "bbr")
@@ -26,7 +26,7 @@ def measure(quick: bool) -> list[Record]:
     """Rows of {what, value, unit, veth, ratio} and more per row."""
     rows = _on_veth(quick)
     veth = {str(row["what"]): float(row["value"]) for row in rows}
-    with Pktd(program("pktd")) as pktd:
+    with Client.start(program("pktd")) as pktd:
         ends = engine(pktd, 1, Pipe())
         with serving(ends.spaces[1]):
             for delay_ms in (0, 20):
@@ -87,7 +87,7 @@ def _small(ends: Ends, quick: bool) -> list[Record]:
     ]
 
 
-def _lossless(ends: Ends, pktd: Pktd, quick: bool) -> Record:
+def _lossless(ends: Ends, pktd: Client, quick: bool) -> Record:
     """The same at the target rate: nothing may be lost."""
     seconds = 1 if quick else 4
     cpu = pktd.cpu_seconds()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bench.engine.netns import Namespace
-from bench.engine.pktd_client import Pktd
+from tests.datapath.client import Client
 
 # Enough for 20 Gb/s over a round trip of 40 ms.
 _TCP_MEMORY = "4096 262144 268435456"
@@ -132,11 +132,11 @@ def _shape(middle: Namespace, kind: str, rate_bps: int) -> None:
     middle.run(f"tc qdisc add dev right parent 1:1 bfifo limit {limit}".split())
 
 
-def engine(pktd: Pktd, pairs: int, pipe: Pipe) -> Ends:
+def engine(pktd: Client, pairs: int, pipe: Pipe) -> Ends:
     """`pairs` pairs of namespaces on one pktd: ends 2k and 2k+1 are joined by their own links."""
     spaces = [Namespace() for _ in range(2 * pairs)]
     for index, space in enumerate(spaces):
-        pktd.ask(f"open {index} netns={space.path} if=eth0")
+        pktd(f"open {index} netns={space.path} if=eth0")
         space.ip_batch([f"addr add {address(index)}/16 dev eth0", "link set eth0 up"])
         tune(space)
     lines: list[str] = []
@@ -146,12 +146,12 @@ def engine(pktd: Pktd, pairs: int, pipe: Pipe) -> Ends:
         other = index ^ 1
         lines.append(f"link {index} {index} {other} {pipe.words()} seed={index + 1} up=1")
         lines.append(f"route {index} {index} {other}")
-    pktd.ask_all(lines)
+    pktd.all(lines)
     pktd.commit()
     return Ends(spaces)
 
 
-def change(pktd: Pktd, pairs: int, pipe: Pipe) -> None:
+def change(pktd: Client, pairs: int, pipe: Pipe) -> None:
     """Gives every link of `engine` the properties of `pipe`."""
-    pktd.ask_all(f"set {link} {pipe.words()}" for link in range(2 * pairs))
+    pktd.all(f"set {link} {pipe.words()}" for link in range(2 * pairs))
     pktd.commit()

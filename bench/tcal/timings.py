@@ -21,10 +21,10 @@ from functools import partial
 from pathlib import Path
 
 from bench.engine.netns import Namespace, run
-from bench.engine.pktd_client import Pktd
 from bench.engine.probing import Record, program
 from bench.errors import BenchError
 from bench.tcal.peers import DEVICE, Pyroute2, TcBatch, destination
+from tests.datapath.client import Client
 
 WITH_NETEM = Path(__file__).resolve().parents[2] / "tests/netem/with_netem.py"
 DESTINATIONS = 1000
@@ -128,10 +128,10 @@ def _delays(turn: int) -> Iterator[str]:
         yield f"path 0 {index + 1} delay={2_000_000 + 1000 * turn} loss=10000000"
 
 
-def _step(tcald: Pktd, times: Times, step: str, lines: Iterable[str]) -> None:
+def _step(tcald: Client, times: Times, step: str, lines: Iterable[str]) -> None:
     """Staging, which an agent does ahead of time, and from the commit until all is in force."""
     given = list(lines)
-    _add(times, f"{step} staged", timed_ms(lambda: tcald.ask_all(given)))
+    _add(times, f"{step} staged", timed_ms(lambda: tcald.all(given)))
     _add(times, step, timed_ms(tcald.commit))
 
 
@@ -140,8 +140,8 @@ def _tcald(attempts: int, turns: int) -> Times:
     for _ in range(attempts):
         far = Namespace()
         (space,) = instances(far, 1)
-        with Pktd(program("tcald")) as tcald:
-            tcald.ask(f"attach 0 netns={space.path} if={DEVICE} prefix=10.77.0.0/16")
+        with Client.start(program("tcald")) as tcald:
+            tcald(f"attach 0 netns={space.path} if={DEVICE} prefix=10.77.0.0/16")
             _step(tcald, times, "initialise", _initialise(0))
             for turn in range(turns):
                 _step(tcald, times, "rates", _rates(turn))
@@ -154,8 +154,8 @@ def _tcald(attempts: int, turns: int) -> Times:
     return times
 
 
-def _usage(tcald: Pktd) -> None:
-    found = len(tcald.rows("usage"))
+def _usage(tcald: Client) -> None:
+    found = len(tcald.body("usage"))
     if found != DESTINATIONS:
         raise BenchError(f"tcald told the usage of {found} of {DESTINATIONS} paths")
 
@@ -195,21 +195,21 @@ def _mesh(turns: int) -> tuple[Times, Times]:
     _say("mesh")
     ours: Times = {}
     theirs: Times = {}
-    with Pktd(program("tcald")) as tcald:
-        tcald.ask_all(
+    with Client.start(program("tcald")) as tcald:
+        tcald.all(
             f"attach {n} netns={space.path} if={DEVICE} prefix=10.77.0.0/16"
             for n, space in enumerate(spaces)
         )
-        tcald.ask_all(f"node {n} ip={destination(n)}" for n in range(INSTANCES))
-        tcald.ask_all(f"bind {n} {n}" for n in range(INSTANCES))
-        tcald.ask_all(_mesh_lines(_PATH))
+        tcald.all(f"node {n} ip={destination(n)}" for n in range(INSTANCES))
+        tcald.all(f"bind {n} {n}" for n in range(INSTANCES))
+        tcald.all(_mesh_lines(_PATH))
         tcald.commit()
         for turn in range(turns):
             words = (
                 f"rate={30_000_000 + 8000 * turn} delay={3_000_000 + 1000 * turn} loss={turn}000"
             )
             _step(tcald, ours, "mesh", _mesh_lines(words))
-        tcald.ask_all(f"detach {n}" for n in range(INSTANCES))
+        tcald.all(f"detach {n}" for n in range(INSTANCES))
     peers = [TcBatch(space) for space in spaces]
     for peer in peers:
         peer.initialise(INSTANCES - 1)

@@ -17,7 +17,7 @@ from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
 from runtime.options import RunOptions
-from tests.agent.fake_datapath import FakeDatapath
+from tests.datapath.fake import FakeDatapath
 
 KEY = bytes(range(32))
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,9 +12,9 @@ import pytest
 from runtime.agent.path import lines
 from runtime.coordinator.coordinator import Experiment
 from runtime.coordinator.link import AgentError
-from tests.agent.fake_datapath import Commit
 from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act, until
 from tests.agent.test_needs import expected
+from tests.datapath.fake import Commit
 
 TWO = (
     "service a img=x replicas=2\nservice b img=x replicas=2\nbridge s\n"

@@ -19,8 +19,8 @@ from runtime.agent.path.needs import Line, Stage
 from runtime.agent.vocabulary import Usage
 from runtime.datapath.pktd import EngineAnswer, EngineError
 from runtime.errors import MachineError
-from tests.agent.fake_datapath import FakeDatapath
 from tests.agent.stage import until
+from tests.datapath.fake import FakeDatapath
 from tests.plan.networks import PLAIN, build, contents, timeline
 
 MS = 1_000_000

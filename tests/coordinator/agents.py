@@ -19,7 +19,7 @@ from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from tests.agent.fake_datapath import FakeDatapath
+from tests.datapath.fake import FakeDatapath
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = bytes(range(32))

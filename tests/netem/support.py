@@ -23,8 +23,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import Self
 
+from tests.datapath.client import Client
 from tests.intime import Attempt, in_time
-from tests.pktd.harness import Pktd
 from tests.pktd.pods import PREFIXES, change, path
 
 BUILD = Path(__file__).resolve().parents[2] / "tcal_c" / "build"
@@ -201,11 +201,11 @@ class Instances:
             space.ip([*lines, *_neighbours(number, count)])
         return made
 
-    def tcald(self, *options: str) -> Pktd:
+    def tcald(self, *options: str) -> Client:
         """tcald, greeted."""
         process = subprocess.Popen([TCALD, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._stack.callback(_end, process)
-        engine = Pktd(process)
+        engine = Client(process)
         engine("hello 1")
         return engine
 
@@ -247,7 +247,7 @@ class Network:
     """Instances 0, 1, … with a datapath attached to each, joined by a bridge."""
 
     world: Instances
-    engine: Pktd
+    engine: Client
     spaces: list[Space]
 
     def ear(self, node: int, *, six: bool = False) -> Ear:
@@ -294,7 +294,7 @@ def judged_in_time(test: Callable[..., None]) -> Callable[..., None]:
     return inner
 
 
-def attach(engine: Pktd, number: int, space: Space) -> None:
+def attach(engine: Client, number: int, space: Space) -> None:
     """Port, node and address `number` for the instance in that namespace; stages its node."""
     engine(f"attach {number} netns={space.path} if=eth0 prefix={PREFIXES}")
     engine(f"node {number} ip={address(number)} ip6={address(number, six=True)}")

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from compiler.plan.limits import PATHS, jitter_limit
+from tests.datapath.client import Client, RefusedError
 from tests.netem.support import (
     MS,
     Instances,
@@ -18,7 +19,6 @@ from tests.netem.support import (
     wait_until,
 )
 from tests.netem.tree import Tree
-from tests.pktd.harness import Pktd, RefusedError
 from tests.pktd.pods import path
 
 pytestmark = pytest.mark.netem
@@ -127,7 +127,7 @@ def test_detaching_leaves_the_interface_as_it_was(world: Instances) -> None:
     assert min(one.delay_ns for one in ear.take(5)) >= 50 * MS - 10_000
 
 
-def _ports(engine: Pktd) -> list[str]:
+def _ports(engine: Client) -> list[str]:
     return [engine.line() for _ in range(int(engine("ports")))]
 
 

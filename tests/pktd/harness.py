@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shutil
 import subprocess
 import time
@@ -17,11 +16,11 @@ from types import TracebackType
 
 import pytest
 
+from tests.datapath.client import DEADLINE_S, Client
 from tests.netem.kernel import SEARCH
 
 PKTD = Path(__file__).resolve().parents[2] / "tcal_c" / "build" / "pktd"
 ENVIRONMENT = {**os.environ, "PATH": SEARCH}  # tc is where an ordinary user's PATH may not lead
-DEADLINE_S = 120.0  # only a test that fails takes so long
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -29,82 +28,6 @@ def until(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
         time.sleep(0.01)
-
-
-class RefusedError(Exception):
-    """An `err` answer: its code and its text."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(f"{code} {text}")
-        self.code = code
-        self.text = text
-
-
-class Pktd:
-    """A running pktd and the client's end of its protocol."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        self.events: list[str] = []
-        self._buffer = b""
-
-    def line(self) -> str:
-        """The next line from pktd; fails after a deadline or at the end of the stream."""
-        assert self.process.stdout is not None
-        fd = self.process.stdout.fileno()
-        deadline = time.monotonic() + DEADLINE_S
-        while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([fd], [], [], left)[0]:
-                raise TimeoutError("pktd does not answer")
-            data = os.read(fd, 65536)
-            if not data:
-                raise EOFError("pktd has ended")
-            self._buffer += data
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line.decode()
-
-    def answer(self) -> str:
-        while (line := self.line()).startswith("!"):
-            self.events.append(line)
-        return line
-
-    def send(self, text: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(text.encode() + b"\n")
-        self.process.stdin.flush()
-
-    def __call__(self, command: str) -> str:
-        """Sends a command; what stands behind `ok`, or RefusedError."""
-        self.send(command)
-        answer = self.answer()
-        word, _, rest = answer.partition(" ")
-        if word == "err":
-            raise RefusedError(*rest.split(" ", 1))
-        assert word == "ok", answer
-        return rest
-
-    def rows(self, command: str) -> list[list[int]]:
-        return [[int(x) for x in self.line().split()] for _ in range(int(self(command)))]
-
-    def engine(self) -> dict[str, int]:
-        return {k: int(v) for k, v in (w.split("=") for w in self("stats engine").split())}
-
-    def event(self) -> list[int]:
-        """The numbers of the next `! applied` line."""
-        line = self.events.pop(0) if self.events else self.line()
-        assert line.startswith("! applied "), line
-        return [int(x) for x in line.split()[2:]]
-
-    def commit(self, at: int = 0) -> list[int]:
-        self(f"commit {at}")
-        return self.event()
-
-    def close(self) -> int:
-        """End of file on commands; the exit status."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        return self.process.wait(DEADLINE_S)
 
 
 class World:
@@ -200,12 +123,12 @@ class World:
         self._wait_up(server)
         return server
 
-    def pktd(self, *options: str) -> Pktd:
-        engine = Pktd(self.start([str(PKTD), *options]))
+    def pktd(self, *options: str) -> Client:
+        engine = Client(self.start([str(PKTD), *options]))
         self.hello = engine("hello 1")
         return engine
 
-    def port(self, engine: Pktd, number: int, pid: int, *, kind: str, mtu: int = 1500) -> str:
+    def port(self, engine: Client, number: int, pid: int, *, kind: str, mtu: int = 1500) -> str:
         """Opens eth0 in the namespace as a port, gives it addresses and brings it up."""
         answer = engine(f"open {number} netns=/proc/{pid}/ns/net if=eth0 kind={kind} mtu={mtu}")
         self.run(pid, "ip", "addr", "add", f"10.77.0.{number + 1}/16", "dev", "eth0")
@@ -232,7 +155,7 @@ def link(number: int, source: int, dest: int, **properties: int | str) -> str:
 
 
 def pair(
-    world: World, engine: Pktd, *, kind: str, mtu: int = 1500, **properties: int | str
+    world: World, engine: Client, *, kind: str, mtu: int = 1500, **properties: int | str
 ) -> tuple[int, int]:
     """Two namespaces (nodes 0 and 1) behind one bridge (node 2).
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.pktd.harness import Pktd, World
+from tests.datapath.client import Client
+from tests.pktd.harness import World
 
 PREFIXES = "10.77.0.0/16,fd77:7473::/64"
 MTU = 1500
@@ -36,7 +37,7 @@ def pods(world: World, count: int) -> list[int]:
     return [*made, bridge]
 
 
-def attach(engine: Pktd, number: int, pid: int, *, kind: str, more: str = "") -> str:
+def attach(engine: Client, number: int, pid: int, *, kind: str, more: str = "") -> str:
     return engine(
         f"attach {number} netns=/proc/{pid}/ns/net if=eth0 prefix={PREFIXES} kind={kind}{more}"
     )
@@ -52,7 +53,7 @@ def change(source: int, dest: int, **properties: int | str) -> str:
 
 
 def two_pods(
-    world: World, engine: Pktd, *, kind: str, **properties: int | str
+    world: World, engine: Client, *, kind: str, **properties: int | str
 ) -> tuple[int, int, int]:
     """Two pods as nodes 0 and 1 at ports 0 and 1, a path each way, and the bridge's namespace."""
     a, b, bridge = pods(world, 2)

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from tests.datapath.client import RefusedError
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import RefusedError, World, link, pair
+from tests.pktd.harness import World, link, pair
 
 pytestmark = pytest.mark.e2e
 

@@ -18,18 +18,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.pktd.harness import DEADLINE_S, Pktd, World, until
+from tests.datapath.client import DEADLINE_S, Client
+from tests.pktd.harness import World, until
 
 LEASE_S = 0.5
 
 
 @pytest.fixture
-def engine() -> Iterator[Pktd]:
+def engine() -> Iterator[Client]:
     with World() as world:  # no namespace, no device
         yield world.pktd()
 
 
-def _stop(engine: Pktd) -> None:
+def _stop(engine: Client) -> None:
     """Returns once every thread of it stands."""
     engine.process.send_signal(signal.SIGSTOP)
     pid, status = os.waitpid(engine.process.pid, os.WUNTRACED)
@@ -37,7 +38,7 @@ def _stop(engine: Pktd) -> None:
     assert os.WIFSTOPPED(status)
 
 
-def _stopped_within_a_lease(engine: Pktd) -> float:
+def _stopped_within_a_lease(engine: Client) -> float:
     """pktd has a lease and stands, and that lease had not ended by then. When it began, at the
     earliest. On a machine that is too busy for that in one go, it is tried again."""
     deadline = time.monotonic() + DEADLINE_S
@@ -53,7 +54,7 @@ def _stopped_within_a_lease(engine: Pktd) -> float:
         engine("lease 0")
 
 
-def _unread(engine: Pktd) -> int:
+def _unread(engine: Client) -> int:
     """Bytes of commands that pktd has not read yet."""
     assert engine.process.stdin is not None
     found = fcntl.ioctl(engine.process.stdin, termios.FIONREAD, bytes(4))
@@ -75,7 +76,7 @@ def _wait_out(began: float) -> None:
         time.sleep(0.02)
 
 
-def test_a_line_that_waits_keeps_the_lease(engine: Pktd) -> None:
+def test_a_line_that_waits_keeps_the_lease(engine: Client) -> None:
     """pktd was stopped for longer than the lease, and its client spoke meanwhile."""
     _wait_out(_stopped_within_a_lease(engine))
     engine.send("clock")
@@ -84,7 +85,7 @@ def test_a_line_that_waits_keeps_the_lease(engine: Pktd) -> None:
 
 
 def test_a_line_that_came_during_a_long_command_keeps_the_lease(
-    engine: Pktd, tmp_path: Path
+    engine: Client, tmp_path: Path
 ) -> None:
     fifo = tmp_path / "namespace"
     os.mkfifo(fifo)
@@ -99,7 +100,7 @@ def test_a_line_that_came_during_a_long_command_keeps_the_lease(
     assert engine.line().startswith("ok "), "neither expired nor renewed"
 
 
-def test_a_long_line_that_waits_in_parts_keeps_the_lease(engine: Pktd) -> None:
+def test_a_long_line_that_waits_in_parts_keeps_the_lease(engine: Client) -> None:
     """As many bytes as one read takes, the end of the last line not among them."""
     began = _stopped_within_a_lease(engine)
     count = 65536 // len(b"clock\n") + 1
@@ -114,7 +115,7 @@ def test_a_long_line_that_waits_in_parts_keeps_the_lease(engine: Pktd) -> None:
         assert engine.line().startswith("ok ")
 
 
-def test_without_a_line_it_ends_as_before(engine: Pktd) -> None:
+def test_without_a_line_it_ends_as_before(engine: Client) -> None:
     _wait_out(_stopped_within_a_lease(engine))
     engine.process.send_signal(signal.SIGCONT)
     assert engine.line() == "! lease expired"
@@ -123,7 +124,7 @@ def test_without_a_line_it_ends_as_before(engine: Pktd) -> None:
     assert engine.line() == "ok"
 
 
-def test_half_a_line_is_no_line(engine: Pktd) -> None:
+def test_half_a_line_is_no_line(engine: Client) -> None:
     began = _stopped_within_a_lease(engine)
     assert engine.process.stdin is not None
     engine.process.stdin.write(b"clo")

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.datapath.client import DEADLINE_S, RefusedError
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import DEADLINE_S, PKTD, RefusedError, World, link, pair, until
+from tests.pktd.harness import PKTD, World, link, pair, until
 
 pytestmark = pytest.mark.e2e
 

@@ -9,7 +9,8 @@ import pytest
 
 from compiler.plan.limits import LINK, PATHS, jitter_limit
 from compiler.plan.properties import BY_FIELD
-from tests.pktd.harness import PKTD, Pktd, RefusedError
+from tests.datapath.client import Client, RefusedError
+from tests.pktd.harness import PKTD
 
 NODES = ("node 0 ip=10.0.0.1", "node 1 ip=10.0.0.2")
 LINK_LINE = "link 0 0 1 rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal seed=1 up=1"
@@ -17,9 +18,9 @@ PATH_LINE = "path 0 1 rate=0 delay=0 jitter=0 loss=0 queue=0 up=1"
 
 
 @pytest.fixture
-def pktd() -> Iterator[Pktd]:
+def pktd() -> Iterator[Client]:
     with subprocess.Popen([PKTD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        engine = Pktd(process)
+        engine = Client(process)
         engine("hello 1")
         for line in NODES:
             engine(line)
@@ -28,7 +29,7 @@ def pktd() -> Iterator[Pktd]:
 
 
 @pytest.mark.parametrize("declared", [LINK_LINE, PATH_LINE], ids=["link", "path"])
-def test_pktd_takes_the_limit_and_no_more(pktd: Pktd, declared: str) -> None:
+def test_pktd_takes_the_limit_and_no_more(pktd: Client, declared: str) -> None:
     pktd(declared)
     change = "set 0" if declared is LINK_LINE else "path 0 1"
     for key, limit in figures(PATHS["user"]):
@@ -42,7 +43,7 @@ def test_pktd_takes_the_limit_and_no_more(pktd: Pktd, declared: str) -> None:
     pktd.commit()
 
 
-def test_a_link_of_a_plan_is_within_it(pktd: Pktd) -> None:
+def test_a_link_of_a_plan_is_within_it(pktd: Client) -> None:
     everything = " ".join(f"{key}={limit}" for key, limit in figures(LINK))
     pktd(f"link 0 0 1 {everything} dist=pareto seed=1 up=1")
     pktd.commit()

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from tests.datapath.client import Client, RefusedError
 from tests.intime import in_time
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import Pktd, RefusedError, World, have, until
+from tests.pktd.harness import World, have, until
 from tests.pktd.pods import attach, change, path, pods, two_pods
 from tests.pktd.test_traffic import ADDRESSES, CLIENT, COLLECT, END, SEGMENTED, SERVER
 
@@ -97,7 +98,7 @@ def test_what_is_not_of_the_experiment_is_left_alone(world: World, setting: Sett
     assert engine.engine()["passed"] == 10
 
 
-def _transfer(world: World, engine: Pktd, a: int, b: int, version: int, size: int) -> None:
+def _transfer(world: World, engine: Client, a: int, b: int, version: int, size: int) -> None:
     server = world.listen(b, SERVER, str(version))
     sent = world.run(a, "python3", "-c", CLIENT, ADDRESSES[version], str(size))
     assert server.stdout is not None

@@ -10,8 +10,9 @@ import time
 
 import pytest
 
+from tests.datapath.client import DEADLINE_S, Client, RefusedError
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import DEADLINE_S, PKTD, Pktd, RefusedError, World, until
+from tests.pktd.harness import PKTD, World, until
 from tests.pktd.pods import attach, path, pods, two_pods
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
@@ -46,7 +47,7 @@ def _addresses(world: World, pid: int) -> str:
     return world.run(pid, "ip", "-o", "addr", "show", "dev", "eth0").replace(" tentative", "")
 
 
-def _kill(engine: Pktd) -> None:
+def _kill(engine: Client) -> None:
     engine.process.kill()
     engine.process.wait(DEADLINE_S)
 

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
+from tests.datapath.client import Client
 from tests.intime import in_time
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import Pktd, World, have, pair
+from tests.pktd.harness import World, have, pair
 
 pytestmark = pytest.mark.e2e
 
@@ -97,7 +98,9 @@ def test_ping(world: World, setting: Setting, version: int) -> None:
     assert engine.engine()["in_flight"] == 0
 
 
-def _transfer(world: World, engine: Pktd, pids: tuple[int, int], version: int, size: int) -> float:
+def _transfer(
+    world: World, engine: Client, pids: tuple[int, int], version: int, size: int
+) -> float:
     a, b = pids
     server = world.listen(b, SERVER, str(version))
     begin = time.monotonic()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -16,70 +15,71 @@ from compiler.plan.routes.behind import RouteGroup
 from runtime.backend.onehost import staging
 from runtime.datapath import pktd as engines
 from runtime.datapath import sampler
-from runtime.datapath.pktd import Engine, EngineError, EngineProcess
+from runtime.datapath.pktd import Engine, EngineError
+from tests.datapath.fake import FakeDatapath
 from tests.runtime.support import Compile
 
-FAKE = [sys.executable, str(Path(__file__).with_name("fake_pktd.py"))]
-Talk = Callable[[EngineProcess], Coroutine[Any, Any, Any]]
+Talk = Callable[[Engine, FakeDatapath], Coroutine[Any, Any, Any]]
 
 
-def talk(tmp_path: Path, conversation: Talk, applied: engines.Applied | None = None) -> Any:
-    """Starts the stand-in, talks, ends it."""
+def talk(conversation: Talk, applied: engines.Applied | None = None) -> Any:
+    """With the stand-in at the other end."""
 
     async def whole() -> Any:
-        with (tmp_path / "log").open("wb") as log:
-            process = await engines.start(FAKE, log)
-        if applied is not None:
-            process.engine.on_applied = applied
+        fake = await FakeDatapath().open()
+        engine = Engine(applied or engines.ignore)
+        loop = asyncio.get_running_loop()
+        await loop.create_unix_connection(lambda: engine, sock=fake.agent_end.dup())
         try:
-            return await conversation(process)
+            return await conversation(engine, fake)
         finally:
-            await process.end()
+            engine.close()
+            fake.close()
 
     return asyncio.run(whole())
 
 
-def test_hello_and_batches(tmp_path: Path) -> None:
-    async def conversation(process: EngineProcess) -> list[list[str]]:
-        answers = await process.engine.batch(["node 0", "commit 0", "stats links"])
+def test_hello_and_batches() -> None:
+    async def conversation(engine: Engine, _fake: FakeDatapath) -> list[list[str]]:
+        answers = await engine.batch(["node 0", "commit 0", "stats links"])
         return [answer.words for answer in answers]
 
-    assert talk(tmp_path, conversation) == [[], ["0"], ["0"]]
+    assert talk(conversation) == [[], ["0"], ["0"]]
 
 
-def test_a_refusal_names_the_command(tmp_path: Path) -> None:
-    async def conversation(process: EngineProcess) -> int:
-        with pytest.raises(EngineError, match="refused `nonsense 1`: EPROTO"):
-            await process.engine.batch(["node 0", "nonsense 1", "node 1"])
-        return len(await process.engine.batch(["node 2", "node 3"]))
+def test_a_refusal_names_the_command() -> None:
+    async def conversation(engine: Engine, _fake: FakeDatapath) -> int:
+        with pytest.raises(EngineError, match="refused `nonsense 1`: syntax"):
+            await engine.batch(["node 0", "nonsense 1", "node 1"])
+        return len(await engine.batch(["node 2", "node 3"]))
 
-    assert talk(tmp_path, conversation) == 2
+    assert talk(conversation) == 2
 
 
-def test_commits_take_effect_at_their_time(tmp_path: Path) -> None:
+def test_commits_take_effect_at_their_time() -> None:
     seen: list[tuple[int, int]] = []
 
-    async def conversation(process: EngineProcess) -> int:
+    async def conversation(engine: Engine, _fake: FakeDatapath) -> int:
         at = time.monotonic_ns() + 50_000_000
-        await process.engine.batch(["node 0", f"commit {at}"])
+        await engine.batch(["node 0", f"commit {at}"])
         assert seen == []
         while not seen:
             await asyncio.sleep(0.005)
         return at
 
-    at = talk(tmp_path, conversation, lambda number, when: seen.append((number, when)))
+    at = talk(conversation, lambda number, when: seen.append((number, when)))
     assert seen[0][0] == 0
     assert seen[0][1] >= at
 
 
-def test_end_of_file_is_noticed(tmp_path: Path) -> None:
-    async def conversation(process: EngineProcess) -> None:
-        process.process.kill()
-        await asyncio.wait_for(process.engine.closed, 10)
+def test_end_of_file_is_noticed() -> None:
+    async def conversation(engine: Engine, fake: FakeDatapath) -> None:
+        fake.close()
+        await asyncio.wait_for(engine.closed, 10)
         with pytest.raises(EngineError, match="pktd is gone"):
-            await process.engine.call("node 0")
+            await engine.call("node 0")
 
-    talk(tmp_path, conversation)
+    talk(conversation)
 
 
 def test_a_program_that_is_not_pktd_is_refused(tmp_path: Path) -> None:

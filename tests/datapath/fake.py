@@ -87,8 +87,11 @@ class FakeDatapath(asyncio.Protocol):
         if word in STAGED:
             self.staged.append(line)
             return ["ok"]
-        answer: list[str] = getattr(self, f"_do_{word}")(rest)
+        answer: list[str] = getattr(self, f"_do_{word}", self._unknown)(rest)
         return answer
+
+    def _unknown(self, _words: list[str]) -> list[str]:
+        return ["err syntax no such command"]
 
     def _do_sync(self, words: list[str]) -> list[str]:
         self.staged = []
