@@ -215,7 +215,7 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One `prop=value`. `prop` is latency, jitter, loss, up, down, rate, queue or dist.
+    """One `prop=value`. `prop` is one of SET_PROPERTIES (tdl/words.py).
 
     `value` is in the property's own unit (ns, ppb, bps, bytes), or ppb for SCALE; None stands for
     `unlimited`; `dist` carries its name in `word`.

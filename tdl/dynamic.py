@@ -12,6 +12,7 @@ from tdl.suggest import did_you_mean
 from tdl.words import (
     LINK_ALIASES,
     LINK_PROPERTIES,
+    LINK_WORDS,
     OTHER_PROPERTIES,
     SERVICE_PROPERTIES,
     SET_PROPERTIES,
@@ -367,16 +368,17 @@ class Actions(StaticActions):
 
     def _assignment(self, prop: Property, word: ast.Name) -> ast.Assignment:
         op = {"=": ast.Op.ASSIGN, "+=": ast.Op.ADD, "-=": ast.Op.SUB}[prop.op]
-        if word.text == "dist":
+        kind = LINK_WORDS[word.text].kind
+        if kind == "name":
             return self._assign_distribution(prop, word, op)
         token = prop.values[0]
-        share = token.type == "VALUE" and token.text.endswith("%") and word.text != "loss"
+        share = token.type == "VALUE" and token.text.endswith("%") and kind != "share"
         if share and op is not ast.Op.ASSIGN:
             self._relative_share(prop, token)
             return ast.Assignment(word, op, 0, prop.span)
         if share:
             value = self.measure(prop, values.percent, "a percentage", default=1)
-            if value == 0 and word.text in ("up", "down", "rate", "queue"):
+            if value == 0 and kind in ("rate", "size"):
                 self.error("TS0104", prop.span, f"0% of {word.text} leaves nothing")
             return ast.Assignment(word, ast.Op.SCALE, value, prop.span)
         return ast.Assignment(word, op, self._set_value(prop, word.text, op), prop.span)
@@ -395,22 +397,17 @@ class Actions(StaticActions):
     def _set_value(self, prop: Property, word: str, op: ast.Op) -> int | None:
         """The value of an absolute, += or -= assignment in the property's own unit."""
         if op is ast.Op.ASSIGN:
-            if word in ("up", "down", "rate"):
-                return self.rate(prop)
-            if word == "queue":
-                return self._queue(prop)
-            return self._loss(prop) if word == "loss" else self._latency(prop)
+            match LINK_WORDS[word].kind:
+                case "rate":
+                    return self.rate(prop)
+                case "size":
+                    return self._queue(prop)
+            return self._amount(prop, word)
         token = prop.values[0]
         if token.type == "NAME" and token.text == "unlimited":
             self.error("TS0214", prop.span, f"{prop.op} needs a number, not 'unlimited'")
             return 0
-        if word in ("up", "down", "rate"):
-            return self.measure(prop, values.rate, "a rate such as 100Mb")
-        if word == "queue":
-            return self.measure(prop, values.queue, "a size such as 64KB")
-        if word == "loss":
-            return self.measure(prop, values.loss, "a share such as 0.01 or 1%")
-        return self.measure(prop, values.latency, "a time such as 5ms")
+        return self.measured(prop, word)
 
 
 def _member_text(member: ast.Element | ast.Tagged) -> str:

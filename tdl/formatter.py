@@ -14,8 +14,15 @@ from tdl.diagnostics import Sink, TdlError, sort
 from tdl.lexer import LogicalLine
 from tdl.parser import decode, statements_by_line
 from tdl.static import IMAGE
+from tdl.words import LINK_WORDS
 
 WIDTH = 100
+_QUANTITIES = {  # by kind of a link's property
+    "time": quantities.latency,
+    "share": quantities.share,
+    "rate": quantities.rate,
+    "size": quantities.size,
+}
 _INDENT = "    "
 _BARE_ENV = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@+,=%~")
 
@@ -147,12 +154,9 @@ def _service(node: ast.ServiceStatement) -> list[str]:
 
 def _link(node: ast.LinkStatement) -> list[str]:
     words = ["link", f"{_end(node.a, node.a_index)}--{_end(node.b, node.b_index)}"]
-    if node.latency_ns:
-        words.append("latency=" + quantities.latency(node.latency_ns))
-    if node.jitter_ns:
-        words.append("jitter=" + quantities.latency(node.jitter_ns))
-    if node.loss_ppb:
-        words.append("loss=" + quantities.share(node.loss_ppb))
+    for word, (kind, field, _) in LINK_WORDS.items():
+        if field and getattr(node, field):
+            words.append(f"{word}={_QUANTITIES[kind](getattr(node, field))}")
     words += _link_rates(node)
     if node.queue_bytes is not None:
         words.append("queue=" + quantities.size(node.queue_bytes))
@@ -286,8 +290,4 @@ def _assigned(name: str, item: ast.Assignment) -> str:
         return item.word
     if item.value is None:
         return "unlimited"
-    if name in ("latency", "jitter"):
-        return quantities.latency(item.value)
-    if name == "loss":
-        return quantities.share(item.value)
-    return quantities.size(item.value) if name == "queue" else quantities.rate(item.value)
+    return _QUANTITIES[LINK_WORDS[name].kind](item.value)

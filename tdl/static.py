@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import partial
 
 from tdl import ast, values
 from tdl.bounds import MAX_SEED
@@ -15,6 +16,7 @@ from tdl.words import (
     DISTRIBUTIONS,
     LINK_ALIASES,
     LINK_PROPERTIES,
+    LINK_WORDS,
     ROUTINGS,
     SERVICE_ALIASES,
     SERVICE_PROPERTIES,
@@ -101,9 +103,6 @@ class StaticActions(Builder):
                 a=ends[0].name,
                 b=ends[1].name,
                 span=self.whole_span,
-                latency_ns=self._latency(found.get("latency")),
-                jitter_ns=self._jitter(found),
-                loss_ppb=self._loss(found.get("loss")),
                 up_bps=up_bps,
                 down_bps=down_bps,
                 symmetric=symmetric,
@@ -113,6 +112,7 @@ class StaticActions(Builder):
                 options=self._options(found, ("network",)),
                 a_index=ends[0].index,
                 b_index=ends[1].index,
+                **self._amounts(found),
             ),
         )
 
@@ -251,40 +251,46 @@ class StaticActions(Builder):
             pairs[key] = value
         return tuple(pairs.items())
 
-    def _latency(self, prop: Property | None) -> int:
-        wanted = "a time such as 5ms"
-        return 0 if prop is None else self.measure(prop, values.latency, wanted)
-
-    def _jitter(self, found: dict[str, Property]) -> int:
-        prop = found.get("jitter")
-        if prop is None:
-            return 0
-        errors = self.errors
-        jitter = self._latency(prop)
-        latency = self._value_quietly(found["latency"]) if "latency" in found else 0
-        if self.errors == errors and latency is not None and jitter > latency:
+    def _amounts(self, found: dict[str, Property]) -> dict[str, int]:
+        """What both directions of a link have, by field of the statement."""
+        amounts: dict[str, int] = {}
+        wrong: set[str] = set()
+        for word, (_, field, _) in LINK_WORDS.items():
+            if field and word in found:
+                errors = self.errors
+                amounts[field] = self._amount(found[word], word)
+                wrong |= {word} if self.errors > errors else set()
+        jitter = found.get("jitter")
+        if jitter is None or wrong & {"latency", "jitter"}:
+            return amounts
+        if amounts["jitter_ns"] > amounts.get("latency_ns", 0):
             hint = "delay cannot be negative: raise the latency or lower the jitter"
-            message = f"jitter {prop.values[0].text} is greater than the latency"
+            message = f"jitter {jitter.values[0].text} is greater than the latency"
             if "latency" not in found:
                 message += ", which is 0 here"
-            self.error("TS0105", prop.span, message, hint)
-        return jitter
+            self.error("TS0105", jitter.span, message, hint)
+        return amounts
 
-    def _value_quietly(self, prop: Property) -> int | None:
-        """A latency that has been reported already if it is wrong."""
-        try:
-            return values.latency(prop.values[0].text)
-        except values.ValueProblem:
-            return None
-
-    def _loss(self, prop: Property | None) -> int:
-        if prop is None:
-            return 0
-        loss = self.measure(prop, values.loss, "a share such as 0.01 or 1%")
-        if loss == values.PPB and prop.values[0].text != "100%":
+    def _amount(self, prop: Property, word: str) -> int:
+        """A time or a share that a link is to have."""
+        value = self.measured(prop, word)
+        kind, _, verb = LINK_WORDS[word]
+        if kind == "share" and value == values.PPB and prop.values[0].text != "100%":
             hint = "write 1% for one percent, 100% if you mean it"
-            self.sink.warning("TS0905", prop.span, "this loses every packet", hint)
-        return loss
+            self.sink.warning("TS0905", prop.span, f"this {verb} every packet", hint)
+        return value
+
+    def measured(self, prop: Property, word: str) -> int:
+        """The number that a property has, in its own unit."""
+        match LINK_WORDS[word].kind:
+            case "time":
+                return self.measure(prop, values.latency, "a time such as 5ms")
+            case "rate":
+                return self.measure(prop, values.rate, "a rate such as 100Mb")
+            case "size":
+                return self.measure(prop, values.queue, "a size such as 64KB")
+        share = partial(values.probability, what=word)
+        return self.measure(prop, share, "a share such as 0.01 or 1%")
 
     def _queue(self, prop: Property | None) -> int | None:
         if prop is None:

@@ -214,20 +214,20 @@ def percent(text: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def loss(text: str) -> int:
-    """A probability of loss, `0.01` or `1%`, in ppb from 0 to 10^9."""
+def probability(text: str, what: str = "loss") -> int:
+    """`0.01` or `1%`, in ppb from 0 to 10^9; `what` it is of."""
     if text.endswith("%"):
         value = percent(text)
     else:
         digits, unit = _split(text)
         if unit:
-            raise ValueProblem("TS0022", f"unknown unit of loss '{unit}'", "such as 0.01 or 1%")
+            raise ValueProblem("TS0022", f"unknown unit of {what} '{unit}'", "such as 0.01 or 1%")
         value = _exact(digits, PPB, text, "parts per billion")
     if value > PPB:
-        hint = "loss is a probability: 0.01 or 1%"
+        hint = f"{what} is a probability: 0.01 or 1%"
         if not text.endswith("%") and value <= 100 * PPB:
             hint = f"write {text}% for {text} percent"
-        raise ValueProblem("TS0106", f"a loss of {text} is more than everything", hint)
+        raise ValueProblem("TS0106", f"a {what} of {text} is more than everything", hint)
     return value
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 MAX_NAME = 63
 
 # First word of a statement. Elsewhere these may be names.
@@ -114,18 +116,28 @@ SERVICE_PROPERTIES = (
     "network",
 )
 BRIDGE_PROPERTIES = ("tags",)
-LINK_PROPERTIES = (
-    "latency",
-    "jitter",
-    "loss",
-    "up",
-    "down",
-    "rate",
-    "queue",
-    "dist",
-    "tags",
-    "network",
-)
-SET_PROPERTIES = ("latency", "jitter", "loss", "up", "down", "rate", "queue", "dist")
+
+
+class LinkWord(NamedTuple):
+    """A property of links."""
+
+    kind: str  # of value: 'time', 'share', 'rate', 'size', 'name'
+    field: str = ""  # of ast.LinkStatement, where both directions have one value
+    verb: str = ""  # what a share does to packets
+
+
+# All that `set` changes. A new one has a row here and a field in tdl/ast.py.
+LINK_WORDS = {
+    "latency": LinkWord("time", "latency_ns"),
+    "jitter": LinkWord("time", "jitter_ns"),
+    "loss": LinkWord("share", "loss_ppb", "loses"),
+    "up": LinkWord("rate"),
+    "down": LinkWord("rate"),
+    "rate": LinkWord("rate"),
+    "queue": LinkWord("size"),
+    "dist": LinkWord("name"),
+}
+SET_PROPERTIES = tuple(LINK_WORDS)
+LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")
 ROUTINGS = ("delay", "hops")

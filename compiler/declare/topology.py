@@ -17,11 +17,12 @@ from compiler.draws import link_seed
 from compiler.plan.properties import BY_WORD, LinkState
 from compiler.plan.types import Link, Node, Service, Topology
 from tdl import ast
-from tdl.words import SET_PROPERTIES
+from tdl.words import LINK_WORDS
 
 # What the language calls the fields of LinkState, where plans have another word.
 _OTHER_WORDS = {"latency": "delay", "up": "rate", "down": "rate"}
-FIELDS = {word: BY_WORD[_OTHER_WORDS.get(word, word)].field for word in SET_PROPERTIES}
+FIELDS = {word: BY_WORD[_OTHER_WORDS.get(word, word)].field for word in LINK_WORDS}
+_AMOUNTS = [(word, row.field) for word, row in LINK_WORDS.items() if row.field]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +133,7 @@ def _state(link: ast.LinkStatement, rate_bps: int | None) -> LinkState:
     return LinkState(
         up=True,
         rate_bps=rate_bps or 0,
-        delay_ns=link.latency_ns,
-        jitter_ns=link.jitter_ns,
-        loss_ppb=link.loss_ppb,
         queue_bytes=queues.default_bytes(rate_bps or 0) if queue is None else queue,
         distribution=link.distribution or "normal",
+        **{FIELDS[word]: getattr(link, field) for word, field in _AMOUNTS},
     )

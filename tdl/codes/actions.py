@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tdl.codes.code import Code
+from tdl.words import SET_PROPERTIES
 
 ACTIONS = (
     Code(
@@ -80,7 +81,7 @@ ACTIONS = (
     Code(
         "TS0213",
         "property cannot be changed",
-        "set changes latency, jitter, loss, up, down, rate, queue and dist of links.",
+        f"set changes {', '.join(SET_PROPERTIES[:-1])} and {SET_PROPERTIES[-1]} of links.",
         "at 5s a--b set tags=x",
     ),
     Code(

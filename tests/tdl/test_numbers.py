@@ -41,10 +41,10 @@ S = 10**9
         (values.rate, "2Tbit/s", 2 * 10**12),
         (values.rate, "300b/s", 300),
         (values.rate, "0", 0),
-        (values.loss, "0.01", 10_000_000),
-        (values.loss, "1%", 10_000_000),
-        (values.loss, "0.0000001%", 1),
-        (values.loss, "1", 10**9),
+        (values.probability, "0.01", 10_000_000),
+        (values.probability, "1%", 10_000_000),
+        (values.probability, "0.0000001%", 1),
+        (values.probability, "1", 10**9),
         (values.percent, "40%", 400_000_000),
         (values.percent, "200%", 2_000_000_000),
         (values.size, "30000", 30_000),
@@ -104,7 +104,7 @@ def test_a_rate_reads_back(bps: int) -> None:
 @given(st.integers(0, 10**9))
 def test_a_share_reads_back(ppb: int) -> None:
     assert values.percent(quantities.share(ppb)) == ppb
-    assert values.loss(quantities.share(ppb)) == ppb
+    assert values.probability(quantities.share(ppb)) == ppb
 
 
 @given(st.integers(0, bounds.MAX_SIZE_BYTES))
@@ -114,7 +114,14 @@ def test_a_size_reads_back(count: int) -> None:
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_value_or_a_problem(text: str) -> None:
-    for convert in (values.time, values.latency, values.rate, values.loss, values.size, values.cpu):
+    for convert in (
+        values.time,
+        values.latency,
+        values.rate,
+        values.probability,
+        values.size,
+        values.cpu,
+    ):
         try:
             assert convert(text) >= 0
         except values.ValueProblem as problem:
