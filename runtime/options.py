@@ -126,9 +126,9 @@ class RunPlaces:
     """What a run is called and where its files are: not options, since they are not repeated."""
 
     out: Path | None = None  # the run directory itself; None = runs/NAME-UTCSTAMP
-    name: str = ""  # NAME; '' = after the plan's directory
+    name: str = ""  # NAME; '' = run
     start_directory: str = ""  # where the run was called; '' = here
-    source_directory: str = ""  # where relative programs are; '' = what holds the plan directory
+    source_directory: str = ""  # where relative programs are; '' = where the run was called
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,19 +190,10 @@ def write_plan(
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOnDisk:
-    """A plan directory, and the temporary folder around it if it is one of ours."""
-
-    path: Path
-    source_name: str  # what messages call its source
-    temporary: Path | None = None
-
-    def release(self) -> None:
-        """Removes what is temporary now: a killed process cannot do it later."""
-        if self.temporary is not None:
-            import shutil
-
-            shutil.rmtree(self.temporary, ignore_errors=True)
+class PlanToRun:
+    plan: Plan
+    name: str  # what a run of it is called after
+    source_name: str  # what messages call its text
 
 
 @contextmanager
@@ -264,36 +255,30 @@ def experiment_name(source: str) -> str:
     return Path(os.path.abspath(source_name(source))).stem  # noqa: PTH100 (folds `..`)
 
 
-@contextmanager
-def plan_on_disk(
+def plan_to_run(
     source: str, seed: int | None, *, budget_bps: int | None = None, pace: int | None = None
-) -> Iterator[PlanOnDisk]:
-    """A plan directory for `source`: its own, or one compiled into a temporary directory.
+) -> PlanToRun:
+    """The plan of `source`, read and checked whole, or compiled.
 
     With a seed, what was recorded is compiled again from its source. `budget_bps` and `pace` are
     for the warnings of compiling; a plan that is not compiled has none to give.
     """
     recorded = recorded_plan(source)
-    if recorded is not None and seed is None:
-        if budget_bps is not None:
-            message = f"{source} is compiled already; 'tstorm check --budget' its source"
-            raise click.BadParameter(message, param_hint="'--budget'")
-        yield PlanOnDisk(recorded, str(recorded / PLAN_SOURCE))
-        return
     if recorded is None:
-        name, raw = source_name(source), read_source(source)
+        file, raw = source_name(source), read_source(source)
     else:
         from compiler.plan.reader import read_plan
 
+        if seed is None and budget_bps is not None:
+            message = f"{source} is compiled already; 'tstorm check --budget' its source"
+            raise click.BadParameter(message, param_hint="'--budget'")
         with plan_errors_shown():
             plan = read_plan(recorded)
-            name, raw = str(recorded / plan.source_name), plan.source
+            file, raw = str(recorded / plan.source_name), plan.source
+        if seed is None:
+            return PlanToRun(plan, recorded.resolve().name.removesuffix(".plan"), file)
     from compiler.feasibility.warnings import Machines
-    from runtime.launch import tempdirs
 
     machines = Machines(budget_bps=budget_bps, pace=pace or 1)
-    compilation = compile_text(raw, name, seed, machines=machines)
-    with tempdirs.folder() as folder:
-        path = folder / f"{Path(source_name(source)).stem}.plan"
-        write_plan(compilation, path)
-        yield PlanOnDisk(path, name, folder)
+    compilation = compile_text(raw, file, seed, machines=machines)
+    return PlanToRun(compilation.plan, Path(source_name(source)).stem, file)

@@ -18,7 +18,7 @@ from tstorm.loading import STDIN, plan_errors_shown
 if TYPE_CHECKING:
     from runtime.driver.progress import Progress
     from runtime.options import RunOptions, RunPlaces, RunResult
-    from tstorm.loading import PlanOnDisk
+    from tstorm.loading import PlanToRun
 
 
 @contextmanager
@@ -56,8 +56,8 @@ def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = No
     return replace(before, **changes)
 
 
-def places_of(source: str, out: str | None, name: str = "") -> RunPlaces:
-    """Where the files of a run of `source` are. `name`: what it is called, else after its plan."""
+def places_of(source: str, out: str | None, name: str) -> RunPlaces:
+    """Where the files of a run of `source` are. `name`: what it is called after."""
     from runtime.options import RunPlaces
 
     start, beside = directories(source)
@@ -84,27 +84,20 @@ def directories(source: str) -> tuple[str, str]:
 
 
 def carry_out(
-    plan: PlanOnDisk, options: RunOptions, places: RunPlaces, *, quiet: bool
+    found: PlanToRun, options: RunOptions, places: RunPlaces, *, quiet: bool
 ) -> RunResult:
     """Runs the plan with progress on stderr."""
-    from compiler.plan.reader import read_plan
     from runtime.errors import UnfitError
     from runtime.launch.launch import run
     from tstorm import display, misfits
 
     with display.reporter(quiet) as show:
-        released = False
 
         def relay(record: Progress) -> None:
-            nonlocal released
-            if not released:  # the run has its own copy of the plan by now
-                plan.release()
-                released = True
             with output.kept_going(sys.stderr):
                 show(record)
 
         try:
-            return run(plan.path, options, places, relay)
+            return run(found.plan, options, places, relay)
         except UnfitError as error:
-            source = read_plan(plan.path, lazy=True).source
-            raise misfits.shown(error, plan.source_name, source) from error
+            raise misfits.shown(error, found.source_name, found.plan.source) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runtime.errors import RunError
-from runtime.launch import registry, tempdirs
+from runtime.launch import registry
 from runtime.launch.registry import Record
 from runtime.rundir.rundir import MANIFEST, RunDirectory
 from runtime.system import procs
@@ -76,7 +76,6 @@ def _left(record: Record) -> Destroyed:
 def _sweep_files() -> None:
     registry.remove_stale_sockets()
     registry.remove_stale_drafts()
-    tempdirs.sweep()
 
 
 def _chosen(run: str | None, known: list[Record]) -> list[Record]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from compiler.plan.reader import Plan, read_plan
+from compiler.plan.reader import Plan
 from runtime.backend import choice, environment
 from runtime.driver import messages
 from runtime.driver.config import DriverConfig
@@ -45,7 +45,7 @@ HERE = RunPlaces()
 
 
 def run(
-    plan_path: str | Path,
+    plan: Plan,
     options: RunOptions = DEFAULTS,
     places: RunPlaces = HERE,
     reporter: Reporter = ignore,
@@ -54,16 +54,14 @@ def run(
 
     Raises PlanError for the plan, RunError for what is asked, MachineError if the machine refuses.
     """
-    path = Path(plan_path)
-    places = _placed(places, path)
-    plan = read_plan(path)
+    places = _placed(places)
     timeline = Schedule(plan, options)
     choice.check(plan, options)
     keeper = programs.find("tstorm-ns")
     engine = choice.choose(options, keeper)
     cleanup.sweep()
     with _signals() as signals:  # from here to the end: a run has an outcome however it ends
-        directory, claim = _register(path, plan, options, places)
+        directory, claim = _register(plan, options, places)
         try:
             config = _configure(claim.record, directory, options, places, engine, keeper)
             attempt = _Attempt(claim, directory, config, reporter)
@@ -74,10 +72,10 @@ def run(
             claim.remove()
 
 
-def _placed(places: RunPlaces, plan: Path) -> RunPlaces:
+def _placed(places: RunPlaces) -> RunPlaces:
     """With the directories that nobody named."""
     start = places.start_directory or str(Path.cwd())
-    source = places.source_directory or str(plan.parent.absolute())
+    source = places.source_directory or start
     return replace(places, start_directory=start, source_directory=source)
 
 
@@ -95,10 +93,10 @@ def _carry_out(attempt: _Attempt, signals: socket.socket) -> None:
 
 
 def _register(
-    path: Path, plan: Plan, options: RunOptions, places: RunPlaces
+    plan: Plan, options: RunOptions, places: RunPlaces
 ) -> tuple[RunDirectory, registry.Claim]:
     """A run directory and a registry entry that are nobody else's."""
-    name = rundir.experiment_name(path, places.name)
+    name = rundir.experiment_name(places.name)
     stamp = rundir.utc_stamp()
     for attempt in range(1, 1000):
         default = rundir.default_path(name, stamp, attempt)

@@ -1,4 +1,4 @@
-"""Directories of a user's own for what runs share: records, control sockets, temporary folders.
+"""Directories of a user's own for what runs share: records, control sockets.
 
 Records are in $XDG_STATE_HOME/tstorm/active (or ~/.local/state/…), sockets in
 $XDG_RUNTIME_DIR/tstorm; without them both are in /tmp/tstorm-UID. All of these belong to the user,
@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runtime.errors import RunError, umask_fault
-from runtime.system import locks
 from runtime.system.place import user_namespace_number
 
 TEMPORARY = Path("/tmp")
@@ -37,17 +36,6 @@ def records() -> Path:
         except OSError:
             continue
     return _temporary("active")
-
-
-def scratch() -> Path:
-    """Where temporary folders are (tempdirs.py): beside the records, but for a file system on
-    which another machine would not see that they are locked."""
-    found = private(records().parent / "scratch")
-    descriptor = os.open(found, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        return found if locks.seen_by_all(descriptor) else _temporary("scratch")
-    finally:
-        os.close(descriptor)
 
 
 def sockets() -> Path:

@@ -56,9 +56,8 @@ def encode_json(value: Mapping[str, object]) -> bytes:
     return encode(json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
 
 
-def experiment_name(plan_path: Path, given: str) -> str:
-    """What a run is called after: given, else the plan directory's name; safe as a file's name."""
-    name = given or plan_path.resolve().name.removesuffix(".plan")
+def experiment_name(name: str) -> str:
+    """What a run is called after, safe as a file's name."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:MAX_NAME] or "run"
 
 

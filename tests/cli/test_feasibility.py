@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.support import tstorm
 from tstorm.exits import CommandError
-from tstorm.loading import plan_on_disk
+from tstorm.loading import plan_to_run
 
 TEXT = "service a replicas=3\nbridge s\nlink a--s latency=0.1 up=500Mb symmetric\nat 9s quit\n"
 
@@ -85,12 +85,18 @@ def test_a_plan_is_not_compared_again() -> None:
 
 def test_a_run_warns_of_its_pace_and_budget(capsys: pytest.CaptureFixture[str]) -> None:
     Path("y.tdl").write_text(TEXT + "from 1s to 2s a--s flap 10ms\n", encoding="utf-8")
-    with plan_on_disk("y.tdl", None) as plan:
-        assert (plan.path / "plan.json").is_file()
+    assert plan_to_run("y.tdl", None).name == "y"
     assert capsys.readouterr().err == ""
-    with plan_on_disk("y.tdl", None, budget_bps=10**9, pace=20):
-        pass
+    plan_to_run("y.tdl", None, budget_bps=10**9, pace=20)
     said = capsys.readouterr().err
     assert "TS0915" in said
     assert "at pace 20" in said
     assert "TS0917" in said
+
+
+@pytest.mark.parametrize("target", ["x.plan", "other"])
+def test_a_run_is_called_after_the_directory_of_its_plan(target: str) -> None:
+    assert tstorm("compile", "x.tdl", "-o", target).exit_code == 0
+    Path("link").symlink_to(target)
+    assert plan_to_run("link", None).name == Path(target).name.removesuffix(".plan")
+    assert plan_to_run("link", 3).name == "link"

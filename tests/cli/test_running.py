@@ -199,12 +199,11 @@ def test_an_interrupted_run_ends_cleanly_with_130(
     assert summary["outcome"] == "interrupted"
 
 
-def test_no_temporary_plan_is_left_while_a_run_goes_on(
+def test_no_other_plan_than_its_own_is_there_while_a_run_goes_on(
     place: Path, going_on: subprocess.Popen[str]
 ) -> None:
     assert going_on.poll() is None
-    assert (place / "state/tstorm/scratch").is_dir()
-    assert list((place / "state/tstorm/scratch").iterdir()) == []
+    assert list(place.rglob("plan.json")) == [place / "runs/long/plan/plan.json"]
 
 
 def test_a_run_over_hosts_is_recorded_and_replayed_as_one(place: Path) -> None:

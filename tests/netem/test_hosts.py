@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compiler.pipeline import compile_source, write
+from compiler.pipeline import compile_source
 from runtime.launch.launch import run
 from runtime.options import COMPLETED, RunOptions, RunPlaces
 from tests.runtime.support import ROOT, records
@@ -25,11 +25,10 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def carried_out(text: str, place: Path, **options: Any) -> Path:
     """The run directory of an experiment over hosts with tcald."""
-    plan = place / "experiment.plan"
-    write(compile_source(text, filename="experiment.tdl", seed=None), plan)
+    plan = compile_source(text, filename="experiment.tdl", seed=None).plan
     # The machine has one processor, and timers that are late: clocks are known less well there.
     wanted = RunOptions(datapath="kernel", clock_budget_ns=100_000_000, **options)
-    result = run(plan, wanted, RunPlaces(place / "out"))
+    result = run(plan, wanted, RunPlaces(place / "out", source_directory=str(place)))
     said = (place / "out/driver.log").read_text()
     assert result.outcome == COMPLETED, f"{result.message}\n{said}"
     assert said == ""

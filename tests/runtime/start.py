@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from compiler.plan.reader import read_plan
 from runtime.doctor.checks import probe
 from runtime.driver.progress import Progress, to_record
 from runtime.errors import RunError
@@ -22,7 +23,9 @@ def show(record: Progress) -> None:
 
 
 def start(plan: str, out: str, options: str) -> int:
-    result = run(plan, decode(json.loads(options), "options"), RunPlaces(Path(out)), show)
+    path = Path(plan)
+    places = RunPlaces(Path(out), path.stem, source_directory=str(path.parent.absolute()))
+    result = run(read_plan(path), decode(json.loads(options), "options"), places, show)
     said = {"outcome": result.outcome, "message": result.message, "run_id": result.run_id}
     print(json.dumps({**said, "exit_code": result.exit_code, "directory": str(result.directory)}))
     return 0

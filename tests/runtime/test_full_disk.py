@@ -130,7 +130,7 @@ for source in {plan} {text}; do
     {TSTORM} run $source --quiet --out disk/sub/out >/dev/null && echo succeeded
     grep -qs '"outcome": "failed"' disk/sub/out/manifest.json && rm -r disk/sub  # had begun
     [ -e disk/sub ] && find disk/sub
-    ls -A disk/state/tstorm/active disk/state/tstorm/scratch 2>/dev/null | grep -v : | grep .
+    ls -A disk/state/tstorm/active 2>/dev/null | grep .
 done
 {TSTORM} compile {text} -o disk/exp.plan >/dev/null || ls -A disk | grep -v state
 true""",

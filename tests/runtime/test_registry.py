@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from runtime.errors import RunError
-from runtime.launch import cleanup, lookup, registry, tempdirs, userdirs
+from runtime.launch import cleanup, lookup, registry, userdirs
 from runtime.rundir import rundir
 from runtime.system import locks, place, procs
 from runtime.system.place import Place
@@ -247,19 +247,6 @@ def test_a_record_of_another_release_is_told_and_can_be_forgotten(
     assert "tstorm destroy old --forget" in refusal.value.remedy
     assert [one.forgotten for one in cleanup.forget("old")] == [True]
     assert names() == []
-
-
-@pytest.mark.parametrize(("kind", "where"), [("ext4", "state"), ("fuse.sshfs", "tstorm-")])
-def test_temporary_folders_are_where_locks_are_seen(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, where: str
-) -> None:
-    """Another machine with this home would take them for those of the dead."""
-    monkeypatch.setattr(locks, "_file_system", lambda _: (kind, ["rw"]))
-    with tempdirs.folder() as ours:
-        assert ours.relative_to(tmp_path).parts[0].startswith(where)
-        cleanup.destroy(everything=True)
-        assert ours.is_dir()
-    assert not ours.exists()
 
 
 # -- directories --------------------------------------------------------------------------------

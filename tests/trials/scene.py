@@ -179,7 +179,7 @@ def clean(scene: Scene) -> None:
         str(path)
         for place in ("state", "xdg", "tmp")
         for path in (home / place).rglob("*")
-        if not path.is_dir() or path.parent.name == "scratch"
+        if not path.is_dir()
     ]
     left += [str(path) for path in home.rglob(".*")]
     left += sorted(devices() - scene.devices)

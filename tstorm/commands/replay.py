@@ -102,7 +102,7 @@ def command(
       tstorm replay quickstart.plan --quiet
     """
     from runtime.options import COMPLETED
-    from tstorm.loading import plan_on_disk
+    from tstorm.loading import plan_to_run
     from tstorm.outcome import report
     from tstorm.running import carry_out, errors_shown, options_of, places_of, recorded_run
 
@@ -113,9 +113,10 @@ def command(
         if check and recorded is None:
             raise click.UsageError(f"--check needs a run to compare with, and {source} is none")
         before = compare.load(source) if check else None  # so that a damaged one is told now
-        with plan_on_disk(source, seed) as plan:
-            places = places_of(source, out, name=recorded["experiment"] if recorded else "")
-            result = carry_out(plan, options_of(asked, recorded), places, quiet=quiet)
+        options = options_of(asked, recorded)
+        found = plan_to_run(source, seed)
+        places = places_of(source, out, recorded["experiment"] if recorded else found.name)
+        result = carry_out(found, options, places, quiet=quiet)
         differences: list[EventDifference] = []
         if before is not None and result.outcome == COMPLETED:
             differences = compare.differ(before, compare.load(result.directory))

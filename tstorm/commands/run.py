@@ -41,13 +41,14 @@ def command(
       tstorm run day.tdl --pace 60              # a day in 24 minutes, links as they are
       tstorm run quickstart.tdl --format json | jq .outcome
     """
-    from tstorm.loading import plan_on_disk
+    from tstorm.loading import plan_to_run
     from tstorm.outcome import report
     from tstorm.running import carry_out, errors_shown, options_of, places_of
 
-    compiled = plan_on_disk(source, seed, budget_bps=budget_bps, pace=asked.get("pace"))
-    with errors_shown(), compiled as plan:
-        result = carry_out(plan, options_of(asked), places_of(source, out), quiet=quiet)
+    with errors_shown():
+        options = options_of(asked)
+        found = plan_to_run(source, seed, budget_bps=budget_bps, pace=asked.get("pace"))
+        result = carry_out(found, options, places_of(source, out, found.name), quiet=quiet)
     report(result, form)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)
