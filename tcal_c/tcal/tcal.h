@@ -43,9 +43,9 @@ struct tcal_path {
     uint64_t rate_bps; /* 0: unlimited */
     uint64_t delay_ns;
     uint64_t jitter_ns;
+    uint64_t loss_ppb;
     uint64_t queue_bytes;
     uint64_t seed;
-    uint32_t loss_ppb;
     enum tcal_dist dist;
     bool up;
 };

@@ -199,6 +199,7 @@ static bool path_number(struct tcal_change *c, const char *key, const char *valu
     } numbers[] = {{"rate", TCAL_RATE, RATE_LIMIT_BPS, &c->path.rate_bps},
                    {"delay", TCAL_DELAY, DELAY_LIMIT_NS, &c->path.delay_ns},
                    {"jitter", TCAL_JITTER, JITTER_LIMIT_NS, &c->path.jitter_ns},
+                   {"loss", TCAL_LOSS, PPB, &c->path.loss_ppb},
                    {"queue", TCAL_QUEUE, QUEUE_LIMIT_BYTES, &c->path.queue_bytes},
                    {"seed", TCAL_SEED, UINT64_MAX, &c->path.seed}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -230,19 +231,10 @@ static bool path_dist(struct tcal_change *c, const char *value, struct refusal *
 static bool path_option(struct tcal_change *c, const char *key, const char *value,
                         struct refusal *r) {
     bool known;
-    uint64_t number;
     if (!path_number(c, key, value, &known, r)) {
         return false;
     }
     if (known) {
-        return true;
-    }
-    if (strcmp(key, "loss") == 0) {
-        c->fields |= TCAL_LOSS;
-        if (!word_number(value, PPB, &number)) {
-            return refuse(r, "range", "loss '%.32s' is not a number from 0 to %u", value, PPB);
-        }
-        c->path.loss_ppb = (uint32_t)number;
         return true;
     }
     if (strcmp(key, "up") == 0) {

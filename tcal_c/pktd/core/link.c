@@ -238,7 +238,7 @@ void link_change(struct engine *e, struct link *link, const struct link_config *
     uint64_t old_bps = link->queue.rate_bps;
     uint32_t fields = config->fields;
     if (fields & LINK_LOSS) {
-        link->loss_ppb = config->loss_ppb;
+        link->loss_ppb = (uint32_t)config->loss_ppb;
     }
     if (fields & LINK_QUEUE) {
         link->queue.limit_bytes = config->queue_bytes;

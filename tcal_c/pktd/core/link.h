@@ -22,13 +22,15 @@ enum link_field {
     LINK_SEED = 128
 };
 
+#define LINK_KEYS "rate delay jitter loss queue dist" /* of the protocol, for usages */
+
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
     uint32_t fields; /* of enum link_field */
-    uint32_t loss_ppb;
     uint64_t rate_bps;
     uint64_t delay_ns;
     uint64_t jitter_ns;
+    uint64_t loss_ppb;
     uint64_t queue_bytes;
     enum dist dist;
     bool up;

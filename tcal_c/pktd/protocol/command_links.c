@@ -41,7 +41,7 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
            take_end(w, "unbind NODE", r) && stage_unbind(p->stage, node, r) && done(p);
 }
 
-#define SET_USAGE "set LINK KEY=VALUE... (rate delay jitter loss queue dist up)"
+#define SET_USAGE "set LINK KEY=VALUE... (" LINK_KEYS " up)"
 #define LINK_USAGE                                                                                 \
     "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1"
 
@@ -56,6 +56,7 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
     } numbers[] = {{"rate", LINK_RATE, RATE_LIMIT_BPS, &c->rate_bps},
                    {"delay", LINK_DELAY, DELAY_LIMIT_NS, &c->delay_ns},
                    {"jitter", LINK_JITTER, JITTER_LIMIT_NS, &c->jitter_ns},
+                   {"loss", LINK_LOSS, PPB, &c->loss_ppb},
                    {"queue", LINK_QUEUE, QUEUE_LIMIT_BYTES, &c->queue_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
@@ -73,19 +74,10 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
 bool link_option(struct link_config *c, const char *key, const char *value, const char *usage,
                  struct refusal *r) {
     bool known;
-    uint64_t number;
     if (!link_number(c, key, value, &known, r)) {
         return false;
     }
     if (known) {
-        return true;
-    }
-    if (strcmp(key, "loss") == 0) {
-        c->fields |= LINK_LOSS;
-        if (!word_number(value, PPB, &number)) {
-            return refuse(r, "range", "loss '%.32s' is not a number from 0 to %u", value, PPB);
-        }
-        c->loss_ppb = (uint32_t)number;
         return true;
     }
     if (strcmp(key, "up") == 0) {

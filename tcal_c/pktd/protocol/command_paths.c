@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define PATH_USAGE "path SRC DST KEY=VALUE... (rate delay jitter loss queue dist seed up)"
+#define PATH_USAGE "path SRC DST KEY=VALUE... (" LINK_KEYS " seed up)"
 #define LEASE_LIMIT_NS (3600ull * NS_PER_S)
 
 static bool path_option(struct op_link *op, const char *key, const char *value, struct refusal *r) {
