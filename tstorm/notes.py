@@ -38,6 +38,18 @@ def action(event: Event) -> str:
     return " ".join(part for part in (event.kind, event.target, arguments(event)) if part)
 
 
+def record(event: Event) -> dict[str, Any]:
+    """An event as JSON."""
+    return {
+        "seq": event.seq,
+        "at_ns": event.at_ns,
+        "kind": event.kind,
+        "target": event.target,
+        "args": dict(event.args),
+        "line": event.line,
+    }
+
+
 class Statements:
     """The lines of a plan's source, and where they stand. Reads them at once (PlanError)."""
 
@@ -73,15 +85,7 @@ class Statements:
 
     def record(self, event: Event) -> dict[str, Any]:
         """An event as JSON, with its statement."""
-        return {
-            "seq": event.seq,
-            "at_ns": event.at_ns,
-            "kind": event.kind,
-            "target": event.target,
-            "args": dict(event.args),
-            "line": event.line,
-            "statement": self.text(event.line),
-        }
+        return {**record(event), "statement": self.text(event.line)}
 
     def tell(self, events: Iterable[Event], margin: str = "  ") -> Iterator[str]:
         """Lines about events of one instant, those of a statement together."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from runtime.options import RunOptions, decode
 
 @dataclass(frozen=True, slots=True)
 class DriverConfig:
-    """Paths are absolute."""
+    """Paths are absolute. It travels as its asdict()."""
 
     run_id: str
     directory: str
@@ -27,9 +27,6 @@ class DriverConfig:
     @property
     def plan(self) -> Path:
         return Path(self.directory) / "plan"
-
-    def to_record(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def from_record(record: Mapping[str, Any]) -> DriverConfig:

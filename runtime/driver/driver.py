@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,7 +32,7 @@ from runtime.driver import status
 from runtime.driver.config import DriverConfig, from_record
 from runtime.driver.control import ControlServer, Reply
 from runtime.driver.messages import DriverEnd
-from runtime.driver.progress import RUNNING, STARTING, STOPPING, to_record
+from runtime.driver.progress import RUNNING, STARTING, STOPPING
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, RunError, unexpected, unwritten
 from runtime.judge.lateness import DRIVER
@@ -40,8 +41,8 @@ from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.rpc.secure import make_key
 from runtime.rundir.directory import Directory
 from runtime.rundir.eventlog import EventLog
-from runtime.rundir.records import EVENTS, SAMPLES, LineFile
-from runtime.rundir.runfiles import DRIVER_LOG, INSTANCES
+from runtime.rundir.records import LineFile
+from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, INSTANCES, SAMPLES
 from runtime.schedule import Schedule, first_incarnations
 from runtime.system import openfiles, wallclock
 from runtime.system.memory import Watch, told
@@ -201,7 +202,7 @@ class Driver:
 
     def report(self, message: str = "", *, warning: bool = False) -> None:
         record = status.progress(self.config, self.conductor, self.phase, message, warning=warning)
-        self.channel.send({"progress": to_record(record)})
+        self.channel.send({"progress": asdict(record)})
 
     def _stalled(self, who: str, stalled_ns: int) -> None:
         self.events.append(

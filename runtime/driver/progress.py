@@ -6,13 +6,12 @@ They travel from the driver to `runtime.launch.launch` as one JSON object a line
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 STARTING = "starting"
 RUNNING = "running"
 STOPPING = "stopping"
-DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class NextEvent:
 class Progress:
     """One record. All times in ns; `at_ns` and `end_ns` are plan time, `elapsed_ns` is real."""
 
-    phase: str  # STARTING | RUNNING | STOPPING | DONE
+    phase: str  # STARTING | RUNNING | STOPPING
     run_id: str
     directory: str
     at_ns: int
@@ -59,12 +58,8 @@ def ignore(_record: Progress) -> None:
     """A reporter for callers who want none."""
 
 
-def to_record(progress: Progress) -> dict[str, Any]:
-    return asdict(progress)
-
-
 def from_record(record: Mapping[str, Any]) -> Progress:
-    """Inverse of to_record. Raises TypeError or KeyError for anything else."""
+    """Inverse of asdict. Raises TypeError or KeyError for anything else."""
     fields = dict(record)
     upcoming = fields.pop("next_event")
     services = fields.pop("services")

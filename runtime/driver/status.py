@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -15,14 +16,14 @@ from runtime.driver.timelinerunner import TimelineRunner
 NEXT_EVENTS = 10
 FAILED_TO_START = "failed to start"
 KILLED = "killed"
+_OF_PROGRESS = ("run_id", "directory", "at_ns", "end_ns", "elapsed_ns", "applied", "total")
 
 
 def services(conductor: TimelineRunner) -> tuple[ServiceState, ...]:
     """Counted over all declared instances; those that never join are down."""
     topology = conductor.plan.topology
-    counts = [
-        dict.fromkeys(("up", "cut", "down", "exited", "failed"), 0) for _ in topology.services
-    ]
+    shown = ("up", "cut", "down", "exited", "failed")  # in the order of ServiceState
+    counts = [dict.fromkeys(shown, 0) for _ in topology.services]
     for node in topology.nodes:
         if node.service < 0:
             continue
@@ -35,14 +36,7 @@ def services(conductor: TimelineRunner) -> tuple[ServiceState, ...]:
         if (instance.ended or instance.killed) and instance.state != "down":
             counts[node.service]["exited"] += 1
     return tuple(
-        ServiceState(
-            service.name,
-            count["up"],
-            count["cut"],
-            count["down"],
-            count["exited"],
-            count["failed"],
-        )
+        ServiceState(service.name, *count.values())
         for service, count in zip(topology.services, counts, strict=True)
     )
 
@@ -126,23 +120,14 @@ def state(
 ) -> dict[str, Any]:
     """Everything `tstorm inspect` shows; names instead of numbers."""
     topology = conductor.plan.topology
-    record = progress(config, conductor, RUNNING)
+    record = asdict(progress(config, conductor, RUNNING))
     links = sampler.table(counters.links) if counters else []
     pairs = sampler.table(counters.pairs) if counters else []
     link_names = [link.name for link in topology.links]
     node_names = [node.name for node in topology.nodes]
     return {
-        "run_id": config.run_id,
-        "directory": config.directory,
-        "at_ns": record.at_ns,
-        "end_ns": record.end_ns,
-        "elapsed_ns": record.elapsed_ns,
-        "applied": record.applied,
-        "total": record.total,
-        "next_events": [
-            {"at_ns": event.at_ns, "kind": event.kind, "target": event.target}
-            for event in upcoming(conductor, NEXT_EVENTS)
-        ],
+        **{name: record[name] for name in _OF_PROGRESS},
+        "next_events": [asdict(event) for event in upcoming(conductor, NEXT_EVENTS)],
         "instances": [_instance(instance) for instance in conductor.instances.values()],
         "links": _named(links, sampler.LINK_COLUMNS, link_names, 1),
         "pairs": _named(pairs, sampler.PAIR_COLUMNS, node_names, 2),

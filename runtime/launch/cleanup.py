@@ -9,7 +9,8 @@ from pathlib import Path
 from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.launch.registry import Record
-from runtime.rundir.rundir import MANIFEST, RunDirectory
+from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import MANIFEST
 from runtime.system import procs
 from runtime.system.procs import Process
 

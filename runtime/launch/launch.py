@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from compiler.plan.reader import Plan
 from runtime.backend import choice, environment
 from runtime.driver import messages
 from runtime.driver.config import DriverConfig
-from runtime.driver.progress import DONE, Reporter, from_record, ignore
+from runtime.driver.progress import Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, filesystem_remedy, unexpected, unwritten
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
@@ -33,6 +33,7 @@ from runtime.results import report
 from runtime.results.summary import failed_exits, summarise
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import DRIVER_LOG, HOSTS, REPORT, SUMMARY
 from runtime.schedule import Schedule
 from runtime.system import namespaces, procs, programs, shortage
 from runtime.system.memory import Watch, told
@@ -189,7 +190,7 @@ class _Attempt:
                 keeper = procs.identify(process.pid)
                 if keeper is not None:
                     self.claim.set_keeper(keeper)
-                ours.send(messages.encode(self.config.to_record()))
+                ours.send(messages.encode(asdict(self.config)))
                 self._listen(ours, signals, process)
             except OSError as error:
                 # Mostly it ended before it listened: then its status and its log say why.
@@ -200,11 +201,11 @@ class _Attempt:
                 self.status = process.wait()
 
     def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        hosts = ("--hosts", str(self.directory / rundir.HOSTS))
+        hosts = ("--hosts", str(self.directory / HOSTS))
         argv = namespaces.sandbox(self.config.nursery, *hosts)
         argv += [sys.executable, "-P", "-m", "runtime.driver.driver", str(theirs.fileno())]
         try:
-            log = os.fdopen(self.directory.append_to(rundir.DRIVER_LOG), "ab")
+            log = os.fdopen(self.directory.append_to(DRIVER_LOG), "ab")
         except OSError as error:
             raise unwritten(error) from error
         with log:
@@ -265,7 +266,7 @@ class _Attempt:
     def log_tail(self) -> str:
         """The last line the driver's processes have written to stderr."""
         try:
-            data = self.directory.tail(rundir.DRIVER_LOG, LOG_TAIL_BYTES)
+            data = self.directory.tail(DRIVER_LOG, LOG_TAIL_BYTES)
         except RunError:
             return ""
         lines = data.decode(errors="replace").strip().splitlines()
@@ -345,9 +346,9 @@ def _write_results(
     outcome, message = str(final["outcome"]), str(final["message"])
     try:
         summary = summarise(directory, plan, timeline.total, final, judge)
-        directory.write_json(rundir.SUMMARY, summary)
+        directory.write_json(SUMMARY, summary)
         page = report.render(directory, directory.manifest_so_far(**more), summary)
-        directory.write(rundir.REPORT, rundir.encode(page))
+        directory.write(REPORT, rundir.encode(page))
         if not directory.is_where_it_was():
             raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))
         directory.close_manifest(outcome, message, **more)
@@ -374,6 +375,3 @@ def _why(attempt: _Attempt) -> str:
     if attempt.status > 128 and not tail:
         return told(f"the driver was killed by signal {attempt.status - 128}", attempt.memory)
     return f"the driver ended with status {attempt.status}" + (f": {tail}" if tail else "")
-
-
-__all__ = ["DONE", "run"]

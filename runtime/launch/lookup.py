@@ -11,6 +11,7 @@ from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import MANIFEST
 
 
 def inspect(run: str | None = None) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def inspect(run: str | None = None) -> dict[str, Any]:
 
 def _is_recorded(run: str) -> bool:
     """Whether a manifest is there; if that cannot be told, reading it says why."""
-    return os.path.lexists(Path(run) / rundir.MANIFEST)
+    return os.path.lexists(Path(run) / MANIFEST)
 
 
 def _finished(directory: RunDirectory) -> dict[str, Any]:

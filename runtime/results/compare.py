@@ -17,7 +17,7 @@ from runtime.errors import RunError
 from runtime.foreign import REMEDY
 from runtime.rundir import rundir
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.records import EVENTS
+from runtime.rundir.runfiles import EVENTS
 
 _COMPARED = ("kind", "target", "args", "planned_ns")
 
@@ -78,11 +78,6 @@ def _words(record: Mapping[str, Any] | None) -> str:
         return ""
     args = "".join(f" {key}={value}" for key, value in sorted(record["args"].items()))
     return f"{record['planned_ns']} ns {record['kind']} {record['target']}{args}".rstrip()
-
-
-def compare_events(first: str | Path, second: str | Path) -> list[EventDifference]:
-    """What differs between two recorded runs. RunError if one cannot be read."""
-    return differ(load(first), load(second))
 
 
 def differ(first: Log, second: Log) -> list[EventDifference]:

@@ -9,7 +9,7 @@ from typing import Any
 from runtime.judge import verdict
 from runtime.rundir.directory import Directory
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.records import EVENTS
+from runtime.rundir.runfiles import EVENTS
 
 MAX_ROWS = 1000  # of each table; the files have the rest
 

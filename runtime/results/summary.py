@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,8 @@ from runtime.judge.verdict import Judge
 from runtime.results.logtail import last_line
 from runtime.rundir.directory import Directory
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.records import EVENTS, SAMPLES, read_lines
+from runtime.rundir.records import read_lines
+from runtime.rundir.runfiles import EVENTS, SAMPLES
 
 
 def percentile(values: Sequence[int], percent: int) -> int:
@@ -75,14 +77,11 @@ def _named(
 
 def _events(records: list[dict[str, Any]]) -> dict[str, Any]:
     done = [record for record in records if record.get("seq") is not None]
-    kinds: dict[str, int] = {}
-    for record in done:
-        kinds[record["kind"]] = kinds.get(record["kind"], 0) + 1
     network = (r["network_ns"] - r["due_ns"] for r in done if "network_ns" in r)
     process = (r["lag_ns"] for r in done if r["kind"] in PROCESS_KINDS)
     return {
         "applied": len(done),
-        "by_kind": kinds,
+        "by_kind": dict(Counter(record["kind"] for record in done)),
         "lag": _lags(record["lag_ns"] for record in done),
         "network_lag": _lags(network),
         "process_lag": _lags(process),
@@ -129,9 +128,9 @@ def summarise(
     records = list(_records(directory, EVENTS))
     columns, links, pairs = _counters(directory)
     topology = plan.topology
-    facts = final.get("facts")
-    totals = facts.get("totals", {}) if isinstance(facts, dict) else {}
-    hosts = {"hosts": facts["counters"]} if isinstance(facts, dict) and "counters" in facts else {}
+    facts = final.get("facts") or {}
+    totals = facts.get("totals", {})
+    hosts = {"hosts": facts["counters"]} if "counters" in facts else {}
     events = _events(records)
     judge = judge or Judge()
     lateness.look_at_events(judge, records)
@@ -145,7 +144,7 @@ def summarise(
         "seed": plan.seed,
         "events": {"planned": planned, **events},
         "exits": _exits(directory, records),
-        "refused": facts.get("refused", []) if isinstance(facts, dict) else [],
+        "refused": facts.get("refused", []),
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
         "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
         "pairs": _named(

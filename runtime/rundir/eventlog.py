@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runtime.rundir.directory import Directory
-from runtime.rundir.records import EVENTS, LineFile, read_lines
+from runtime.rundir.records import LineFile, read_lines
+from runtime.rundir.runfiles import EVENTS
 
 FORMAT, VERSION = "thunderstorm-events", 1
 HEADER = "header"  # its kind

@@ -14,9 +14,7 @@ from typing import Any
 from runtime.errors import RunError
 from runtime.foreign import REMEDY, parse
 from runtime.rundir.directory import Directory
-from runtime.rundir.runfiles import EVENTS, LINE_CHECKS, MAX_BYTES, MAX_LINE_BYTES, SAMPLES
-
-__all__ = ["EVENTS", "SAMPLES", "LineFile", "encode", "read_lines"]
+from runtime.rundir.runfiles import LINE_CHECKS, MAX_BYTES, MAX_LINE_BYTES
 
 OnError = Callable[[str], None]
 

@@ -22,7 +22,6 @@ from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import etchosts, reserve
 from runtime.rundir.directory import Directory
 from runtime.rundir.runfiles import (
-    DRIVER_LOG,
     FORMAT,
     HOSTS,
     INSTANCES,
@@ -30,15 +29,12 @@ from runtime.rundir.runfiles import (
     MANIFEST,
     MAX_BYTES,
     PLAN,
-    REPORT,
     SUMMARY,
     VERSION,
     check_manifest,
     check_summary,
 )
 from runtime.system import machine
-
-__all__ = ["DRIVER_LOG", "HOSTS", "INSTANCES", "LOGS", "MANIFEST", "PLAN", "REPORT", "SUMMARY"]
 
 MAX_NAME = 80
 MAX_MESSAGE = (

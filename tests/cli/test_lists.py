@@ -200,11 +200,11 @@ def test_an_edited_plan_of_the_same_size_is_refused(plan: str, form: str) -> Non
 
 def test_names_of_a_run_directory_are_those_of_the_runtime() -> None:
     from compiler.plan import format as form
-    from runtime.rundir import rundir
+    from runtime.rundir import runfiles
     from tstorm import loading
 
     assert (loading.PLAN_HEADER, loading.PLAN_SOURCE) == (form.HEADER, form.SOURCE)
-    assert (loading.RUN_MANIFEST, loading.RUN_PLAN) == (rundir.MANIFEST, rundir.PLAN)
+    assert (loading.RUN_MANIFEST, loading.RUN_PLAN) == (runfiles.MANIFEST, runfiles.PLAN)
 
 
 def test_the_collector_is_only_paused() -> None:

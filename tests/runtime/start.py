@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compiler.plan.reader import read_plan
 from runtime.doctor.checks import probe
-from runtime.driver.progress import Progress, to_record
+from runtime.driver.progress import Progress
 from runtime.errors import RunError
 from runtime.launch.cleanup import destroy, forget
 from runtime.launch.enter import exec_argv
@@ -19,7 +19,7 @@ from runtime.options import RunPlaces, decode
 
 
 def show(record: Progress) -> None:
-    print(json.dumps(to_record(record)), flush=True)
+    print(json.dumps(asdict(record)), flush=True)
 
 
 def start(plan: str, out: str, options: str) -> int:

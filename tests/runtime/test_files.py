@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from runtime.driver import messages, progress
 from runtime.errors import MachineError, RunError
 from runtime.launch import cleanup, registry, userdirs
 from runtime.results import compare, report, summary
-from runtime.rundir import etchosts, rundir
+from runtime.rundir import etchosts, rundir, runfiles
 from runtime.rundir.records import LineFile, read_lines
 from runtime.system import addresses, namespaces, netlink, procs, programs
 from tests.runtime.recorded import BEGUN
@@ -116,7 +116,7 @@ def test_destroy_kills_the_keeper_of_a_dead_run(tmp_path: Path) -> None:
     found = procs.identify(keeper.pid)
     assert found is not None
     (tmp_path / "sock").touch()
-    held(tmp_path).write_json(rundir.MANIFEST, BEGUN)
+    held(tmp_path).write_json(runfiles.MANIFEST, BEGUN)
     register(replace(record("a", dead(), tmp_path), keeper=found))
     assert [(one.run_id, one.processes) for one in cleanup.sweep()] == [("a", 1)]
     assert keeper.wait() == -signal.SIGKILL
@@ -239,7 +239,7 @@ def event(seq: int, **more: Any) -> dict[str, Any]:
 def log(directory: Path, *entries: dict[str, Any]) -> Path:
     directory.mkdir()
     run = held(directory)
-    run.write_json(rundir.MANIFEST, BEGUN)
+    run.write_json(runfiles.MANIFEST, BEGUN)
     file = LineFile(run, "events.jsonl", pytest.fail)
     for entry in entries:
         file.append(entry)
@@ -250,14 +250,14 @@ def log(directory: Path, *entries: dict[str, Any]) -> Path:
 def test_the_same_events_in_another_order_of_completion_are_the_same(tmp_path: Path) -> None:
     a = log(tmp_path / "a", event(0), event(1))
     b = log(tmp_path / "b", event(1, applied_ns=9), event(0))
-    assert compare.compare_events(a, b) == []
+    assert compare.differ(compare.load(a), compare.load(b)) == []
 
 
 def test_differences_are_told(tmp_path: Path) -> None:
     gone = {"kind": "exit", "target": "a.0", "status": 3, "signal": 0, "asked": False}
     a = log(tmp_path / "a", event(0), event(1, target="a.1"), event(2), gone)
     b = log(tmp_path / "b", event(0), event(1), {**gone, "asked": True})
-    assert [str(difference) for difference in compare.compare_events(a, b)] == [
+    assert [str(difference) for difference in compare.differ(compare.load(a), compare.load(b))] == [
         "event 1: 1000 ns crash a.1 / 1000 ns crash a.0",
         "event 2: 2000 ns crash a.0 / nothing",
         "exit: 1 × a.0 ended with status 3 / nothing",
@@ -268,7 +268,7 @@ def test_comparing_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"is not the directory of a run"):
         compare.load(tmp_path)
     with pytest.raises(RunError, match=r"cannot read .*events\.jsonl: No such file"):
-        held(tmp_path).write_json(rundir.MANIFEST, BEGUN)
+        held(tmp_path).write_json(runfiles.MANIFEST, BEGUN)
         compare.load(tmp_path)
 
 
@@ -311,7 +311,7 @@ def test_what_cannot_be_written_is_told_once(
 
 def test_a_path_that_is_no_utf8_can_be_written(tmp_path: Path) -> None:
     said = {"outcome": "failed", "message": "/r\udcff/driver.log é"}
-    held(tmp_path).write_json(rundir.MANIFEST, {**BEGUN, **said})
+    held(tmp_path).write_json(runfiles.MANIFEST, {**BEGUN, **said})
     assert held(tmp_path).manifest() == {**BEGUN, **said}
 
 
@@ -358,7 +358,7 @@ def test_progress_survives_its_channel() -> None:
     state = progress.ServiceState("a", 1, 0, 2, 0)
     following = progress.NextEvent(5, "crash", "a.0")
     one = progress.Progress("running", "r", "/d", 1, 2, 3, 4, 5, following, (state,), "news")
-    assert progress.from_record(json.loads(json.dumps(progress.to_record(one)))) == one
+    assert progress.from_record(json.loads(json.dumps(asdict(one)))) == one
 
 
 def test_an_outcome_waits_for_its_reader_without_limit() -> None:

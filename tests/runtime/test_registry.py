@@ -19,7 +19,7 @@ import pytest
 
 from runtime.errors import RunError
 from runtime.launch import cleanup, lookup, registry, userdirs
-from runtime.rundir import rundir
+from runtime.rundir import rundir, runfiles
 from runtime.system import locks, place, procs
 from runtime.system.place import Place
 from runtime.system.procs import Process
@@ -59,7 +59,7 @@ def lost(where: Path, at: Place, *, lock: bool = False) -> Iterator[registry.Rec
 def begun(path: Path) -> rundir.RunDirectory:
     """The directory of the run that `lost` records."""
     directory = rundir.RunDirectory.hold(path)
-    directory.write_json(rundir.MANIFEST, {**BEGUN, "run_id": "far"})
+    directory.write_json(runfiles.MANIFEST, {**BEGUN, "run_id": "far"})
     return directory
 
 

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from tstorm import output, parameters, units
-from tstorm.notes import arguments
-
-if TYPE_CHECKING:
-    from compiler.plan.types import Event
-
-
-def _record(event: Event) -> dict[str, Any]:
-    return {
-        "seq": event.seq,
-        "at_ns": event.at_ns,
-        "kind": event.kind,
-        "target": event.target,
-        "args": dict(event.args),
-        "line": event.line,
-    }
+from tstorm.notes import arguments, record
 
 
 @click.command()
@@ -44,7 +28,7 @@ def command(source: str, seed: int | None, form: str) -> None:
     with plan_errors_shown(source):
         events = load_plan(source, seed).events
     if form == "json":
-        output.emit_json_rows(_record(event) for event in events)
+        output.emit_json_rows(map(record, events))
         return
     output.emit_table(
         ("SEQ", "AT", "KIND", "TARGET", "ARGS", "LINE"),

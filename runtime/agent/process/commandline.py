@@ -55,19 +55,10 @@ def parse(words: Sequence[str]) -> AgentOptions:
     parser.add_argument("--key", required=True, metavar="FILE|fd:N")
     parser.add_argument("--datapath-fd", type=_natural, required=True, metavar="N")
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--clock-offset", type=int, default=0, metavar="NS")
-    parser.add_argument("--drop-metadata", type=_ppb, default=0, metavar="PPB")
-    found = parser.parse_args(words)
-    return AgentOptions(
-        plan=found.plan,
-        listen=found.listen,
-        metadata=found.metadata,
-        key=found.key,
-        datapath_fd=found.datapath_fd,
-        resume=found.resume,
-        clock_offset_ns=found.clock_offset,
-        drop_metadata_ppb=found.drop_metadata,
-    )
+    offset, lost = "clock_offset_ns", "drop_metadata_ppb"
+    parser.add_argument("--clock-offset", dest=offset, type=int, default=0, metavar="NS")
+    parser.add_argument("--drop-metadata", dest=lost, type=_ppb, default=0, metavar="PPB")
+    return AgentOptions(**vars(parser.parse_args(words)))
 
 
 def _text(address: Address) -> str:
