@@ -16,7 +16,7 @@ COMMANDS = {
     "fmt": "Rewrite TDL files in the canonical form.",
     "events": "List what happens, when and to which instance.",
     "paths": "List the network's end-to-end properties at a time.",
-    "explain": "Say why a path is as it is, or where an event comes from.",
+    "explain": "Show why a path is as it is, or where an event comes from.",
     "diff": "Compare two experiments, as timelines and as networks.",
     "render": "Render a plan as files for Kubernetes or Compose.",
     "run": "Run an experiment on this machine.",
@@ -24,7 +24,7 @@ COMMANDS = {
     "exec": "Run a command inside an instance of a running experiment.",
     "inspect": "Show the state of a run.",
     "destroy": "End runs and remove what they left behind.",
-    "doctor": "Say what this machine can do and what is missing.",
+    "doctor": "Check what this machine can do and what is missing.",
     "version": "Print versions.",
     "completion": "Print the shell completion script.",
 }

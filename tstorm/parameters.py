@@ -250,7 +250,7 @@ _RUNNING = (
         "--allow-spoofing/--no-allow-spoofing",
         default=None,
         help="Let packets through whose source address is not that of the instance that sends "
-        "them.  [default: they are dropped and told]",
+        "them.  [default: they are dropped and reported]",
     ),
 )
 

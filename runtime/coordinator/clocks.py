@@ -51,7 +51,9 @@ class Exchange:
         if self.t4_ns < self.t1_ns or self.t3_ns < self.t2_ns:
             raise ClockError("a clock ran backwards")
         if self.round_trip_ns < -self._apart_ns:
-            raise ClockError("it says that its answer took longer than we waited for it")
+            raise ClockError(
+                "the time that it reports for its answer is longer than the wait for the answer"
+            )
 
     @property
     def round_trip_ns(self) -> int:

@@ -28,11 +28,11 @@ _FORMS: dict[str, dict[str, Kind]] = {
 
 
 def fault(message: dict[str, Any]) -> str:
-    """What is wrong with something said, '' if nothing is."""
+    """What is wrong with a message of an agent, '' if it is valid."""
     kind = message["say"]
     form = _FORMS.get(kind) if isinstance(kind, str) else None
     if form is None:
-        return f"it says {kind!r:.40}, which nobody says"
+        return f"it sent {kind!r:.40}, which is no message of an agent"
     wrong = sorted({"say", *form} ^ message.keys())
     if not wrong:
         wrong = [name for name, right in form.items() if not right.fits(message[name])]

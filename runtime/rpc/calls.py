@@ -97,8 +97,8 @@ class Asker:
             self._fail_all(error.message)
         except BaseException as error:
             # A fault of ours in on_say: without the channel nobody could take it for a good run.
-            self.channel.give_up(f"what it said could not be dealt with: {error!r}", "bad_messages")
-            self._fail_all("its channel was given up")
+            self.channel.give_up(f"its message could not be handled: {error!r}", "bad_messages")
+            self._fail_all("its channel was closed")
             raise
 
     def _fail_all(self, reason: str) -> None:
@@ -109,8 +109,8 @@ class Asker:
     def _answer(self, message: dict[str, Any], now: int) -> None:
         value, error = message.get("ok"), message.get("error")
         if not self._questions or (isinstance(value, dict) == isinstance(error, str)):
-            self.channel.give_up("it answers what is no answer", "bad_messages")
-            raise ChannelError(f"{self.channel.peer} is gone: it answers what is no answer")
+            self.channel.give_up("it sent an invalid answer", "bad_messages")
+            raise ChannelError(f"{self.channel.peer} is gone: it sent an invalid answer")
         question = self._questions.popleft()
         self._watch()
         if question.future.done():

@@ -204,7 +204,9 @@ class ServerHandshake(Handshake):
     def _right_so_far(self) -> bool:
         self._check_magic()
         if len(self._data) > self._wanted:  # a client waits for our proof before it says more
-            raise SealError("garbage", "the peer says more than it may before it is known")
+            raise SealError(
+                "garbage", "the peer sent more than the handshake before it had proven the key"
+            )
         return True
 
     def _take(self, message: bytes) -> bytes:

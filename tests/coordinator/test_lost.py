@@ -261,7 +261,7 @@ def test_what_nobody_says_gets_no_further(lie: dict[str, Any]) -> None:
         await stage.running()
         stage.agents[0].channels[0].send(lie)
         reason = await lost(stage, 0)
-        assert reason.startswith(("it says ", "its `"))
+        assert reason.startswith(("it sent ", "its `"))
         assert stage.said == []
 
     act(play)
@@ -286,7 +286,7 @@ def test_an_error_of_ours_in_a_callback_is_a_loss_too() -> None:
         await coordinator.connect(30)
         stage.agents[1].say(say="notice", text="x")
         await until(lambda: losses, "the loss")
-        assert losses == [(1, "what it said could not be dealt with: ZeroDivisionError('oops')")]
+        assert losses == [(1, "its message could not be handled: ZeroDivisionError('oops')")]
 
     act(play)
 

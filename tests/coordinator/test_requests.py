@@ -118,7 +118,7 @@ def test_an_answer_that_is_none_ends_the_channel(lie: dict[str, Any]) -> None:
         await channel.closed
 
     async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
-        with pytest.raises(ChannelError, match="answers what is no answer"):
+        with pytest.raises(ChannelError, match="sent an invalid answer"):
             await asker.ask({"do": "x"}, 60)
 
     converse(talk, serve)
@@ -130,7 +130,7 @@ def test_an_answer_to_nothing_ends_the_channel() -> None:
         await channel.closed
 
     async def talk(asker: Asker, _says: list[dict[str, Any]]) -> None:
-        assert "no answer" in await asker.channel.closed
+        assert "invalid answer" in await asker.channel.closed
 
     converse(talk, serve)
 

@@ -24,8 +24,8 @@ def command(
 ) -> None:
     """Report everything that is wrong with EXP.tdl ('-' reads standard input).
 
-    The file is compiled in full, so what only shows over time (too few instances to crash) is found
-    too. Nothing is written. Ends with 1 when there is an error.
+    The file is compiled in full, so errors that only show over time (too few instances to crash)
+    are found, too. Nothing is written. Ends with 1 when there is an error.
 
     \b
     Examples:

@@ -61,8 +61,8 @@ def command(
     """Compile EXP.tdl ('-' reads standard input) into a plan directory.
 
     The same text and seed give the same bytes everywhere. The plan is written whole or not at all;
-    an older plan in its place is replaced, anything else is left alone. Its folder manifests has
-    the plan as Kubernetes objects, as 'tstorm render' makes them; no digest covers it.
+    it replaces an older plan, and nothing else. Its folder manifests has the plan as Kubernetes
+    objects, as 'tstorm render' makes them; no digest covers it.
 
     \b
     Examples:

@@ -33,19 +33,19 @@ def _row(one: Destroyed) -> tuple[str, ...]:
 @click.option(
     "--forget",
     is_flag=True,
-    help="Only forget RUN, which was on another machine or in another container that is no more.",
+    help="Only forget RUN, whose other machine or container no longer exists.",
 )
 @parameters.table_or_json
 def command(run: str | None, everything: bool, forget: bool, form: str) -> None:
     """End RUN if it is running and remove its processes, namespaces and temporary files.
 
     RUN is a run's name or directory; without it, the only run there is. Run directories with their
-    results stay. Destroying twice is not an error. Prints what was ended and how many processes had
-    to be killed.
+    results stay. Destroying twice is not an error. It prints the ended runs and how many
+    processes had to be killed.
 
-    With a home that machines or containers share there may be runs of others. They are told and
-    left alone: end them where they are. One whose machine or container is no more is forgotten with
-    --forget, unless it goes on as far as can be seen.
+    If machines or containers share a home, there may be runs of the others. They are reported and
+    left alone: end them where they run. --forget forgets a run whose machine or container no longer
+    exists, unless the run seems to go on.
 
     \b
     Examples:

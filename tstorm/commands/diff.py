@@ -39,7 +39,7 @@ def _errors_shown(*named: tuple[str, Plan]) -> Iterator[None]:
     type=parameters.WholeNumber(min=0),
     default=10,
     show_default=True,
-    help="How many entries of a list are printed; how many are left out is always said.",
+    help="How many entries of a list are printed; the others are counted.",
 )
 @click.option(
     "--no-network",

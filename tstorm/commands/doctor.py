@@ -13,11 +13,10 @@ from tstorm.exits import CANNOT, CommandError
 @click.command()
 @parameters.table_or_json
 def command(form: str) -> None:
-    """Say whether this machine can run experiments, how well, and what to do about the rest.
+    """Check whether this machine can run experiments, how well, and what to do about problems.
 
-    Everything is tried for real, in throw-away namespaces: what would work in a run is "ok", what
-    works less well is "warn", what makes runs impossible is "fail". Ends with 3 if anything is
-    "fail".
+    It tries everything for real, in throw-away namespaces: "ok" works in a run, "warn" works less
+    well, and "fail" makes runs impossible. Ends with 3 if anything is "fail".
 
     \b
     Examples:

@@ -16,7 +16,7 @@ def command(source: str, seed: int | None, form: str) -> None:
     """List every event of a plan, a run or a TDL file: when, what, to which instance or link.
 
     JSON is an array of {"seq", "at_ns", "kind", "target", "args", "line"}. "line" is the
-    statement's line in the source, 0 for a join that nobody wrote.
+    statement's line in the source, 0 for a join that is in no statement.
 
     \b
     Examples:

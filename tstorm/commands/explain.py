@@ -43,9 +43,9 @@ def command(
 ) -> None:
     """Explain a path between two instances, or one event, of a plan, a run or a TDL file.
 
-    A path: both directions, each link and what the path amounts to up to there, the links that are
-    its bottleneck; where there is none, what is down in the way and since which event; which event
-    changed it last, and which will next.
+    A path: both directions, each link and the path's properties up to its end, and the links that
+    are the bottleneck; without a path, what is down on the way and since which event; the event
+    that changed the path last, and the one that will next.
 
     An event: the statement it comes from, the random draws that chose its moment and target, and
     what it changed. The plan's own source is compiled again for this, and checked to give the same

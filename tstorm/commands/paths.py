@@ -121,7 +121,7 @@ def command(
     RTT adds the way back. Rates count bits at layer 3.
 
     JSON is an array of {"src", "dst", "reachable", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb",
-    "rtt_ns", "links"}; a rate of 0 is unlimited; what is unreachable has null in place of numbers.
+    "rtt_ns", "links"}; a rate of 0 is unlimited; an unreachable pair has null in place of numbers.
 
     \b
     Examples:

@@ -98,11 +98,11 @@ def command(
     slim: bool,
     seed: int | None,
 ) -> None:
-    """Render a plan as files for a cluster. Nothing is applied; no cluster is looked at.
+    """Render a plan as files for a cluster. It applies nothing and needs no cluster.
 
-    What is in them and how to go on is in docs/kubernetes.md and docs/compose.md. They depend on
-    the plan and the options alone. The directory is written whole or not at all; one with earlier
-    files of this command is replaced, anything else is left alone.
+    docs/kubernetes.md and docs/compose.md describe the files and how to go on. They depend on the
+    plan and the options alone. The directory is written whole or not at all; it replaces one with
+    earlier files of this command, and nothing else.
 
     \b
     Examples:

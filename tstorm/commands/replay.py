@@ -83,16 +83,16 @@ def command(
 ) -> None:
     """Run a recorded experiment again.
 
-    RUN is a run directory. Without --seed the very same plan is carried out; with --seed the
+    RUN is a run directory. Without --seed the same plan is carried out; with --seed the
     recorded source is compiled with that seed. A run is replayed with the options it had (--until,
     --start-at, --pace, --hosts, --datapath, …), where the command line does not say otherwise.
 
     --check compares the new run's events with the recorded ones: same kinds, targets, arguments and
-    planned times, in the same order. What differs is printed, and the command ends with 1. So it
+    planned times, in the same order. It prints the differences and ends with 1. So it
     does when a program could not start in one of the runs, or in both. Programs that ended by
     themselves in one of the runs only are printed too, but do not fail the check.
 
-    Relative programs are looked for where the recorded run found them. --hosts 0 replays a run over
+    Relative paths of programs mean the same as in the recorded run. --hosts 0 replays a run over
     hosts on one engine that models every link.
 
     \b

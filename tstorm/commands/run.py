@@ -30,9 +30,9 @@ def command(
     cleanly and keeps what was recorded. --out must be new or empty. --format json prints
     {"run", "directory", "outcome", "summary", "verdict"}.
 
-    Programs named with a relative path (exec="./serve") are looked for in the folder of the TDL
-    file or of the plan. What came later than its bound, and programs that could not start, are told
-    in any case; --max-lateness and --fail-on-exit make it the command's exit code.
+    A relative path of a program (exec="./serve") is relative to the folder of the TDL file or of
+    the plan. The command always reports what came later than its bound and programs that could not
+    start; with --max-lateness and --fail-on-exit its exit code says so, too.
 
     \b
     Examples:
