@@ -218,15 +218,16 @@ def test_a_plan_with_manifests_is_used_like_any_other() -> None:
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_same_bytes_on_every_python(version: str, tmp_path: Path) -> None:
-    """With jinja2 from this environment: it is pure Python, and so may markupsafe be."""
+    """With this environment's libraries: they are pure Python, and so may markupsafe be."""
     python = interpreter(version)
     if python is None:
         pytest.skip(f"python{version} is not installed here")
     import click
     import jinja2
+    import lark
     import markupsafe
 
-    for module in (click, jinja2, markupsafe):
+    for module in (click, jinja2, lark, markupsafe):
         folder = Path(str(module.__file__)).parent
         ignored = shutil.ignore_patterns("*.so", "__pycache__")
         shutil.copytree(folder, tmp_path / "site" / folder.name, ignore=ignored)
