@@ -1,1 +1,6 @@
-"""Measurements of the engine and the compiler, and the demonstration (docs/performance.md)."""
+"""Measurements: `python -m bench`, `python -m bench.hosts`; the demonstration, `bench.demo`."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"

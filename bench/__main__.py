@@ -2,7 +2,7 @@
 
 Output: bench/results/root.json or user.json, and NAME.json for routing, metadata, control, …, which
 are the same for both (quick.json for --quick, which no document uses), and the tables of
-docs/performance.md. Progress goes to stderr, the tables of those three also to stdout.
+docs/performance.md. Progress goes to stderr, the tables of those also to stdout.
 Exit code 1 when a measurement failed (the others are still made and written) or when paths differ
 from those that networkx finds.
 """
@@ -16,17 +16,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import compiling
-from bench.agents import control, control_report, metadata, metadata_report, sharing_model
+from bench import RESULTS, compiling
+from bench.agents import control, metadata, sharing_model
 from bench.engine import commit, delay, paths, rate, scale, throughput
 from bench.engine.netns import isolate, privilege
-from bench.engine.probing import Record
 from bench.errors import BenchError
 from bench.machine import describe
-from bench.report import RESULTS, update
+from bench.report import section, update
 from bench.routing import measure as routing
-from bench.routing import report as routing_report
-from bench.tcal import report as tcal_report
+from bench.tables import Record
 from bench.tcal import timings as tcal
 from runtime.errors import RunError
 from tests.datapath.client import RefusedError
@@ -45,6 +43,11 @@ MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "control": control.measure,
     "sharing-model": sharing_model.measure,
     "tcal": tcal.measure,
+}
+MISSED: dict[str, Callable[[list[Record]], list[str]]] = {
+    "routing": routing.missed,
+    "metadata": metadata.missed,
+    "tcal": tcal.missed,
 }
 # Whoever measures: these need no namespaces, and each has a file of its own.
 ALIKE = ("routing", "metadata", "control", "sharing-model", "tcal")
@@ -66,20 +69,12 @@ def main() -> int:
     for path, part in _files(results, options.out, options.quick).items():
         _write(path, document, part, merge=bool(options.only))
         print(path)
-    if "routing" in results:
-        print(routing_report.section({**document, "results": results}))
-        for text in routing.wrong(results["routing"]):
+    for name in set(results) & set(ALIKE):
+        print(section(name, {**document, "results": results}))
+    for name, missed in MISSED.items():
+        for text in missed(results.get(name, [])):
             _say(f"missed: {text}")
-        failures += routing.differs(results["routing"])
-    if "metadata" in results:
-        print(metadata_report.section({**document, "results": results}))
-        for text in metadata_report.wrong(results["metadata"]):
-            _say(f"missed: {text}")
-    if "control" in results:
-        print(control_report.section({**document, "results": results}))
-    if "tcal" in results:
-        for text in tcal_report.wrong(results["tcal"]):
-            _say(f"missed: {text}")
+    failures += routing.differs(results.get("routing", []))
     if not options.quick and options.out is None:
         update(RESULTS)
     return 1 if failures else 0

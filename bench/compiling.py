@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from bench.engine.probing import Record
+from bench import ROOT
 from bench.errors import BenchError
+from bench.tables import Record, Table
 
-ROOT = Path(__file__).resolve().parent.parent
 _Result = TypeVar("_Result")
+
+TABLES = (Table({"Compiler": "{what}", "time": "{seconds:.3f} s"}),)
 
 
 def measure(quick: bool) -> list[Record]:

@@ -12,12 +12,12 @@ import sys
 import time
 from pathlib import Path
 
+from bench import ROOT
 from bench.errors import BenchError
 from bench.judge import judge, table
 from compiler.plan.format import PlanError
 from tests.runs.runlog import IncompleteRunError
 
-ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("examples") / "demo.tdl"
 
 

@@ -9,24 +9,53 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from bench.agents import control_report, metadata_report, sharing_model_report
-from bench.engine import paths_report
-from bench.engine.probing import Record
+from bench import RESULTS, ROOT, compiling
+from bench.agents import control, metadata, sharing_model
+from bench.engine import commit, delay, paths, rate, scale, throughput
 from bench.errors import BenchError
-from bench.hosts import report as hosts_report
-from bench.hosts import soak_report
-from bench.routing import report as routing_report
-from bench.tables import machine_line, table
-from bench.tcal import report as tcal_report
+from bench.hosts import agree, congestion, reaction, shares, sharing, soak_judge
+from bench.routing import by_size
+from bench.tables import Record, Tables
+from bench.tcal import timings
 
-ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "performance.md"
-RESULTS = ROOT / "bench" / "results"
-KINDS = ("root", "user")
-_TITLES = {"root": "As root", "user": "As an ordinary user, in a user namespace"}
+
+_ENGINE: dict[str, Tables] = {
+    "throughput": throughput.TABLES,
+    "delay": delay.TABLES,
+    "rate": rate.TABLES,
+    "paths": paths.TABLES,
+    "scale": scale.TABLES,
+    "commit": commit.TABLES,
+    "compiling": compiling.TABLES,
+}
+# By file of results, in the document's order: a title, and tables by name of the results in it.
+SECTIONS: dict[str, tuple[str, Mapping[str, Tables]]] = {
+    "root": ("As root", _ENGINE),
+    "user": ("As an ordinary user, in a user namespace", _ENGINE),
+    "routing": ("Scale-free networks", {"routing": by_size.TABLES}),
+    "metadata": ("Metadata between agents", {"metadata": metadata.TABLES}),
+    "control": ("Control of agents", {"control": control.TABLES}),
+    "sharing-model": ("Sharing model", {"sharing-model": sharing_model.TABLES}),
+    "tcal": ("The kernel's datapath", {"tcal": timings.TABLES}),
+    "hosts": (
+        "Hosts: `python -m bench.hosts`",
+        {
+            "shares": shares.TABLES,
+            "reaction": reaction.TABLES,
+            "agree": agree.TABLES,
+            "congestion": congestion.TABLES,
+        },
+    ),
+    "soak": (
+        "Soak: `python -m bench.hosts --only soak --minutes 20`",
+        {"soak": soak_judge.TABLES},
+    ),
+    "sharing": ("Sharing: examples/sixclients.tdl", {"sharing": sharing.TABLES}),
+}
 
 
 def update(results: Path, document: Path = DOCUMENT) -> None:
@@ -41,153 +70,32 @@ def update(results: Path, document: Path = DOCUMENT) -> None:
 
 def figures(results: Path) -> str:
     """The generated text for every result file that is there."""
-    parts: list[str] = []
-    for kind in KINDS:
-        path = results / f"{kind}.json"
-        if path.exists():
-            parts.append(section(_TITLES[kind], json.loads(path.read_text())))
-    for name, make in _SECTIONS.items():
-        path = results / f"{name}.json"
-        if path.exists():
-            parts.append(make(json.loads(path.read_text())))
+    parts = [
+        section(name, json.loads((results / f"{name}.json").read_text()))
+        for name in SECTIONS
+        if (results / f"{name}.json").exists()
+    ]
     return "\n".join(parts) if parts else "No figures yet: run `make bench`.\n"
 
 
-def section(title: str, document: Record) -> str:
-    results = document["results"]
-    text = [f"### {title}\n", machine_line(document["machine"])]
-    for name, make in _TABLES.items():
-        if results.get(name):
-            text.append(make(results[name]))
+def section(name: str, document: Record) -> str:
+    """The text of one file of results."""
+    title, tables = SECTIONS[name]
+    text = [f"### {title}\n", _machine(document["machine"])]
+    for part, made in tables.items():
+        if rows := document["results"].get(part):
+            text += [make(rows) for make in made]
     return "\n".join(text)
 
 
-def _throughput(rows: Sequence[Record]) -> str:
-    return table(
-        ("Throughput", "through", "one-way delay", "measured", "of plain veth", "lost"),
-        [
-            (
-                row["what"],
-                row["through"],
-                f"{row['delay_ms']} ms",
-                f"{row['value']} {row['unit']}",
-                f"{row['ratio_to_veth']:.2f}" if "ratio_to_veth" in row else "–",
-                f"{row['lost_share'] * 100:.2f} %" if "lost_share" in row else "–",
-            )
-            for row in rows
-        ],
+def _machine(machine: Record) -> str:
+    """What bench.machine has found, as a paragraph."""
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mib']} MiB, "
+        f"{machine['kernel']}, virtual machine: {machine['hypervisor']}, load average before: "
+        f"{machine['load_1min_before']}.\n"
     )
 
-
-def _delay(rows: Sequence[Record]) -> str:
-    return table(
-        ("One-way delay", "through", "beside", "error: mean µs", "p50", "p99", "max", "lost"),
-        [
-            (
-                f"{row['delay_ms']} ms",
-                row["through"],
-                row["beside"],
-                *(f"{row[name]:.1f}" for name in ("mean_us", "p50_us", "p99_us", "max_us")),
-                row["lost"],
-            )
-            for row in rows
-        ],
-    )
-
-
-def _rate(rows: Sequence[Record]) -> str:
-    shapers = ("pktd", "htb", "tbf")
-    errors = {(row["rate_bps"], row["shaper"]): row["error_percent"] for row in rows}
-    rates = sorted({int(row["rate_bps"]) for row in rows})
-    return table(
-        ("Rate", *(f"{shaper}: error" for shaper in shapers)),
-        [
-            (_rate_text(rate), *(_percent(errors.get((rate, shaper))) for shaper in shapers))
-            for rate in rates
-        ],
-    )
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.3f} %"
-
-
-def _rate_text(rate_bps: int) -> str:
-    for unit, name in ((1_000_000_000, "Gb/s"), (1_000_000, "Mb/s"), (1000, "kb/s")):
-        if rate_bps >= unit:
-            return f"{rate_bps / unit:g} {name}"
-    return f"{rate_bps} b/s"
-
-
-def _scale(rows: Sequence[Record]) -> str:
-    return table(
-        ("Scale", "theory", "measured", "share", "slowest pair", "late p50 / p99 / max", "CPU"),
-        [
-            (
-                f"{row['pairs']} pairs × {_rate_text(row['rate_bps'])}",
-                f"{row['theory_mbps']} Mb/s",
-                f"{row['measured_mbps']} Mb/s",
-                f"{row['share_of_theory'] * 100:.1f} %",
-                f"{row['slowest_share'] * 100:.1f} %",
-                " / ".join(f"{row[f'late_{name}_us']:.0f}" for name in ("p50", "p99", "max"))
-                + " µs",
-                f"{row['engine_cpu_share'] * 100:.0f} %",
-            )
-            for row in rows
-        ],
-    )
-
-
-def _commit(rows: Sequence[Record]) -> str:
-    return table(
-        ("Epoch", "staged: median / max", "in force late by", "probes beside: p50 / p99 / max"),
-        [
-            (
-                f"{row['route_changes']} route changes",
-                f"{row['stage_ms_median']:.2f} / {row['stage_ms_max']:.2f} ms",
-                f"{row['applied_ms_median']:.3f} / {row['applied_ms_max']:.3f} ms",
-                " / ".join(f"{row[f'beside_{name}_us']:.1f}" for name in ("p50", "p99", "max"))
-                + " µs",
-            )
-            for row in rows
-        ],
-    )
-
-
-def _compiling(rows: Sequence[Record]) -> str:
-    return table(("Compiler", "time"), [(row["what"], f"{row['seconds']:.3f} s") for row in rows])
-
-
-def _sharing(document: Record) -> str:
-    # Here, not at the top: bench.sharing runs experiments and brings this document up itself.
-    from bench.sharing import SHARED, table_rows
-    from tests.runs.stages import CLIENTS
-
-    head = ("Mb/s: measured (model)", *CLIENTS, *(f"{link} used" for link in SHARED))
-    title = "### Sharing: examples/sixclients.tdl"
-    return f"{title}\n\n{table(head, table_rows(document['results']['sharing']))}"
-
-
-_TABLES = {
-    "throughput": _throughput,
-    "delay": _delay,
-    "rate": _rate,
-    "paths": paths_report.tables,
-    "scale": _scale,
-    "commit": _commit,
-    "compiling": _compiling,
-}
-# Results with a file of their own, in the document's order.
-_SECTIONS: dict[str, Callable[[Record], str]] = {
-    "routing": routing_report.section,
-    "metadata": metadata_report.section,
-    "control": control_report.section,
-    "sharing-model": sharing_model_report.section,
-    "tcal": tcal_report.section,
-    "hosts": hosts_report.section,
-    "soak": soak_report.section,
-    "sharing": _sharing,
-}
 
 if __name__ == "__main__":
     update(RESULTS)

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
-from bench.engine.probing import Record
+from bench.tables import Record, Table
 from runtime.coordinator import says
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
@@ -58,6 +58,34 @@ class Agent:
         if request["do"] == "time":
             return {"t2": now, "t3": time.monotonic_ns()}
         return {"digest": request.get("digest", "")}
+
+
+_WHAT = {
+    "request": "request and answer, {what}",
+    "sample": "sample of {rows} rows",
+    "stranger": "a stranger: {what}",
+}
+TABLES = (
+    Table(
+        {
+            "One channel": lambda row: _WHAT[row["part"]].format(**row),
+            "median / p99": "{median_us} / {p99_us} µs",
+            "CPU time, both sides": lambda row: (
+                f"{row['cpu_ms']} ms" if "cpu_ms" in row else f"{row['cpu_us']} µs"
+            ),
+        },
+        {"part": list(_WHAT)},
+    ),
+    Table(
+        {
+            "Agents": "{agents}",
+            **{name: f"{{{name}_ms}} ms" for name in ("connect", "prepare", "measure", "start")},
+            "afterwards, of a core": "{cpu_percent} %",
+            "clock's bound": "{bound_median_us} / {bound_max_us} µs",
+        },
+        {"part": ["gathering"]},
+    ),
+)
 
 
 def measure(quick: bool) -> list[Record]:

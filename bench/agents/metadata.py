@@ -18,10 +18,10 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from bench.engine.probing import Record
+from bench.tables import Cell, Record, Table
 from compiler.pipeline import compile_source
 from runtime.agent.metadata.codec import MAX_DATAGRAM
 from runtime.agent.metadata.interest import Interest
@@ -33,6 +33,73 @@ from tests.simulation.simulation import NS_PER_S, PERIOD_NS
 from tests.simulation.volume import HEADER_BYTES, SECOND_TICKS, WARM_TICKS, Fleet, targets, text
 
 SIDE = 200  # instances on each side, for growth
+
+
+def amount(per_second: float) -> str:
+    """Three digits, in kB/s or MB/s."""
+    value, unit = (per_second / 1e6, "MB/s") if per_second >= 1e6 else (per_second / 1e3, "kB/s")
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+
+
+def _amount(name: str) -> Cell:
+    return lambda row: amount(row[name])
+
+
+_PAYLOAD, _WITH_HEADERS = _amount("payload_bytes_s"), _amount("with_headers_bytes_s")
+
+
+def _growing(what: str, change: bool) -> Table:
+    return Table(
+        {
+            f"Agents, flows: {what}": "{hosts}, {flows}",
+            "all agents": _PAYLOAD,
+            "with headers": _WITH_HEADERS,
+            "each agent": _amount("agent_bytes_s"),
+            "datagrams/s": "{datagrams_s}",
+            "CPU a tick: in / asked / out": "{in_ms:.2f} / {remote_ms:.2f} / {out_ms:.2f} ms",
+            "all, mean / max": "{tick_ms_mean:.2f} / {tick_ms_max:.2f} ms",
+        },
+        {"part": ["growth"], "change": [change]},
+    )
+
+
+TABLES = (
+    Table(
+        {
+            "Instances, flows, agents": "{instances}, {flows}, {hosts}: {what}",
+            "UDP payload": _PAYLOAD,
+            "with headers": _WITH_HEADERS,
+            "datagrams/s": "{datagrams_s:.0f}",
+            "bound": _amount("bound_bytes_s"),
+            "met": lambda row: "yes" if row["met"] else "**no**",
+        },
+        {"part": ["target"]},
+    ),
+    _growing("nothing changes", False),
+    _growing("every flow told anew in every tick", True),
+    Table(
+        {"Datagram that is refused": "{what}", "CPU time": "{us:.1f} µs"},
+        {"part": ["refusal"]},
+    ),
+    Table(
+        {
+            "Who shares which links, 64 hosts: elements": "{size}",
+            "first": "{first_ms:.1f} ms",
+            "next epoch": "{epoch_ms:.1f} ms",
+            "of 10,000 flows": "{flows_10000_ms:.1f} ms",
+        },
+        {"part": ["interest"]},
+    ),
+)
+
+
+def missed(rows: Sequence[Record]) -> list[str]:
+    """Targets that were missed."""
+    return [
+        f"{row['what']}: {row['with_headers_bytes_s']} bytes/s, the bound is {row['bound_bytes_s']}"
+        for row in rows
+        if row["part"] == "target" and not row["met"]
+    ]
 
 
 def measure(quick: bool) -> list[Record]:

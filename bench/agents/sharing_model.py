@@ -15,9 +15,9 @@ import random
 import statistics
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from bench.engine.probing import Record
+from bench.tables import Record, Table
 from runtime.agent.share.sharing import Sharing
 from runtime.agent.share.solver import UNLIMITED, Question
 from runtime.agent.vocabulary import Usage
@@ -32,6 +32,52 @@ PERIOD_NS = 25 * MS
 NEAR = 0.05
 
 Pair = tuple[int, int]
+
+
+def _cost(row: Record) -> str:
+    if row["part"] == "solver":
+        return "solver: {flows} flows, {links} links, {full} of them full".format(**row)
+    return f"tick: {row['flows']} own flows, {'steady' if row['steady'] else 'all changing'}"
+
+
+def _lost(row: Record) -> str:
+    return f"{row['lost_metadata'] * 100:.0f} % of metadata lost"
+
+
+_SCENES: dict[str, Callable[[Record], str]] = {
+    "shares": lambda row: f"shares on {row['networks']} random networks, {_lost(row)}",
+    "reaction": lambda row: f"{row['newcomers']} newcomers, {row['hosts']} hosts, {_lost(row)}",
+    "soak": lambda row: f"{row['seconds'] / 3600:g} h soak in {row['took_s']} s, 4 hosts",
+}
+_OUTCOMES: dict[str, Callable[[Record], str]] = {
+    "shares": lambda row: (
+        f"worst flow off by {row['worst_error'] * 100:.2f} %, median of networks "
+        f"{row['median_error'] * 100:.2f} %; {row['limits_set_afterwards']} limits set "
+        "after settling"
+    ),
+    "reaction": lambda row: (
+        f"shares in force after {row['median_ms']:.0f} ms (median), "
+        f"{row['p99_ms']:.0f} ms (p99), {row['max_ms']:.0f} ms (max)"
+    ),
+    "soak": lambda row: (
+        f"shares off by {row['worst_error'] * 100:.2f} % at worst, "
+        f"{row['last_error'] * 100:.2f} % at the end; objects {row['objects']} → "
+        f"{row['objects_at_end']}; {row['ticks']} ticks, {row['limits_set']} limits"
+    ),
+}
+TABLES = (
+    Table(
+        {"Cost in CPU time": _cost, "median / p99": "{median_ms:.2f} / {p99_ms:.2f} ms"},
+        {"part": ["solver", "tick"]},
+    ),
+    Table(
+        {
+            "Simulated": lambda row: _SCENES[row["part"]](row),
+            "result": lambda row: _OUTCOMES[row["part"]](row),
+        },
+        {"part": list(_SCENES)},
+    ),
+)
 
 
 def measure(quick: bool) -> list[Record]:

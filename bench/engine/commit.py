@@ -10,8 +10,9 @@ from __future__ import annotations
 import subprocess
 import time
 
-from bench.engine.probing import Record, finish, program, start
+from bench.engine.probing import finish, program, start
 from bench.engine.wiring import Ends, Pipe, address, engine
+from bench.tables import Record, Table
 from tests.datapath.client import Client
 
 ENDS = 100
@@ -19,6 +20,19 @@ BRIDGES = 100
 DELAY_MS = 5
 _FIRST_END, _FIRST_LINK = 2, 2  # after the pair that the probes use
 _AHEAD_NS = 100_000_000
+
+TABLES = (
+    Table(
+        {
+            "Epoch": "{route_changes} route changes",
+            "staged: median / max": "{stage_ms_median:.2f} / {stage_ms_max:.2f} ms",
+            "in force late by": "{applied_ms_median:.3f} / {applied_ms_max:.3f} ms",
+            "probes beside: p50 / p99 / max": (
+                "{beside_p50_us:.1f} / {beside_p99_us:.1f} / {beside_max_us:.1f} µs"
+            ),
+        }
+    ),
+)
 
 
 def measure(quick: bool) -> list[Record]:

@@ -7,11 +7,30 @@ contains the sender's and receiver's own way through their stacks, which the vet
 from __future__ import annotations
 
 from bench.engine.netns import Namespace
-from bench.engine.probing import Record, finish, probe, program, serving, start
+from bench.engine.probing import finish, probe, program, serving, start
 from bench.engine.wiring import Ends, Pipe, address, change, engine, plain_veth
+from bench.tables import Cell, Record, Table
 from tests.datapath.client import Client
 
 DELAYS_MS = (1, 5, 10, 20, 50, 100)
+
+ERRORS: dict[str, Cell] = {
+    "error: mean µs": "{mean_us:.1f}",
+    "p50": "{p50_us:.1f}",
+    "p99": "{p99_us:.1f}",
+    "max": "{max_us:.1f}",
+    "lost": "{lost}",
+}
+TABLES = (
+    Table(
+        {
+            "One-way delay": "{delay_ms} ms",
+            "through": "{through}",
+            "beside": "{beside}",
+            **ERRORS,
+        }
+    ),
+)
 
 
 def measure(quick: bool) -> list[Record]:

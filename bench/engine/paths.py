@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 
-from bench.engine.delay import owd
+from bench.engine.delay import ERRORS, owd
 from bench.engine.netns import Namespace
-from bench.engine.probing import Record, goodput_bps, probe, program, serving, stream_words
+from bench.engine.probing import goodput_bps, probe, program, serving, stream_words
 from bench.engine.wiring import Ends, Pipe, address, bridged
 from bench.errors import BenchError
+from bench.tables import Record, Table
 from tests.datapath.client import Client
 
 PREFIX = "10.77.0.0/16"
@@ -34,6 +35,19 @@ for index in range(2, 2 + int(sys.argv[1])):
     if index % 50 == 0:
         time.sleep(0.005)
 """
+
+_MEASURED = "{value} {unit}"
+TABLES = (
+    Table(
+        {"Path mode": "{what}", "through": "{through}", "measured": _MEASURED},
+        {"group": ["throughput"]},
+    ),
+    Table(
+        {"Path mode: delay": "{delay_ms} ms", "through": "{through}", **ERRORS},
+        {"group": ["delay"]},
+    ),
+    Table({"Path mode: command": "{what}", "median": _MEASURED}, {"group": ["commands"]}),
+)
 
 
 def measure(quick: bool) -> list[Record]:

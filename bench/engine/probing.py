@@ -7,14 +7,12 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from bench.engine.netns import Namespace
 from bench.engine.wiring import address
 from bench.errors import BenchError
+from bench.tables import Record
 from runtime.system.programs import find
-
-Record = dict[str, Any]
 
 
 def program(name: str) -> Path:

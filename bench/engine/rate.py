@@ -9,7 +9,9 @@ htb and tbf count the 14 bytes of the Ethernet header too.
 
 from __future__ import annotations
 
-from bench.engine.probing import Record, goodput_bps, probe, program, serving, stream_words
+from collections.abc import Sequence
+
+from bench.engine.probing import goodput_bps, probe, program, serving, stream_words
 from bench.engine.wiring import (
     ETHERNET_BYTES,
     MSS_BYTES,
@@ -21,12 +23,30 @@ from bench.engine.wiring import (
     engine,
     qdisc,
 )
+from bench.tables import Record, rate_text, table
 from tests.datapath.client import Client
 
 RATES_BPS = (128_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000, 1_000_000_000, 4_000_000_000)
 QUICK_BPS = (10_000_000, 1_000_000_000)
 _BY_DATAGRAMS_BPS = 1_000_000
 _QUEUE_BYTES = 64 << 20
+
+
+def _errors(rows: Sequence[Record]) -> str:
+    """A line for each rate, a column for each shaper."""
+    shapers = ("pktd", "htb", "tbf")
+    errors = {(row["rate_bps"], row["shaper"]): f"{row['error_percent']:+.3f} %" for row in rows}
+    rates = sorted({int(row["rate_bps"]) for row in rows})
+    return table(
+        ("Rate", *(f"{shaper}: error" for shaper in shapers)),
+        [
+            (rate_text(rate), *(errors.get((rate, shaper), "–") for shaper in shapers))
+            for rate in rates
+        ],
+    )
+
+
+TABLES = (_errors,)
 
 
 def measure(quick: bool) -> list[Record]:

@@ -5,12 +5,27 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from bench.engine.probing import Record, finish, goodput_bps, program, serving, start, stream_words
+from bench.engine.probing import finish, goodput_bps, program, serving, start, stream_words
 from bench.engine.wiring import MSS_BYTES, MTU_BYTES, Pipe, engine
+from bench.tables import Record, Table, percent, rate_text
 from tests.datapath.client import Client
 
 PAIRS = 32
 RATE_BPS = 100_000_000
+
+TABLES = (
+    Table(
+        {
+            "Scale": lambda row: f"{row['pairs']} pairs × {rate_text(row['rate_bps'])}",
+            "theory": "{theory_mbps} Mb/s",
+            "measured": "{measured_mbps} Mb/s",
+            "share": percent("share_of_theory", 1),
+            "slowest pair": percent("slowest_share", 1),
+            "late p50 / p99 / max": "{late_p50_us:.0f} / {late_p99_us:.0f} / {late_max_us:.0f} µs",
+            "CPU": percent("engine_cpu_share", 0),
+        }
+    ),
+)
 
 
 def measure(quick: bool) -> list[Record]:

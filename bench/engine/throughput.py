@@ -6,7 +6,6 @@ Beside each figure stands that of a plain veth pair in the same run (0 ms: a vet
 from __future__ import annotations
 
 from bench.engine.probing import (
-    Record,
     finish,
     goodput_bps,
     probe,
@@ -16,10 +15,24 @@ from bench.engine.probing import (
     stream_words,
 )
 from bench.engine.wiring import Ends, Pipe, address, change, engine, plain_veth
+from bench.tables import Record, Table, percent
 from tests.datapath.client import Client
 
 LOSSLESS_PPS = 200_000
 _CONTROLS = ("cubic", "bbr")
+
+TABLES = (
+    Table(
+        {
+            "Throughput": "{what}",
+            "through": "{through}",
+            "one-way delay": "{delay_ms} ms",
+            "measured": "{value} {unit}",
+            "of plain veth": "{ratio_to_veth:.2f}",
+            "lost": percent("lost_share", 2),
+        }
+    ),
+)
 
 
 def measure(quick: bool) -> list[Record]:

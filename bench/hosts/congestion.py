@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from bench.engine.probing import Record
 from bench.errors import BenchError
+from bench.hosts.carry_out import carry_out
+from bench.tables import Record, Table
 from tests.runs.delivered import Delivered
 from tests.runs.runlog import RunLog
 
@@ -27,8 +27,6 @@ SCENES = {
     "4 × cubic": ("--cc cubic", 4),
     "datagrams, 150 %": (f"--udp {TRUNK_MBPS * 3 // 2}Mb", 1),
 }
-
-CarryOut = Callable[..., Path]
 
 
 def text(how: str, flows: int) -> str:
@@ -46,7 +44,21 @@ def text(how: str, flows: int) -> str:
     return "\n".join([*lines, f"at {SECONDS}s quit", ""])
 
 
-def measure(folder: Path, carry_out: CarryOut) -> list[Record]:
+TABLES = (
+    Table(
+        {
+            "20 Mb/s, 40 ms, 50 kB": "{what}",
+            "hosts": lambda row: row["hosts"] or "hop-exact",
+            "Mb/s": "{mbps}",
+            "lost": "{lost_percent} %",
+            "round trip": "{rtt_ms} ms",
+            "window": "{cwnd} packets",
+        }
+    ),
+)
+
+
+def measure(folder: Path) -> list[Record]:
     rows: list[Record] = []
     for number, (name, (how, flows)) in enumerate(SCENES.items()):
         source = folder / f"congestion-{number}.tdl"

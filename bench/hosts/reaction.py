@@ -13,17 +13,21 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import sys
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from bench.engine.probing import Record
 from bench.errors import BenchError
 from bench.hosts import udp
+from bench.hosts.carry_out import carry_out
 from bench.hosts.udp import INTERVAL_NS, PERIOD_S, PULSE_S
+from bench.tables import Record, Table
 
 REACTION_ROUNDS = 100
 REACTION_SHARE = 25_000_000  # of either of two flows with equal round trips over 50 Mb/s
+BOUND_MS = 100
 TOLERANCE = 0.1
 WINDOW_NS = 50_000_000
 STEADY_NS = 150_000_000  # of settled windows
@@ -68,6 +72,39 @@ class Arrivals:
         last = begin + STEADY_NS - WINDOW_NS
         found = [self.window(at) for at in range(begin, last + 1, WINDOW_NS // 5)]
         return max(found) <= 1 + TOLERANCE and statistics.median(found) >= 1 - TOLERANCE
+
+
+TABLES = (
+    Table(
+        {
+            "Reaction to a new flow": "{hosts} hosts",
+            "settled": "{settled} of {rounds}",
+            "median": "{median_ms} ms",
+            "p99": "{p99_ms} ms",
+            "max": "{max_ms} ms",
+        }
+    ),
+)
+
+
+def missed(rows: Sequence[Record]) -> list[str]:
+    return [
+        f"reaction over {row['hosts']} hosts: p99 {row['p99_ms']} ms"
+        for row in rows
+        if row["p99_ms"] > BOUND_MS
+    ]
+
+
+def measure(folder: Path) -> list[Record]:
+    source = folder / "reaction.tdl"
+    source.write_text(text(sys.executable))
+    rows = []
+    for hosts in (1, 2, 4):
+        rows.append(
+            {"hosts": hosts, **read(carry_out(source, folder / f"reaction-{hosts}", hosts))}
+        )
+        print(rows[-1], file=sys.stderr, flush=True)
+    return rows
 
 
 def read(run: Path) -> Record:

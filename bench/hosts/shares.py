@@ -9,11 +9,12 @@ to 5 s to fill what it may.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.engine.probing import Record
-from bench.report import ROOT
+from bench import ROOT
+from bench.hosts.carry_out import carry_out
+from bench.tables import Cell, Record, Table
 from compiler.plan.reader import Plan, read_plan
 from tests.runs.delivered import Delivered
 from tests.runs.scenes import two_destinations_text
@@ -21,8 +22,6 @@ from tests.runs.stages import MBIT, Stage, dumbbell, sixclients, two_destination
 
 HOSTS = (1, 2, 4)
 SETTLE = 0.5  # of a stage is left out
-
-CarryOut = Callable[..., Path]
 
 
 # By name: the text (empty: that of examples/), what is expected, and how much faster it runs.
@@ -32,8 +31,49 @@ SCENES: dict[str, tuple[str, Callable[[Plan], list[Stage]], int]] = {
     "destinations": (two_destinations_text(), two_destinations, 1),
 }
 
+BOUND = 0.05
 
-def measure(folder: Path, carry_out: CarryOut) -> list[Record]:
+
+def worst(wanted: Sequence[float], measured: Sequence[float]) -> float:
+    """Largest relative deviation; 0 without any."""
+    return max((abs(m - w) / w for w, m in zip(wanted, measured, strict=True) if w), default=0.0)
+
+
+def _of_clients(rows: Sequence[Record]) -> str:
+    """A line for each stage, a column for each client of any of the networks."""
+
+    def share(name: str) -> Cell:
+        def cell(row: Record) -> str:
+            both = zip(row["measured_mbps"], row["model_mbps"], strict=True)
+            got, want = dict(zip(row["clients"], both, strict=True))[name]
+            return f"{got:.2f} ({want:.2f})"
+
+        return cell
+
+    names = sorted({client for row in rows for client in row["clients"]})
+    columns: dict[str, Cell] = {
+        "Mb/s: measured (model)": "{example}",
+        "hosts": "{hosts}",
+        "stage": "{stage}",
+        **{name: share(name) for name in names},
+        "worst": lambda row: f"{worst(row['model_mbps'], row['measured_mbps']) * 100:.1f} %",
+    }
+    return Table(columns)(rows)
+
+
+TABLES = (_of_clients,)
+
+
+def missed(rows: Sequence[Record]) -> list[str]:
+    return [
+        f"{row['example']} over {row['hosts']} hosts, stage {row['stage']}: "
+        f"{error * 100:.1f} % from the model"
+        for row in rows
+        if (error := worst(row["model_mbps"], row["measured_mbps"])) > BOUND
+    ]
+
+
+def measure(folder: Path) -> list[Record]:
     rows: list[Record] = []
     for name, (text, stages, pace) in SCENES.items():
         source = folder / f"{name}.tdl"

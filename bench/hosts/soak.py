@@ -3,7 +3,7 @@
 Runs the experiment of bench.hosts.soak_scene in a process of its own, looks at its processes every
 10 s and at its devices once a minute, reads what the run recorded, and compares the last quarter
 with the first one after a warm-up of a fifth. What is judged and by which bound:
-bench.hosts.soak_report.
+bench.hosts.soak_judge.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.engine.probing import Record
+from bench import ROOT
 from bench.errors import BenchError
 from bench.hosts import soak_watch
 from bench.hosts.soak_scene import COUNTED_S, HOSTS, MINUTE_S, QUIET_S, STAYING, text
-from bench.report import ROOT
+from bench.tables import Record
 from compiler.plan.reader import read_plan
 from runtime.agent.share.solver import UNLIMITED
 from tests.runs.runlog import NS_PER_S, RunLog

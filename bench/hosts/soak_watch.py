@@ -11,8 +11,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from bench.engine.probing import Record
 from bench.errors import BenchError
+from bench.tables import Record
 
 PROC = Path("/proc")
 TCP_PORT = ":7474"

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bench.engine.probing import Record
 from bench.errors import BenchError
 from bench.routing.check import check
 from bench.routing.graphs import Graph, access, bridges, whole
+from bench.tables import Record
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.state import NetworkState

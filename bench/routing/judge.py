@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.engine.probing import Record
+from bench.tables import Record
 
 MB = 1_000_000
 MIB = 1 << 20

@@ -24,12 +24,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.engine.probing import Record
+from bench import ROOT
 from bench.errors import BenchError
 from bench.routing.judge import growths, targets
+from bench.tables import Record
 from tests.plan.topologies import EVENTS, INSTANCES, scale_free
 
-ROOT = Path(__file__).resolve().parents[2]
 SIZES = (1000, 2000, 4000)
 LARGE = 10_000
 QUICK = (250,)
@@ -198,7 +198,7 @@ def _ratio(repaired: Record, recomputed: list[Record]) -> Record:
     }
 
 
-def wrong(rows: list[Record]) -> list[str]:
+def missed(rows: list[Record]) -> list[str]:
     """Targets missed, in words; an agreement that fails is among them."""
     return [
         f"{row['what']}: {row['measured']} instead of {row['bound']}"

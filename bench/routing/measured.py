@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from bench.engine.probing import Record
+from bench.tables import Record
 
 
 def measured(argv: list[str]) -> Record:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pyroute2 import IPRoute
 
 from bench.engine.netns import Namespace
-from bench.engine.probing import Record
 from bench.errors import BenchError
+from bench.tables import Record
 
 DEVICE = "eth0"
 _BURST_BYTES = 3028

@@ -16,17 +16,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
+from bench import ROOT
 from bench.engine.netns import Namespace, run
-from bench.engine.probing import Record, program
+from bench.engine.probing import program
 from bench.errors import BenchError
+from bench.tables import Record, Table
 from bench.tcal.peers import DEVICE, Pyroute2, TcBatch, destination
 from tests.datapath.client import Client
 
-WITH_NETEM = Path(__file__).resolve().parents[2] / "tests/netem/with_netem.py"
+WITH_NETEM = ROOT / "tests/netem/with_netem.py"
 DESTINATIONS = 1000
 INSTANCES = 100
 STEPS = {  # step: (what it is, target in ms)
@@ -38,6 +39,34 @@ STEPS = {  # step: (what it is, target in ms)
 }
 _PATH = "rate=10000000 delay=1000000 jitter=0 loss=0 queue=100000 up=1"
 Times = dict[str, list[float]]
+
+
+def _kernel(rows: Sequence[Record]) -> str:
+    return f"Under {rows[0]['kernel']}.\n"
+
+
+TABLES = (
+    _kernel,
+    Table(
+        {
+            "tcald": "{what}",
+            "target": "{target_ms} ms",
+            "in force after": "{tcald_ms} ms",
+            "staged before": "{staged_ms} ms",
+            "`tc -batch`": "{tc_batch_ms:g} ms ({tc_batch_ratio:g} ×)",
+            "pyroute2": "{pyroute2_ms:g} ms ({pyroute2_ratio:g} ×)",
+        }
+    ),
+)
+
+
+def missed(rows: Sequence[Record]) -> list[str]:
+    """Targets that were missed, each with what was measured."""
+    return [
+        f"{row['what']}: {row['tcald_ms']} ms, not {row['target_ms']}"
+        for row in rows
+        if row["tcald_ms"] > row["target_ms"]
+    ]
 
 
 def measure(quick: bool) -> list[Record]:

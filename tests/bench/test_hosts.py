@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.probing import Record
 from bench.errors import BenchError
-from bench.hosts import reaction, soak, soak_report
+from bench.hosts import reaction, soak, soak_judge
 from bench.hosts.reaction import REACTION_SHARE, Arrivals
 from bench.hosts.soak_scene import MINUTE_S, text
 from bench.hosts.udp import INTERVAL_NS
+from bench.tables import Record
 from compiler.pipeline import compile_source, write
 from tests.runs.delivered import Delivered
 from tests.runs.runlog import IncompleteRunError
@@ -104,8 +104,8 @@ def row(**changes: object) -> Record:
     ],
 )
 def test_growth_and_drift_are_told(changes: dict[str, object], words: str) -> None:
-    assert soak_report.missed([row()]) == []
-    [told] = soak_report.missed([row(**changes)])
+    assert soak_judge.missed([row()]) == []
+    [told] = soak_judge.missed([row(**changes)])
     assert words in told
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from bench import RESULTS, report
 from bench import __main__ as command
 from bench.engine.netns import privilege
 from bench.errors import BenchError
-from bench.report import RESULTS
 from bench.routing import measure as routing
-from bench.routing import report as routing_report
 from bench.routing.graphs import HOP_BITS, access, bridges, whole
 from bench.routing.job import Watch, evenly, peak_mib
 from bench.routing.judge import exponent, growths, targets
@@ -96,15 +95,15 @@ def test_growth_is_of_the_three_sizes_only() -> None:
 def test_targets_are_judged_at_their_size() -> None:
     judged = targets(rows())
     assert [row["met"] for row in judged] == [True] * 12
-    assert routing.wrong(judged) == []
+    assert routing.missed(judged) == []
     assert targets([row for row in rows() if row["size"] == 1000])[0]["what"].startswith("agree")
     slow = [{**row, "wall_s": 100.0} if row["part"] == "compile" else row for row in rows()]
-    assert routing.wrong(targets(slow)) == [
+    assert routing.missed(targets(slow)) == [
         "tstorm compile, 4000 elements: 100 s instead of ≤ 8 s",
         "tstorm compile, 10000 elements: 100 s instead of ≤ 60 s",
     ]
     few = [{**row, "ratio": 49.9} if row["part"] == "ratio" else row for row in rows()]
-    assert routing.wrong(targets(few)) == [
+    assert routing.missed(targets(few)) == [
         "against recomputing, 4000 elements: 49.9 × instead of ≥ 50 ×"
     ]
 
@@ -115,7 +114,7 @@ def test_a_difference_from_networkx_is_a_failure() -> None:
     assert routing.differs(wrong) == 4
     assert (
         "1 in 1,000 paths of 22 epochs instead of no difference"
-        in routing.wrong(targets(wrong))[-1]
+        in routing.missed(targets(wrong))[-1]
     )
 
 
@@ -129,7 +128,7 @@ def test_tables_show_what_was_extrapolated() -> None:
         "load_1min_before": "0.10",
     }
     found = [*rows(), *growths(rows()), *targets(rows())]
-    text = routing_report.section({"machine": machine, "results": {"routing": found}})
+    text = report.section("routing", {"machine": machine, "results": {"routing": found}})
     assert "Some CPU, 2 cores" in text
     assert "| tstorm compile, 4000 elements | ≤ 8 s | 0.4 s | yes |" in text
     assert "| tstorm | bridges, then extended | 25 ms, 50 MiB | 100 ms, 50 MiB |" in text

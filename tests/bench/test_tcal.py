@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from bench import report
 from bench.tcal import peers as tcal_peers
-from bench.tcal import report as tcal_report
 from bench.tcal import timings as tcal
 
 MACHINE = {
@@ -25,9 +25,9 @@ def test_the_table_of_timings_has_targets_and_ratios() -> None:
         tcal_peers.Pyroute2.name: {},
     }
     rows = [tcal._row(step, least) for step in ("rates", "usage")]
-    text = tcal_report.section({"machine": MACHINE, "results": {"tcal": rows}})
+    text = report.section("tcal", {"machine": MACHINE, "results": {"tcal": rows}})
     assert "| change 1,000 rates | 10 ms | 4.0 ms | 12.5 ms | 400.4 ms (100 ×) | – |" in text
-    assert tcal_report.wrong(rows) == ["read the usage of 1,000: 3.0 ms, not 2"]
+    assert tcal.missed(rows) == ["read the usage of 1,000: 3.0 ms, not 2"]
 
 
 def test_tc_is_given_the_same_tree() -> None:

@@ -125,7 +125,7 @@ def _goodput_mbps(run: Finished, client: str, low: float, high: float) -> float:
 
 def test_six_clients_share_the_links(run_example: Runner) -> None:
     """Nobody gets more than there is, and nobody starves. How full the links are depends on the
-    machine's load too and is measured by `python -m bench.sharing`."""
+    machine's load too and is measured by `python -m bench.hosts --only sharing`."""
 
     def trial(attempt: Attempt) -> None:
         run = run_example("sixclients", "--pace", "4", out=attempt.name("run"))

@@ -8,17 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bench.engine.probing import Record
-from bench.tables import machine_line, table
+from bench.tables import Record, table
 
 _OVER = {"bridges": "bridges, then extended", "whole": "the whole graph"}
-
-
-def section(document: Record) -> str:
-    rows: list[Record] = document["results"]["routing"]
-    text = ["### Scale-free networks\n", machine_line(document["machine"])]
-    text += [_targets(rows), _pairs(rows), _events(rows), _commands(rows), _agreement(rows)]
-    return "\n".join(part for part in text if part)
 
 
 def _of(rows: Sequence[Record], part: str) -> list[Record]:
@@ -158,3 +150,6 @@ def _agreement(rows: Sequence[Record]) -> str:
             for row in _of(rows, "agreement")
         ],
     )
+
+
+TABLES = (_targets, _pairs, _events, _commands, _agreement)

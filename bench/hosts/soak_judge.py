@@ -1,11 +1,10 @@
-"""The tables of bench/results/soak.json in docs/performance.md, and bounds that were missed."""
+"""What of a soak is judged and by which bound, and its tables. Input: bench.hosts.soak's row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.engine.probing import Record
-from bench.tables import machine_line, table
+from bench.tables import Record, table
 
 # A leak of one small object a tick (40 a second, 56 bytes at least) is 1.3 MiB in the 10 minutes
 # between the two quarters of a soak of 20.
@@ -14,18 +13,12 @@ SHARE_BOUND = 0.05
 LATE_BOUND_MS = 1.0  # growth of the median lateness of steps
 
 
-def section(document: Record) -> str:
-    rows = document["results"].get("soak", ())
-    title = "### Soak: `python -m bench.hosts --only soak --minutes 20`\n"
-    tables = [text for row in rows for text in (_parts(row), _others(row))]
-    return "\n".join([title, machine_line(document["machine"]), *tables])
-
-
 def _pair(values: Sequence[float]) -> str:
     return " → ".join(f"{value:g}" for value in values)
 
 
-def _parts(row: Record) -> str:
+def _parts(rows: Sequence[Record]) -> str:
+    row = rows[0]
     head = (f"{row['minutes']} minutes, {row['hosts']} hosts", "RSS KiB", "descriptors", "threads")
     columns = ("rss_kib", "descriptors", "threads")
     return table(
@@ -37,7 +30,8 @@ def _parts(row: Record) -> str:
     )
 
 
-def _others(row: Record) -> str:
+def _others(rows: Sequence[Record]) -> str:
+    row = rows[0]
     drift = max(abs(host["drift_ppb"] or 0) for host in row["clock"])
     errors = row["share_errors"]
     return table(
@@ -57,6 +51,9 @@ def _others(row: Record) -> str:
 def _errors(errors: Sequence[float]) -> str:
     middle = sorted(errors)[len(errors) // 2]
     return f"{middle * 100:.1f} %, {max(errors) * 100:.1f} %"
+
+
+TABLES = (_parts, _others)
 
 
 def missed(rows: Sequence[Record]) -> list[str]:
