@@ -78,7 +78,7 @@ def test_numbers_in_the_text_are_those_in_force() -> None:
         f"up to {outgoing.SLOTS} slots",
         f"sent nothing for {HEARTBEAT_NS // 10**6} ms",
         f"sent one every {HELLO_NS // 10**6} ms",
-        f"not told of for {ledger.AGE_NS // 10**9} s",
+        f"without a message for {ledger.AGE_NS // 10**9} s",
         f"{auth.WINDOW:,} or more below the highest",
         f"more than 1 to {2 * auth.MARK_NS // 10**9} s before",
         f"personalisation `{auth._PERSON.decode()}`",
