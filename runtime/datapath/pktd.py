@@ -1,7 +1,7 @@
 """Client of pktd over its line protocol (docs/pktd.md): pipelined commands, events, end of file.
 
 One instance speaks to one pktd process. Answers come in the order of
-the commands. Lines that begin with `!` are handed to `on_applied`.
+the commands. Lines that begin with `!` are events: whoever commits hears of it, others of the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ PROTOCOL = 1
 END_SECONDS = 5.0
 ANSWER_SECONDS = 60.0  # a pktd that takes longer for one batch is stuck
 
-Applied = Callable[[int, int], None]  # commit number, CLOCK_MONOTONIC ns when it took effect
+BATCH_LINES = 2000  # sent before their answers are waited for
+NOW = 0
+
+OnApplied = Callable[[int], None]  # CLOCK_MONOTONIC ns when the commit took effect
 Told = Callable[[str], None]  # what follows `!` in any other event
 
 
@@ -70,16 +73,14 @@ def counts_lines(command: str) -> bool:
     return command in ("stats links", "stats pairs", "stats ports", "usage", "usage all", "ports")
 
 
-def ignore(_commit: int, _at_ns: int) -> None:
-    """An `on_applied` for who needs no news."""
-
-
 class Engine(asyncio.Protocol):
     """The connection. `closed` is done, with the reason, once pktd is gone."""
 
-    def __init__(self, on_applied: Applied = ignore, on_told: Told | None = None) -> None:
-        self.on_applied = on_applied
+    def __init__(self, on_told: Told | None = None) -> None:
         self._on_told = on_told
+        self._waiting: dict[int, OnApplied | None] = {}  # commits that have not taken effect
+        self._early: dict[int, int] = {}  # those that have, before the answer to `commit` was seen
+        self._unanswered = 0  # commits
         self._awaited = b""  # the answer to `sync`: what comes before it was for somebody else
         self._pending: deque[tuple[str, _Batch]] = deque()
         self._rest = b""
@@ -120,9 +121,17 @@ class Engine(asyncio.Protocol):
     def _take_event(self, line: str) -> None:
         words = line.split()
         if words[:2] == ["!", "applied"] and len(words) == 5:
-            self.on_applied(int(words[2]), int(words[4]))
+            self._applied(int(words[2]), int(words[4]))
         elif self._on_told is not None:
             self._on_told(line.removeprefix("! "))
+
+    def _applied(self, number: int, at_ns: int) -> None:
+        if number in self._waiting:
+            on_applied = self._waiting.pop(number)
+            if on_applied is not None:
+                on_applied(at_ns)
+        elif self._unanswered:  # else one of a client before us
+            self._early[number] = at_ns
 
     def _take_answer(self, line: str) -> None:
         if not self._pending:
@@ -164,6 +173,32 @@ class Engine(asyncio.Protocol):
         if not done:
             raise EngineError(f"pktd did not answer within {ANSWER_SECONDS:.0f} s")
         return future.result()
+
+    async def stage(self, lines: Sequence[str]) -> None:
+        """Any number of lines without a commit. Raises EngineError."""
+        for begin in range(0, len(lines), BATCH_LINES):
+            await self.batch(lines[begin : begin + BATCH_LINES])
+
+    async def commit(
+        self, lines: Sequence[str], at_ns: int = NOW, on_applied: OnApplied | None = None
+    ) -> None:
+        """Returns when the commit is taken, for that CLOCK_MONOTONIC time or NOW. EngineError.
+
+        All is sent at once, so what somebody else commits cannot come in between.
+        """
+        self._unanswered += 1
+        try:
+            answers = await self.batch([*lines, f"commit {at_ns}"])
+        finally:
+            self._unanswered -= 1
+        number = int(answers[-1].words[0])
+        when = self._early.pop(number, None)
+        if when is None:
+            self._waiting[number] = on_applied
+        elif on_applied is not None:
+            on_applied(when)
+        if not self._unanswered:
+            self._early.clear()
 
     async def sync(self, token: str) -> None:
         """Takes over a connection that somebody else has used, whatever is on the way on it.

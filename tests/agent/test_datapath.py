@@ -81,8 +81,8 @@ def test_commits_and_when_they_took_effect() -> None:
         await until(lambda: len(done) == 2, "the second")
         assert done[1] >= at_ns
         assert fake.history[1].at_ns == at_ns - offset
-        assert not client._waiting
-        assert not client._early
+        assert not client.engine._waiting
+        assert not client.engine._early
 
     talk(conversation, offset)
 
@@ -101,7 +101,7 @@ def test_news_of_somebody_elses_commits_is_none() -> None:
         fake.say("lease expired")
         await until(lambda: events, "the event")
         assert events == ["lease expired"]
-        assert not client._early
+        assert not client.engine._early
 
     talk(conversation)
 

@@ -22,12 +22,12 @@ from tests.runtime.support import Compile
 Talk = Callable[[Engine, FakeDatapath], Coroutine[Any, Any, Any]]
 
 
-def talk(conversation: Talk, applied: engines.Applied | None = None) -> Any:
+def talk(conversation: Talk) -> Any:
     """With the stand-in at the other end."""
 
     async def whole() -> Any:
         fake = await FakeDatapath().open()
-        engine = Engine(applied or engines.ignore)
+        engine = Engine()
         loop = asyncio.get_running_loop()
         await loop.create_unix_connection(lambda: engine, sock=fake.agent_end.dup())
         try:
@@ -57,19 +57,19 @@ def test_a_refusal_names_the_command() -> None:
 
 
 def test_commits_take_effect_at_their_time() -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[int] = []
 
     async def conversation(engine: Engine, _fake: FakeDatapath) -> int:
         at = time.monotonic_ns() + 50_000_000
-        await engine.batch(["node 0", f"commit {at}"])
+        await engine.commit(["node 0"], at, seen.append)
         assert seen == []
         while not seen:
             await asyncio.sleep(0.005)
         return at
 
-    at = talk(conversation, lambda number, when: seen.append((number, when)))
-    assert seen[0][0] == 0
-    assert seen[0][1] >= at
+    at = talk(conversation)
+    assert len(seen) == 1
+    assert seen[0] >= at
 
 
 def test_end_of_file_is_noticed() -> None:
@@ -93,17 +93,19 @@ def test_a_program_that_is_not_pktd_is_refused(tmp_path: Path) -> None:
 
 def test_bodies_and_events_between_answers() -> None:
     """Bytes in any portions give the same answers."""
-    stream = b"! applied 7 10 12\nok 2\n0 1 2\n1 3 4\nerr EINVAL no\n"
+    stream = b"! applied 7 10 12\nok 7\nok 2\n0 1 2\n1 3 4\nerr EINVAL no\n"
 
-    async def whole(portion: int) -> tuple[list[bytes], list[tuple[int, int]], str]:
-        events: list[tuple[int, int]] = []
-        client = Engine(lambda number, at: events.append((number, at)))
+    async def whole(portion: int) -> tuple[list[bytes], list[int], str]:
+        events: list[int] = []
+        client = Engine()
         client.connection_made(_Silent())
+        commit = asyncio.ensure_future(client.commit([], 10, events.append))
         first = asyncio.ensure_future(client.call("stats links"))
         second = asyncio.ensure_future(client.call("set 0 up=0"))
         await asyncio.sleep(0)
         for begin in range(0, len(stream), portion):
             client.data_received(stream[begin : begin + portion])
+        await commit
         body = (await first).body
         with pytest.raises(EngineError) as refusal:
             await second
@@ -112,7 +114,7 @@ def test_bodies_and_events_between_answers() -> None:
     for portion in (1, 3, 1000):
         body, events, message = asyncio.run(whole(portion))
         assert body == [b"0 1 2", b"1 3 4"]
-        assert events == [(7, 12)]
+        assert events == [12]
         assert message == "pktd refused `set 0 up=0`: EINVAL no"
 
 

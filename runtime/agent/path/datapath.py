@@ -1,7 +1,6 @@
 """The datapath of one host, over the path protocol (docs/tcal.md): an agent's side of it.
 
-Times are the agent's; they become the machine's here. Commits are counted by the datapath, so
-whoever wants to know when one has taken effect gives a function.
+Times are the agent's; they become the machine's here.
 """
 
 from __future__ import annotations
@@ -13,12 +12,10 @@ from collections.abc import Callable, Sequence
 
 from runtime.agent.clock import Clock
 from runtime.agent.vocabulary import Usage
-from runtime.datapath.pktd import PROTOCOL, Engine, EngineAnswer, EngineError
+from runtime.datapath.pktd import NOW, PROTOCOL, Engine, EngineAnswer, EngineError
 from runtime.errors import MachineError
 
 NAMES = ("pktd", "tcald")
-BATCH_LINES = 2000  # sent before their answers are waited for
-NOW = 0
 TOKEN_BYTES = 8
 
 OnApplied = Callable[[int], None]  # when, on the agent's clock
@@ -30,10 +27,7 @@ class Datapath:
 
     def __init__(self, clock: Clock, on_event: OnEvent) -> None:
         self._clock = clock
-        self._waiting: dict[int, OnApplied | None] = {}
-        self._early: dict[int, int] = {}  # applied before the answer to `commit` was seen
-        self._unanswered = 0  # commits
-        self.engine = Engine(self._applied, on_event)
+        self.engine = Engine(on_event)
         self.facts: dict[str, str] = {}  # what `hello` told
         self.name = ""
 
@@ -54,42 +48,21 @@ class Datapath:
             )
         self.name, self.facts = answer.words[0], facts
 
-    def _applied(self, number: int, machine_ns: int) -> None:
-        at_ns = self._clock.agent_ns(machine_ns)
-        if number in self._waiting:
-            on_applied = self._waiting.pop(number)
-            if on_applied is not None:
-                on_applied(at_ns)
-        elif self._unanswered:  # else one of an agent before us
-            self._early[number] = at_ns
-
     async def stage(self, lines: Sequence[str]) -> None:
         """Lines without a commit, for before the start. Raises EngineError."""
-        for begin in range(0, len(lines), BATCH_LINES):
-            await self.engine.batch(lines[begin : begin + BATCH_LINES])
+        await self.engine.stage(lines)
 
     async def commit(
         self, lines: Sequence[str], at_ns: int = NOW, on_applied: OnApplied | None = None
     ) -> None:
         """Returns when the datapath has taken the commit, for then or NOW. Raises EngineError.
 
-        All is sent at once, so what somebody else commits cannot come in between. At most a few
-        hundred lines, so that nobody waits for long.
+        At most a few hundred lines, so that nobody waits for long.
         """
-        machine_ns = NOW if at_ns == NOW else max(self._clock.machine_ns(at_ns), 1)
-        self._unanswered += 1
-        try:
-            answers = await self.engine.batch([*lines, f"commit {machine_ns}"])
-        finally:
-            self._unanswered -= 1
-        number = int(answers[-1].words[0])
-        when = self._early.pop(number, None)
-        if when is None:
-            self._waiting[number] = on_applied
-        elif on_applied is not None:
-            on_applied(when)
-        if not self._unanswered:
-            self._early.clear()
+        clock = self._clock
+        machine_ns = NOW if at_ns == NOW else max(clock.machine_ns(at_ns), 1)
+        heard = None if on_applied is None else lambda at: on_applied(clock.agent_ns(at))
+        await self.engine.commit(lines, machine_ns, heard)
 
     async def usage(self, *, everything: bool = False) -> list[Usage]:
         """Paths that moved since this was last asked, or all that ever did."""

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from compiler.plan.state import NetworkState
 from runtime.agent.clock import Clock
 from runtime.agent.path import lines
-from runtime.agent.path.datapath import NOW, Datapath
+from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.holds import Holds
 from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage
 from runtime.agent.vocabulary import PathChange
+from runtime.datapath.pktd import NOW
 
 KEPT_STEPS = 2  # states of steps that are over are kept for a hold that comes late
 

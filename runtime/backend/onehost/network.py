@@ -26,7 +26,6 @@ from runtime.system.interface import INTERFACE
 from runtime.system.netlink import Request
 
 START_MARGIN_NS = 100_000_000  # from the last staged line to T0
-BATCH_LINES = 2000
 Log = Callable[[Mapping[str, object]], None]
 
 
@@ -39,7 +38,7 @@ async def start_engine(argv: Sequence[str], log: IO[bytes], log_name: str) -> En
 
 
 class HopNetwork:
-    """See backend/base.py. Answers to commits may come after the news that they are applied."""
+    """See backend/base.py."""
 
     def __init__(
         self,
@@ -56,14 +55,10 @@ class HopNetwork:
         self._timeline = timeline
         self._process = process
         self.engine = process.engine
-        self.engine.on_applied = self._applied
         self._log_name = log_name  # where the user finds it
         self._refusals = Refusals(notice)
         self._missing = Missing(record, notice)
         self._holds = Holds(plan.topology, timeline.start.links)
-        self._staging = asyncio.Lock()  # what is staged and its commit belong together
-        self._pending: dict[int, int | None] = {}  # commit -> step; None: nothing is left to do
-        self._early: dict[int, int] = {}
         self._on_effect = on_effect
         self._t0_ns = 0
         self.more: Sequence[Request] = ()
@@ -100,12 +95,11 @@ class HopNetwork:
         plan, timeline = self._plan, self._timeline
         lines = list(staging.declaration_lines(plan.topology, timeline.start.links))
         lines.extend(staging.route_lines(plan.route_groups(timeline.first, whole=True)))
-        for first in range(0, len(lines), BATCH_LINES):
-            await self.engine.batch(lines[first : first + BATCH_LINES])
-        await self.engine.batch(staging.attach_lines(bound, ()))
+        lines.extend(staging.attach_lines(bound, ()))
+        await self.engine.stage(lines)
         self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
         self._t0_ns = time.monotonic_ns() + START_MARGIN_NS
-        await self._commit(0, timeline.steps[0])
+        await self._commit([], 0, timeline.steps[0])
         return self._t0_ns
 
     def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
@@ -120,9 +114,7 @@ class HopNetwork:
         lines = staging.delta_lines(links, self._plan.route_groups(step.epoch.index))
         lines.extend(staging.attach_lines(change.bound, gone - held.keys()))
         if lines:
-            async with self._staging:
-                await self.engine.batch(lines)
-                await self._commit(change.number, step)
+            await self._commit(lines, change.number, step)
         else:
             due = (self._t0_ns + step.due_ns) / 1e9  # asyncio's clock is CLOCK_MONOTONIC in s
             loop = asyncio.get_running_loop()
@@ -132,33 +124,18 @@ class HopNetwork:
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         lines = [f"set {link} up=0" for link in sorted(links)]
         try:
-            async with self._staging:
-                await self.engine.batch([*lines, f"unbind {node}"])
-                answer = await self.engine.call("commit 0")
+            await self.engine.commit([*lines, f"unbind {node}"])
         except EngineError:
             return False  # the engine is gone: `closed` says so
-        number = int(answer.words[0])
-        if self._early.pop(number, None) is None:
-            self._pending[number] = None
         return True
 
-    async def _commit(self, number: int, step: Step) -> None:
-        answer = await self.engine.call(f"commit {self._t0_ns + step.due_ns}")
-        commit = int(answer.words[0])
-        if commit in self._early:
-            self._effect(number, self._early.pop(commit))
-        else:
-            self._pending[commit] = number
+    async def _commit(self, lines: Sequence[str], number: int, step: Step) -> None:
+        """The step may have taken effect before this returns."""
 
-    def _applied(self, commit: int, at_ns: int) -> None:
-        """The engine says that a commit has taken effect."""
-        if commit not in self._pending:
-            self._early[commit] = at_ns  # before the answer to `commit` was seen
-        elif (number := self._pending.pop(commit)) is not None:
-            self._effect(number, at_ns)
+        def applied(at_ns: int) -> None:
+            self._on_effect(number, Effect(at_ns - self._t0_ns))
 
-    def _effect(self, number: int, at_ns: int) -> None:
-        self._on_effect(number, Effect(at_ns - self._t0_ns))
+        await self.engine.commit(lines, self._t0_ns + step.due_ns, applied)
 
     # -- the end --------------------------------------------------------------------------------
 
