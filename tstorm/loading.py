@@ -98,14 +98,9 @@ def show(
 
     text = raw.decode("utf-8", errors="replace")
     name = source_name(file)
-    if form == "json":
-        click.echo(
-            presentation.render_json(presentation.first(found, most or 0), name, text), nl=False
-        )
-    elif form == "sarif":
-        click.echo(
-            presentation.render_sarif(presentation.first(found, most or 0), name, text), nl=False
-        )
+    if form != "text":
+        render = {"json": presentation.render_json, "sarif": presentation.render_sarif}[form]
+        click.echo(render(presentation.first(found, most or 0), name, text), nl=False)
     elif found:
         coloured = output.colour(sys.stderr)
         shown = presentation.first(found, MAX_SHOWN if most is None else most)
@@ -151,20 +146,6 @@ def compile_text(
 
         raise CommandError(f"error: {summary(compilation.diagnostics)}, and --strict is on")
     return compilation
-
-
-def compile_file(
-    file: str,
-    seed: int | None,
-    *,
-    strict: bool,
-    form: str,
-    machines: Machines | None = None,
-    most: int | None = None,
-) -> Compilation:
-    """compile_text for a file or standard input."""
-    raw = read_source(file)
-    return compile_text(raw, file, seed, strict=strict, form=form, machines=machines, most=most)
 
 
 def format_source(file: str, raw: bytes) -> str:
@@ -240,7 +221,7 @@ def load_plan(source: str, seed: int | None) -> Plan:
     """The plan of a plan directory, a run or a TDL text. Another seed than its own recompiles."""
     directory = recorded_plan(source)
     if directory is None:
-        return compile_file(source, seed, strict=False, form="text").plan
+        return compile_text(read_source(source), source, seed).plan
     from compiler.plan.reader import read_plan
 
     with plan_errors_shown(source):

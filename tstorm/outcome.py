@@ -90,5 +90,6 @@ def _how(one: Mapping[str, Any]) -> str:
         return f"could not start: {one['error']}"
     if one.get("killed"):
         return "the instance was killed from outside"
-    how = f"signal {one['signal']}" if one["signal"] else f"status {one['status']}"
-    return f"ended by itself with {how}"
+    from runtime.rundir.eventlog import how_ended
+
+    return f"ended by itself with {how_ended(one)}"

@@ -40,7 +40,7 @@ from runtime.judge.pulse import Pulse
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.rpc.secure import make_key
 from runtime.rundir.directory import Directory
-from runtime.rundir.eventlog import EventLog
+from runtime.rundir.eventlog import EventLog, how_ended
 from runtime.rundir.records import LineFile
 from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, INSTANCES, SAMPLES
 from runtime.schedule import Schedule, first_incarnations
@@ -237,9 +237,10 @@ class Driver:
             record["reason"] = news
         self.events.append(record)
         if unasked:
-            how = f"signal {ended.signal}" if ended.signal else f"status {ended.status}"
             why = f": {news}" if news else ""
-            self.notice(f"{instance.name}: its program ended by itself with {how}{why}")
+            self.notice(
+                f"{instance.name}: its program ended by itself with {how_ended(record)}{why}"
+            )
 
     def _killed(self, instance: Instance) -> None:
         """Its first process is dead, and with it all others: nobody in the run wanted that."""

@@ -68,7 +68,7 @@ def run(
             attempt = _Attempt(claim, directory, config, reporter)
             with closing(attempt.memory):
                 _carry_out(attempt, signals)
-                return _conclude(attempt, directory, plan, timeline, options)
+                return _conclude(attempt, plan, timeline)
         finally:
             claim.remove()
 
@@ -296,13 +296,7 @@ def _signals() -> Iterator[socket.socket]:
                 signal.signal(number, handler)
 
 
-def _conclude(
-    attempt: _Attempt,
-    directory: RunDirectory,
-    plan: Plan,
-    timeline: Schedule,
-    options: RunOptions,
-) -> RunResult:
+def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
     """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
     final = attempt.final or {
         "outcome": "interrupted" if attempt.interrupted else FAILED,
@@ -310,10 +304,9 @@ def _conclude(
         "facts": {},
         "refused": False,
     }
-    hosts = final["facts"].get("hosts")  # clocks as they were to the end
+    options = attempt.config.options
     judge = Judge(smallest_delay(timeline), options.max_lateness_ns)
-    more = {"hosts": hosts} if hosts else {}
-    summary = _write_results(directory, plan, timeline, final, judge, more)
+    summary = _write_results(attempt.directory, plan, timeline.total, final, judge)
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         remedy = shortage.remedy_for(refusal) or namespaces.refusal_remedy()
@@ -323,7 +316,7 @@ def _conclude(
     return RunResult(
         outcome=str(final["outcome"]),
         run_id=attempt.config.run_id,
-        directory=directory.path,
+        directory=attempt.directory.path,
         message=str(final["message"]),
         summary=summary,
         programs_failed=options.fail_on_exit and bool(failed_exits(summary["exits"])),
@@ -331,21 +324,18 @@ def _conclude(
 
 
 def _write_results(
-    directory: RunDirectory,
-    plan: Plan,
-    timeline: Schedule,
-    final: Mapping[str, Any],
-    judge: Judge,
-    more: Mapping[str, Any],
+    directory: RunDirectory, plan: Plan, planned: int, final: Mapping[str, Any], judge: Judge
 ) -> Mapping[str, Any]:
-    """Summary and page, then the manifest with the outcome and `more`. Returns the summary.
+    """Summary and page, then the manifest with the outcome. Returns the summary.
 
     RunError if the directory was removed, the disk is full or what was recorded was damaged; the
     manifest, for which there is space, then has the outcome `failed`.
     """
     outcome, message = str(final["outcome"]), str(final["message"])
+    hosts = final["facts"].get("hosts")  # clocks as they were to the end
+    more = {"hosts": hosts} if hosts else {}
     try:
-        summary = summarise(directory, plan, timeline.total, final, judge)
+        summary = summarise(directory, plan, planned, final, judge)
         directory.write_json(SUMMARY, summary)
         page = report.render(directory, directory.manifest_so_far(**more), summary)
         directory.write(REPORT, rundir.encode(page))

@@ -16,7 +16,7 @@ from typing import Any
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
 from runtime.rundir import rundir
-from runtime.rundir.eventlog import read_events
+from runtime.rundir.eventlog import how_ended, read_events
 from runtime.rundir.runfiles import EVENTS
 
 _COMPARED = ("kind", "target", "args", "planned_ns")
@@ -65,12 +65,8 @@ def load(run: str | Path) -> Log:
             if "error" in record:
                 not_started[record["target"]] = record["error"]
             else:
-                exits[f"{record['target']} ended with {_how(record)}"] += 1
+                exits[f"{record['target']} ended with {how_ended(record)}"] += 1
     return Log(events, exits, not_started)
-
-
-def _how(record: Mapping[str, Any]) -> str:
-    return f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
 
 
 def _words(record: Mapping[str, Any] | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from runtime.judge import verdict
 from runtime.rundir.directory import Directory
-from runtime.rundir.eventlog import read_events
+from runtime.rundir.eventlog import how_ended, read_events
 from runtime.rundir.runfiles import EVENTS
 
 MAX_ROWS = 1000  # of each table; the files have the rest
@@ -90,9 +90,8 @@ def _details(record: Mapping[str, Any]) -> str:
     if record.get("kind") == "exit":
         if "error" in record:
             return str(record["error"])
-        how = f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
         why = f": {record['reason']}" if "reason" in record else ""
-        return how + (" (asked for)" if record.get("asked") else "") + why
+        return how_ended(record) + (" (asked for)" if record.get("asked") else "") + why
     return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
 
 

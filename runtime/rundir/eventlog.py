@@ -53,6 +53,11 @@ class EventLog:
         self._file.close()
 
 
+def how_ended(record: Mapping[str, Any]) -> str:
+    """Of a program's exit: by a signal, or with a status."""
+    return f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
+
+
 def read_events(directory: Directory) -> Iterator[dict[str, Any]]:
     """Every whole record but the header. RunError, also if the file is missing."""
     return (record for record in read_lines(directory, EVENTS) if record.get("kind") != HEADER)

@@ -34,7 +34,8 @@ def command(
       tstorm check --budget 10Gb --underlay 200us quickstart.tdl
     """
     from compiler.feasibility.warnings import Machines
-    from tstorm.loading import compile_file
+    from tstorm.loading import compile_text, read_source
 
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)
-    compile_file(file, seed, strict=strict, form=form, machines=machines, most=most)
+    raw = read_source(file)
+    compile_text(raw, file, seed, strict=strict, form=form, machines=machines, most=most)

@@ -77,10 +77,13 @@ def command(
             param_hint="'-o'",
         )
     from compiler.feasibility.warnings import Machines
-    from tstorm.loading import compile_file, source_name, write_plan
+    from tstorm.loading import compile_text, read_source, source_name, write_plan
 
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)
-    compilation = compile_file(file, seed, strict=strict, form=form, machines=machines, most=most)
+    raw = read_source(file)
+    compilation = compile_text(
+        raw, file, seed, strict=strict, form=form, machines=machines, most=most
+    )
     directory = Path(output) if output else Path(Path(source_name(file)).stem + ".plan")
     beside = None if no_manifests else _manifests(compilation)
     digest = write_plan(compilation, directory, beside)
