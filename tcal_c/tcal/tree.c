@@ -106,6 +106,17 @@ void tcal_tree_free(struct tcal_tree *tree) {
 
 /* -- peers ------------------------------------------------------------------------------------- */
 
+/* `pointer` is the address of one to memory, which moves; false: out of memory, and nothing did. */
+static bool resize(void *pointer, size_t bytes) {
+    void *memory;
+    memcpy(&memory, pointer, sizeof memory);
+    memory = realloc(memory, bytes);
+    if (memory) {
+        memcpy(pointer, &memory, sizeof memory);
+    }
+    return memory;
+}
+
 static bool room_for_node(struct tcal_tree *tree, uint32_t node) {
     if (node < tree->nodes) {
         return true;
@@ -114,12 +125,10 @@ static bool room_for_node(struct tcal_tree *tree, uint32_t node) {
     while (room <= node) {
         room *= 2;
     }
-    uint32_t *memory = realloc(tree->peer_of, room * sizeof *memory);
-    if (!memory) {
+    if (!resize(&tree->peer_of, room * sizeof *tree->peer_of)) {
         return false;
     }
-    memset(memory + tree->nodes, 0, (room - tree->nodes) * sizeof *memory);
-    tree->peer_of = memory;
+    memset(tree->peer_of + tree->nodes, 0, (room - tree->nodes) * sizeof *tree->peer_of);
     tree->nodes = room;
     return true;
 }
@@ -133,16 +142,11 @@ struct tcal_peer *tcal_tree_peer(struct tcal_tree *tree, uint32_t node) {
     }
     if (tree->peers == tree->peer_room) {
         uint32_t room = tree->peer_room ? tree->peer_room * 2 : 64;
-        struct tcal_peer *memory = realloc(tree->peer, room * sizeof *memory);
-        if (!memory) {
+        if (!resize(&tree->peer, room * sizeof *tree->peer) ||
+            !resize(&tree->slot, room * sizeof *tree->slot) ||
+            !resize(&tree->dirty, room * sizeof *tree->dirty)) {
             return NULL;
         }
-        tree->peer = memory;
-        uint32_t *slot = realloc(tree->slot, room * sizeof *slot);
-        if (!slot) {
-            return NULL;
-        }
-        tree->slot = slot;
         tree->peer_room = room;
     }
     struct tcal_peer *peer = &tree->peer[tree->peers++];
@@ -156,19 +160,9 @@ bool tcal_tree_mark(struct tcal_tree *tree, uint32_t node) {
     if (!peer) {
         return false;
     }
-    if (peer->dirty) {
-        return true;
+    if (!peer->dirty) {
+        tree->dirty[tree->dirties++] = (uint32_t)(peer - tree->peer);
+        peer->dirty = true;
     }
-    if (tree->dirties == tree->dirty_room) {
-        uint32_t room = tree->dirty_room ? tree->dirty_room * 2 : 64;
-        uint32_t *memory = realloc(tree->dirty, room * sizeof *memory);
-        if (!memory) {
-            return false;
-        }
-        tree->dirty = memory;
-        tree->dirty_room = room;
-    }
-    tree->dirty[tree->dirties++] = (uint32_t)(peer - tree->peer);
-    peer->dirty = true;
     return true;
 }

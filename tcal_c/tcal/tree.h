@@ -117,7 +117,6 @@ struct tcal_tree {
     uint32_t slots;
     uint32_t *dirty; /* peers whose wish may have changed */
     uint32_t dirties;
-    uint32_t dirty_room;
     bool has_table[TCAL_FAMILIES][256];
     bool has_link[TCAL_FAMILIES][256];
     uint16_t next_id[TCAL_FAMILIES][256][256];
