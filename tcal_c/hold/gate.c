@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 
 #include "hold.h"
 
@@ -16,7 +17,7 @@ int cmd_gate(int argc, char **argv) {
         say("gate takes no arguments");
         return EXIT_REFUSED;
     }
-    int signals = signals_open(watched, sizeof watched / sizeof *watched);
+    int signals = signal_fd(watched, sizeof watched / sizeof *watched, SFD_NONBLOCK);
     if (signals < 0) {
         say("cannot wait for signals");
         return EXIT_REFUSED;

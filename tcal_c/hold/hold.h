@@ -13,18 +13,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/process.h"
+
 enum {
     HOLD_SIGNAL = 35,    /* SIGRTMIN + 1 of glibc, SIGRTMIN of musl */
     GRACE_MS = 5000,     /* from SIGTERM to SIGKILL, as in a local run */
     STATUS_BYTES = 4096, /* longest line of a report */
 };
 
-/* Exit status of tstorm-hold's own failures; 126 and 127 mean what they mean for a shell. */
+/* Exit status beside those of common/process.h. */
 enum {
-    EXIT_NOT_WAITING = 1, /* signal: the process does not wait for orders (yet) */
-    EXIT_REFUSED = 125,
-    EXIT_NOT_EXECUTABLE = 126,
-    EXIT_NOT_FOUND = 127,
+    EXIT_NOT_WAITING = 1,  /* signal: the process does not wait for orders (yet) */
     EXIT_TERMINATED = 143, /* 128 + SIGTERM */
 };
 
@@ -39,13 +38,11 @@ int cmd_install(int argc, char **argv);
 /* order.c */
 enum order order_named(const char *name); /* ORDER_NONE if it is none */
 const char *order_name(enum order order);
-int signals_open(const int *signals, size_t count); /* blocks them; a non-blocking descriptor */
 int signals_read(int descriptor, int *number, enum order *order); /* 0: nothing left to read */
 
 /* program.c */
 int program_find(const char *name); /* 0, or the exit status a shell would give */
 pid_t program_start(char **argv);   /* its pid, or -1 with the reason that exec gave */
-int exit_status(int wait_status);   /* as a shell says it: 128 + signal */
 
 /* report.c: one line of JSON on stderr for everything that happens, the last one also in a file. */
 struct field {
@@ -59,7 +56,6 @@ void report_to(const char *status_file); /* NULL: stderr only */
 void report(const char *event, const struct field *fields, size_t count);
 void report_text(const char *event, const char *name, const char *text);
 void report_number(const char *event, const char *name, long long number);
-void say(const char *what, ...) __attribute__((format(printf, 1, 2))); /* stderr, with errno */
 
 /* clock.c: the only file that reads a clock. */
 int64_t clock_unix_ns(void);

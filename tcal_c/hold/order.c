@@ -26,16 +26,6 @@ const char *order_name(enum order order) {
     return NAMES[order];
 }
 
-int signals_open(const int *signals, size_t count) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < count; i++)
-        sigaddset(&set, signals[i]);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return -1;
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* A plain kill(2) carries no value, so it is no order. */
 int signals_read(int descriptor, int *number, enum order *order) {
     struct signalfd_siginfo info;

@@ -1,15 +1,12 @@
 /* Finds and starts the program. Output: a process that leads a session of its own, or the reason
  * why exec was refused. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/signals.h"
 #include "hold.h"
 
 static int find_at(const char *path) {
@@ -49,44 +46,13 @@ int program_find(const char *name) {
     return result;
 }
 
-/* In the child: becomes the program, or writes errno to `failure`. */
-static _Noreturn void become(char **argv, int failure) {
+static void become(const void *context) {
+    char *const *argv = context;
     signals_reset();
     if (setsid() >= 0)
         execvp(argv[0], argv);
-    int reason = errno;
-    ssize_t written = write(failure, &reason, sizeof reason);
-    _exit(written == (ssize_t)sizeof reason ? EXIT_NOT_FOUND : EXIT_REFUSED);
 }
 
-/* The pipe closes by itself when exec succeeds (O_CLOEXEC), so reading it waits exactly until the
- * program runs or is known not to. */
 pid_t program_start(char **argv) {
-    int failure[2];
-    if (pipe2(failure, O_CLOEXEC) < 0)
-        return -1;
-    pid_t child = fork();
-    if (child == 0)
-        become(argv, failure[1]);
-    int reason = errno;
-    close(failure[1]);
-    ssize_t length = 0;
-    if (child > 0) {
-        do
-            length = read(failure[0], &reason, sizeof reason);
-        while (length < 0 && errno == EINTR);
-    }
-    close(failure[0]);
-    if (child > 0 && length == 0)
-        return child;
-    if (child > 0)
-        waitpid(child, NULL, 0);
-    errno = child < 0 || length == (ssize_t)sizeof reason ? reason : EIO;
-    return -1;
-}
-
-int exit_status(int wait_status) {
-    if (WIFSIGNALED(wait_status))
-        return 128 + WTERMSIG(wait_status);
-    return WEXITSTATUS(wait_status);
+    return process_start(become, argv);
 }

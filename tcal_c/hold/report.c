@@ -110,15 +110,3 @@ void report_number(const char *event, const char *name, long long number) {
     struct field field = {.name = name, .number = number};
     report(event, &field, 1);
 }
-
-void say(const char *what, ...) {
-    int reason = errno;
-    va_list args;
-    va_start(args, what);
-    fputs("tstorm-hold: ", stderr);
-    vfprintf(stderr, what, args);
-    va_end(args);
-    if (reason != 0)
-        fprintf(stderr, ": %s", strerror(reason));
-    fputc('\n', stderr);
-}

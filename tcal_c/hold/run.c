@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -184,8 +185,8 @@ int cmd_run(int argc, char **argv) {
     int refused = parse(&self, argc, argv);
     if (refused)
         return refused;
-    int signals = signals_open(life, sizeof life / sizeof *life);
-    int orders = signals_open(order, 1);
+    int signals = signal_fd(life, sizeof life / sizeof *life, SFD_NONBLOCK);
+    int orders = signal_fd(order, 1, SFD_NONBLOCK);
     if (signals < 0 || orders < 0) {
         say("cannot wait for signals");
         return EXIT_REFUSED;

@@ -72,11 +72,9 @@ static int send_order(long pid, enum order order) {
 }
 
 int cmd_signal(int argc, char **argv) {
-    char *end = NULL;
-    errno = 0;
-    long pid = argc == 3 ? strtol(argv[1], &end, 10) : 0;
+    long pid = 0;
     enum order order = argc == 3 ? order_named(argv[2]) : ORDER_NONE;
-    if (errno != 0 || pid < 1 || pid > 0x7fffffff || *end != '\0' || order == ORDER_NONE) {
+    if (order == ORDER_NONE || parse_number(argv[1], &pid) < 0 || pid < 1 || pid > 0x7fffffff) {
         errno = 0;
         say("signal: a process number and one of join, leave, crash are needed");
         return EXIT_REFUSED;

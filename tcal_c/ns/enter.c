@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/signals.h"
 #include "ns.h"
 
 struct entry {
@@ -72,10 +71,7 @@ static _Noreturn void become(const struct entry *entry, const struct lifeline *l
         say("cannot enter %s", entry->directory);
         _exit(EXIT_REFUSED);
     }
-    signals_reset();
-    execvp(entry->program[0], entry->program);
-    say("cannot start %s", entry->program[0]);
-    _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+    _exit(process_become(entry->program));
 }
 
 /* Stops when the program stops, so that ^Z works on the shell that called us. */

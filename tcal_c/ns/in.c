@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/signals.h"
 #include "ns.h"
 
 struct visit {
@@ -49,8 +48,5 @@ int cmd_in(int argc, char **argv) {
         return EXIT_REFUSED;
     }
     close((int)visit.net); /* the program itself keeps the namespace alive */
-    signals_reset();
-    execvp(visit.program[0], visit.program);
-    say("cannot start %s", visit.program[0]);
-    return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+    return process_become(visit.program);
 }

@@ -157,7 +157,7 @@ static void reap(struct instance *self) {
 _Noreturn void instance_main(int control, const char *hostname) {
     static const int watched[] = {SIGCHLD};
     struct instance self = {
-        .control = control, .signals = signal_fd(watched, 1), .gate = -1, .log = -1};
+        .control = control, .signals = signal_fd(watched, 1, 0), .gate = -1, .log = -1};
     if (self.signals < 0)
         give_up(control, "watch for children");
     int netlink = separate(control, hostname);

@@ -10,8 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Exit status when tstorm-ns itself fails; 126 and 127 mean what they mean for a shell. */
-enum { EXIT_REFUSED = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+#include "common/process.h"
 
 enum {
     MESSAGE_BYTES = 192 * 1024, /* longest message on a control socket (below Linux' sndbuf) */
@@ -27,7 +26,7 @@ int cmd_in(int argc, char **argv);
 /* instance.c: runs as PID 1 of an instance; never returns. */
 _Noreturn void instance_main(int control, const char *hostname);
 
-/* process.c */
+/* parent.c */
 struct lifeline { /* a pipe whose write end only the parent holds: end of file = the parent died */
     int read_end;
     int write_end;
@@ -35,11 +34,6 @@ struct lifeline { /* a pipe whose write end only the parent holds: end of file =
 int lifeline_open(struct lifeline *line);
 int die_with_parent(const struct lifeline *line); /* in the child; keeps only the read end */
 int die_with_process(pid_t parent);               /* for a parent in the same PID namespace */
-int exit_status(int wait_status);                 /* as a shell says it: 128 + signal */
-int block_signals(const int *signals, size_t count);
-int signal_fd(const int *signals, size_t count); /* blocks them and makes a descriptor */
-int parse_number(const char *text, long *value); /* a whole decimal number of 0 or more */
-void say(const char *what, ...) __attribute__((format(printf, 1, 2))); /* stderr, with errno */
 
 /* message.c: datagrams on a SOCK_SEQPACKET socket, each with at most one descriptor. */
 int message_send(int socket, const char *text, int descriptor); /* descriptor -1: none */

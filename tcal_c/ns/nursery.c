@@ -79,7 +79,7 @@ int cmd_nursery(int argc, char **argv) {
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
         if (parse_number(optarg ? optarg : "", option == 'p' ? &parent : &control) < 0)
             return EXIT_REFUSED;
-    int signals = signal_fd(watched, 1);
+    int signals = signal_fd(watched, 1, 0);
     struct lifeline line; /* of every instance: our end stays open as long as we live */
     if (control < 0 || signals < 0 || lifeline_open(&line) < 0 ||
         die_with_process((pid_t)parent) < 0) {

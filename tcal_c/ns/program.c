@@ -2,12 +2,9 @@
  * session of its own with stdin from /dev/null, or the reason why exec was refused. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/signals.h"
 #include "ns.h"
 
 /* The next NUL-terminated word of [*at, end), NULL when there is none. */
@@ -47,46 +44,25 @@ int program_parse(struct program *program, char *text, size_t length) {
     return at == end ? 0 : -1; /* a last word without its NUL is a cut message */
 }
 
-/* In the child: becomes the program, or writes errno to `report`. */
-static _Noreturn void become(const struct program *program, int log, int report) {
+struct start {
+    const struct program *program;
+    int log;
+};
+
+static void become(const void *context) {
+    const struct start *start = context;
+    const struct program *program = start->program;
     int empty = open("/dev/null", O_RDONLY);
     signals_reset();
-    if (empty >= 0 && dup2(empty, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0 &&
+    if (empty >= 0 && dup2(empty, 0) >= 0 && dup2(start->log, 1) >= 0 && dup2(start->log, 2) >= 0 &&
         setsid() >= 0 && chdir(program->directory) == 0) {
         if (empty > 2)
             close(empty);
         environ = (char **)(size_t)program->env; /* execvp searches the program's own PATH */
         execvp(program->argv[0], program->argv);
     }
-    int reason = errno;
-    ssize_t written = write(report, &reason, sizeof reason);
-    _exit(written == (ssize_t)sizeof reason ? EXIT_NOT_FOUND : EXIT_REFUSED);
 }
 
-/* The report pipe closes by itself when exec succeeds (O_CLOEXEC), so reading it waits exactly
- * until the program runs or is known not to. */
 pid_t program_start(const struct program *program, int log) {
-    int report[2];
-    if (pipe2(report, O_CLOEXEC) < 0)
-        return -1;
-    pid_t child = fork();
-    if (child == 0)
-        become(program, log, report[1]);
-    int reason = errno;
-    close(report[1]);
-    if (child < 0) {
-        close(report[0]);
-        errno = reason;
-        return -1;
-    }
-    ssize_t length;
-    do
-        length = read(report[0], &reason, sizeof reason);
-    while (length < 0 && errno == EINTR);
-    close(report[0]);
-    if (length == 0)
-        return child;
-    waitpid(child, NULL, 0);
-    errno = length == (ssize_t)sizeof reason ? reason : EIO;
-    return -1;
+    return process_start(become, &(struct start){program, log});
 }

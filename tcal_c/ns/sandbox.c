@@ -22,7 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/signals.h"
 #include "ns.h"
 
 static const int WATCHED[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
@@ -125,14 +124,6 @@ static void ask_for_short_slices(void) {
     syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-static _Noreturn void run_program(char **program) {
-    signals_reset();
-    ask_for_short_slices();
-    execvp(program[0], program);
-    say("cannot start %s", program[0]);
-    _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
-}
-
 /* PID 1 of the run. Signals reach it from the keeper only while they are blocked or handled. */
 static _Noreturn void init_main(const struct sandbox *box, const struct lifeline *line,
                                 int signals) {
@@ -145,8 +136,10 @@ static _Noreturn void init_main(const struct sandbox *box, const struct lifeline
         say("cannot fork");
         _exit(EXIT_REFUSED);
     }
-    if (program == 0)
-        run_program(box->program);
+    if (program == 0) {
+        ask_for_short_slices();
+        _exit(process_become(box->program));
+    }
     _exit(supervise(program, signals, -1));
 }
 
@@ -199,7 +192,7 @@ int cmd_sandbox(int argc, char **argv) {
     }
     /* Watched besides the death signal: that one follows the thread that started us, not tstorm. */
     int parent = (int)syscall(SYS_pidfd_open, box.parent, 0);
-    int signals = signal_fd(WATCHED, WATCHED_COUNT);
+    int signals = signal_fd(WATCHED, WATCHED_COUNT, 0);
     if (signals < 0 || separate(&box) < 0 || lifeline_open(&line) < 0)
         return EXIT_REFUSED;
     pid_t init = fork();

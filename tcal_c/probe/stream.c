@@ -25,7 +25,7 @@ struct stream {
     const struct options *o;
     struct host peer;
     int fd;
-    int64_t start_ns, end_ns, wait_end_ns;
+    int64_t start_ns, end_ns;
     uint64_t moved, before; /* bytes: of this connection; of those before it */
     int64_t progress_ns;    /* when `moved` last grew */
     int64_t connections;

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/signals.h"
 #include "hold/hold.h"
 
 #define CHECK(condition)                                                                           \
@@ -31,7 +31,7 @@ static void test_orders(void) {
 static void test_queue(void) {
     static const int watched[] = {HOLD_SIGNAL};
     static const int sent[] = {ORDER_JOIN, ORDER_CRASH, ORDER_JOIN, ORDER_LEAVE, 4, 0};
-    int signals = signals_open(watched, 1);
+    int signals = signal_fd(watched, 1, SFD_NONBLOCK);
     int number;
     enum order order;
     CHECK(signals >= 0);
