@@ -71,10 +71,30 @@ def test_a_datapath_is_added(reader: Reader) -> None:
     reader.follow(steps(PAGES["add-a-datapath"]))
 
 
-def test_the_places_for_a_datapath_exist() -> None:
-    named = re.findall(r"`([a-z_]+/[\w/]+(?:\.\w+)?)`", PAGES["add-a-datapath"])
-    assert len(named) > 8
-    assert [name for name in named if not (ROOT / name).exists()] == []
+@pytest.mark.once
+def test_a_link_property_is_followed(reader: Reader) -> None:
+    reader.environment["PATH"] = f"{ROOT / 'tcal_c/build'}:{reader.environment['PATH']}"
+    reader.follow(steps(PAGES["add-a-link-property"]))
+
+
+def places(page: str) -> list[str]:
+    """The files and folders of the project that a page names."""
+    return re.findall(r"`([a-z_]+/[\w/]+(?:\.\w+)?)`", PAGES[page])
+
+
+@pytest.mark.parametrize("page", ["add-a-datapath", "add-a-link-property"])
+def test_the_places_for_developers_exist(page: str) -> None:
+    assert len(places(page)) > 8
+    assert [name for name in places(page) if not (ROOT / name).exists()] == []
+
+
+def test_no_other_file_writes_the_properties_of_links_out() -> None:
+    """A property that composes, and which nothing else needs: it is named where the page says."""
+    packages = ("tdl", "compiler", "manifests", "runtime", "tstorm")
+    sources = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    naming = {str(path.relative_to(ROOT)) for path in sources if "loss_ppb" in path.read_text()}
+    assert naming
+    assert naming <= set(places("add-a-link-property"))
 
 
 def test_every_page_has_a_test() -> None:

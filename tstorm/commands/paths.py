@@ -120,8 +120,8 @@ def command(
     T is a duration of the language (90s, 1h30m); events at T are included. A row is one direction;
     RTT adds the way back. Rates count bits at layer 3.
 
-    JSON is an array of {"src", "dst", "reachable", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb",
-    "rtt_ns", "links"}; a rate of 0 is unlimited; an unreachable pair has null in place of numbers.
+    JSON is an array of {"src", "dst", "reachable", "rtt_ns", "links"} and the properties, each by
+    its field ("delay_ns"). A rate of 0 is unlimited; an unreachable pair has null for numbers.
 
     \b
     Examples:

@@ -133,7 +133,7 @@ static bool link_options(struct words *w, struct op_link *op, struct refusal *r)
             return false;
         }
     }
-    return (seeded && op->config.fields == LINK_ALL) || syntax(r, LINK_USAGE);
+    return (seeded && (op->config.fields & LINK_ALL) == LINK_ALL) || syntax(r, LINK_USAGE);
 }
 
 bool do_link(struct proto *p, struct words *w, struct refusal *r) {
