@@ -27,16 +27,6 @@ MS = 1_000_000
 Play = Callable[["Stage"], Coroutine[Any, Any, None]]
 
 
-async def until(condition: Callable[[], Any], what: str) -> Any:
-    """The condition's first true value; fails when the time is over."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + DEADLINE_SECONDS
-    while not (value := condition()):
-        assert loop.time() < end, f"not in time: {what}"
-        await asyncio.sleep(0.005)
-    return value
-
-
 class Stage:
     """`said` is what agents said: (host, message)."""
 

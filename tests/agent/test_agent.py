@@ -6,15 +6,17 @@ import asyncio
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runtime.agent.path import lines
 from runtime.coordinator.coordinator import Experiment
 from runtime.coordinator.link import AgentError
-from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act, until
+from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act
 from tests.agent.test_needs import expected
 from tests.datapath.fake import Commit
+from tests.waiting import until
 
 TWO = (
     "service a img=x replicas=2\nservice b img=x replicas=2\nbridge s\n"
@@ -247,7 +249,7 @@ def test_limits_of_sharing_come_with_the_step_that_changes_the_link(tmp_path: Pa
             await asyncio.sleep(0.002)
         before = [c for c in datapath.history if c.applied_ns < at_ns - 5 * MS][-1].open
         assert [before[pair]["rate"] for pair in ((0, 2), (1, 2))] == [40_000_000] * 2
-        limits = await until(
+        limits: Any = await until(
             lambda: [c for c in datapath.history if c.lines and c.staged_ns > at_ns - 20 * MS],
             "the limits of the new network",
         )

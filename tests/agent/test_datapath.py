@@ -19,9 +19,9 @@ from runtime.agent.path.needs import Line, Stage
 from runtime.agent.vocabulary import Usage
 from runtime.datapath.pktd import EngineAnswer, EngineError
 from runtime.errors import MachineError
-from tests.agent.stage import until
 from tests.datapath.fake import FakeDatapath
 from tests.plan.networks import PLAIN, build, contents, timeline
+from tests.waiting import until
 
 MS = 1_000_000
 Talk = Callable[[FakeDatapath, Datapath, list[str]], Coroutine[Any, Any, None]]

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.agent.stage import DEADLINE_SECONDS, Stage, until
+from tests.agent.stage import DEADLINE_SECONDS, Stage
 from tests.intime import Attempt, in_time
 from tests.pktd.harness import PKTD, World
 from tests.pktd.pods import pods
+from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.process import tstorm
 
 ROOT = Path(__file__).resolve().parents[2]
 FAR = """\
@@ -25,22 +24,6 @@ at 600ms quit
 """
 
 pytestmark = pytest.mark.e2e
-
-
-def tstorm(place: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    (place / "tmp").mkdir(exist_ok=True)
-    own = {"XDG_STATE_HOME": str(place / "state"), "TMPDIR": str(place / "tmp")}
-    done = subprocess.run(
-        [sys.executable, "-m", "tstorm", *arguments],
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **own},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_running import DEADLINE_SECONDS, command, environment, tstorm
-from tests.runtime.support import wait_until
+from tests.cli.process import DEADLINE_SECONDS, begun, command, environment, tstorm
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -217,15 +217,7 @@ def test_a_second_interrupt_says_so(place: Path) -> None:
     program = "sh -c 'trap : TERM; while :; do sleep 1; done'"
     text = f'service a img=x exec="{program}"\n' + NETWORK + "at 60s quit\n"
     (place / "stubborn.tdl").write_text(text, encoding="utf-8")
-    process = subprocess.Popen(
-        command("run", "stubborn.tdl", "--out", "r"),
-        cwd=place,
-        env=environment(place),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with begun(place, "run", "stubborn.tdl", "--out", "r") as process:
         assert process.stderr is not None
         wait_until(lambda: "1/2 events" in process.stderr.readline(), "the program's start")
         process.send_signal(signal.SIGINT)
@@ -233,7 +225,4 @@ def test_a_second_interrupt_says_so(place: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_SECONDS) == 130
         assert process.stderr.read().splitlines()[-1].startswith("interrupted: interrupted twice")
-    finally:
-        process.kill()
-        process.communicate()
     assert json.loads((place / "r/manifest.json").read_text())["outcome"] == "interrupted"

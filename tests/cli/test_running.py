@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-DEADLINE_SECONDS = 60.0
+from tests.cli.process import DEADLINE_SECONDS, begun, tstorm
+from tests.waiting import wait_until
+
 TDL = """\
 seed 4
 service a img=x replicas=2 exec="sleep 300"
@@ -31,35 +29,10 @@ at 3s quit
 pytestmark = pytest.mark.e2e
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "tstorm", *arguments]
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "two.tdl").write_text(TDL, encoding="utf-8")
     return tmp_path
-
-
-def environment(place: Path) -> dict[str, str]:
-    """Records and temporary files are the test's own: tests must not see each other's runs."""
-    (place / "tmp").mkdir(exist_ok=True)
-    own = {"XDG_STATE_HOME": str(place / "state"), "TMPDIR": str(place / "tmp")}
-    return {**os.environ, "PYTHONPATH": str(ROOT), **own}
-
-
-def tstorm(place: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        command(*arguments),
-        cwd=place,
-        env=environment(place),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
 
 
 def inspected(place: Path, run: str) -> dict[str, Any]:
@@ -71,38 +44,20 @@ def inspected(place: Path, run: str) -> dict[str, Any]:
 def going_on(place: Path) -> Iterator[subprocess.Popen[str]]:
     """A run of a minute in `place`/runs/long, up and running; killed in the end if still there."""
     (place / "two.tdl").write_text(TDL.replace("at 3s quit", "at 60s quit"), encoding="utf-8")
-    process = subprocess.Popen(
-        command("run", "two.tdl", "--out", "runs/long"),
-        cwd=place,
-        env=environment(place),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not (place / "runs/long/events.jsonl").exists() or not inspected_running(place):
+    with begun(place, "run", "two.tdl", "--out", "runs/long") as process:
+
+        def up() -> bool:
             assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+            return (place / "runs/long/events.jsonl").exists() and inspected_running(place)
+
+        wait_until(up, "the run goes on")
         yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-        tstorm(place, "destroy", "--all")
+    tstorm(place, "destroy", "--all")
 
 
 def inspected_running(place: Path) -> bool:
     """Whether the run answers and every instance that joins at 0 s has joined."""
-    done = subprocess.run(
-        command("inspect", "runs/long", "--format", "json"),
-        cwd=place,
-        env=environment(place),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = tstorm(place, "inspect", "runs/long", "--format", "json", code=None)
     return done.returncode == 0 and json.loads(done.stdout).get("applied", 0) >= 3
 
 
@@ -243,14 +198,7 @@ def test_options_of_hosts_that_make_no_sense(
 
 
 def test_doctor_says_what_works(place: Path) -> None:
-    done = subprocess.run(
-        command("doctor", "--format", "json"),
-        cwd=place,
-        env=environment(place),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = tstorm(place, "doctor", "--format", "json", code=None)
     checks = {check["name"]: check["status"] for check in json.loads(done.stdout)}
     assert checks["kernel"] == "ok"
     assert done.returncode == (3 if "fail" in checks.values() else 0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from tests import waiting
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests/cluster"
@@ -18,19 +19,9 @@ NODES = 3
 DEADLINE_SECONDS = 300.0  # for all pods of all examples, on two busy processors
 COMPONENT = "app.kubernetes.io/component"
 
-Found = TypeVar("Found")
 
-
-def wait_until(
-    condition: Callable[[], Found], what: str | Callable[[], str], seconds: float = DEADLINE_SECONDS
-) -> Found:
-    """The condition's first true value; fails when the time is over."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {what() if callable(what) else what}")
-        time.sleep(0.2)
-    return value
+# Each look is a command that talks to the cluster.
+wait_until = partial(waiting.wait_until, seconds=DEADLINE_SECONDS, pause=0.2)
 
 
 def harness(*arguments: str) -> subprocess.CompletedProcess[str]:

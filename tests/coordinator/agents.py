@@ -20,6 +20,7 @@ from runtime.coordinator.link import Host
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.datapath.fake import FakeDatapath
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = bytes(range(32))
@@ -130,14 +131,6 @@ class Scene:
         await until(
             lambda: all(self.applied(host).keys() == steps for host in hosts), "the last step"
         )
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    loop = asyncio.get_running_loop()
-    end = loop.time() + DEADLINE_SECONDS / 2
-    while not condition():
-        assert loop.time() < end, f"not in time: {what}"
-        await asyncio.sleep(0.02)
 
 
 def act(text: str, hosts: int, play: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:

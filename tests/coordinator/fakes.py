@@ -137,13 +137,6 @@ class Stage:
         return found
 
 
-async def until(condition: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + DEADLINE_SECONDS / 2
-    while not condition():
-        assert time.monotonic() < end, f"not in time: {what}"
-        await asyncio.sleep(0.01)
-
-
 def act(
     play: Callable[[Stage], Coroutine[Any, Any, None]], agents: list[FakeAgent] | int = 2
 ) -> None:

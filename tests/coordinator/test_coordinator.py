@@ -13,16 +13,8 @@ from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.link import AgentError, Host, LostError
 from runtime.errors import RunError
 from runtime.options import RunOptions
-from tests.coordinator.fakes import (
-    EXPERIMENT,
-    HERE,
-    FakeAgent,
-    SlowLink,
-    Stage,
-    act,
-    refuse,
-    until,
-)
+from tests.coordinator.fakes import EXPERIMENT, HERE, FakeAgent, SlowLink, Stage, act, refuse
+from tests.waiting import until
 
 MS = 1_000_000
 

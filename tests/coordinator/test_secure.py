@@ -13,6 +13,7 @@ from runtime.errors import RunError
 from runtime.rpc import secure
 from runtime.rpc.seal import MAGIC, ClientHandshake
 from runtime.rpc.secure import Channel, ChannelError, Connection, Server
+from tests.waiting import until
 
 KEY = bytes(range(32))
 HERE = "127.0.0.1"
@@ -45,13 +46,6 @@ class Meeting:
             return found == wanted
 
         await until(same, lambda: f"{found} instead of {wanted}")
-
-
-async def until(condition: Callable[[], object], what: Callable[[], str]) -> None:
-    end = time.monotonic() + DEADLINE_SECONDS / 2
-    while not condition():
-        assert time.monotonic() < end, what()
-        await asyncio.sleep(0.01)
 
 
 def meet(talk: Callable[[Meeting], Coroutine[Any, Any, None]]) -> None:

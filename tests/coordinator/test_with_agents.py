@@ -16,7 +16,8 @@ import pytest
 from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.link import AgentError
 from runtime.errors import RunError
-from tests.coordinator.agents import RealAgent, Scene, act, until
+from tests.coordinator.agents import RealAgent, Scene, act
+from tests.waiting import until
 
 MS = 1_000_000
 TEXT = """seed 4

@@ -6,25 +6,16 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = ROOT / "tcal_c/build/tstorm-hold"
 DEADLINE_SECONDS = 30.0
 
 Found = TypeVar("Found")
-
-
-def wait_until(condition: Callable[[], Found], what: str) -> Found:
-    """The condition's first true value; fails when the time is over."""
-    end = time.monotonic() + DEADLINE_SECONDS
-    while not (value := condition()):
-        assert time.monotonic() < end, f"not within {DEADLINE_SECONDS} s: {what}"
-        time.sleep(0.005)
-    return value
 
 
 def order(pid: int, name: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.hold.conftest import Start, StartHeld
-from tests.hold.support import HOLD, order, wait_until
+from tests.hold.support import HOLD, order
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

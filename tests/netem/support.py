@@ -86,13 +86,6 @@ def _back_afterwards() -> Iterator[None]:
             _checked(_LIBC.setns(own.fileno(), _CLONE_NEWNET), "coming back to a namespace")
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S:g} s: {what}"
-        time.sleep(0.005)
-
-
 def address(number: int, *, six: bool = False) -> str:
     """Of node `number`, from 0."""
     return f"fd77:7473::{number + 1:x}" if six else f"10.77.0.{number + 1}"

@@ -8,18 +8,10 @@ import pytest
 
 from compiler.plan.limits import PATHS, jitter_limit
 from tests.datapath.client import Client, RefusedError
-from tests.netem.support import (
-    MS,
-    Instances,
-    Network,
-    address,
-    attach,
-    judged_in_time,
-    network,
-    wait_until,
-)
+from tests.netem.support import MS, Instances, Network, address, attach, judged_in_time, network
 from tests.netem.tree import Tree
 from tests.pktd.pods import path
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.netem
 

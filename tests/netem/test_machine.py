@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.netem import vm
+from tests.waiting import wait_until
 
 DEADLINE_S = 120.0
 
@@ -27,13 +26,6 @@ def machine(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         check=False,
         timeout=DEADLINE_S,
     )
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S:g} s: {what}"
-        time.sleep(0.01)
 
 
 def kernels(ancestor: int) -> set[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.pages.page import Command, File, Step, agrees
-from tests.runtime.support import wait_until
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 180.0  # of one command; only one that hangs takes so long

@@ -9,8 +9,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -21,13 +19,6 @@ from tests.netem.kernel import SEARCH
 
 PKTD = Path(__file__).resolve().parents[2] / "tcal_c" / "build" / "pktd"
 ENVIRONMENT = {**os.environ, "PATH": SEARCH}  # tc is where an ordinary user's PATH may not lead
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.01)
 
 
 class World:

@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from tests.datapath.client import DEADLINE_S, Client
-from tests.pktd.harness import World, until
+from tests.pktd.harness import World
+from tests.waiting import wait_until
 
 LEASE_S = 0.5
 
@@ -91,11 +92,11 @@ def test_a_line_that_came_during_a_long_command_keeps_the_lease(
     os.mkfifo(fifo)
     engine(f"lease {round(LEASE_S * 1e9)}")
     engine.send(f"attach 0 netns={fifo} if=eth0 prefix=10.77.0.0/16")
-    until(lambda: _unread(engine) == 0, "the command is read")
+    wait_until(lambda: _unread(engine) == 0, "the command is read")
     began = time.monotonic()
     engine.send("clock")
     _wait_out(began)
-    until(lambda: _written(fifo), "pktd is in open(2), which returns now")
+    wait_until(lambda: _written(fifo), "pktd is in open(2), which returns now")
     assert engine.answer().startswith("err ")
     assert engine.line().startswith("ok "), "neither expired nor renewed"
 

@@ -14,7 +14,8 @@ import pytest
 
 from tests.datapath.client import DEADLINE_S, RefusedError
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import PKTD, World, link, pair, until
+from tests.pktd.harness import PKTD, World, link, pair
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -28,7 +29,7 @@ def test_end_of_file_is_a_clean_exit(world: World, setting: Setting) -> None:
     pids = pair(world, engine, kind=setting.kind)
     assert all(_has_device(world, pid) for pid in pids)
     assert engine.close() == 0
-    until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
+    wait_until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
 
 
 def test_quit_answers_and_exits(world: World) -> None:
@@ -42,7 +43,7 @@ def test_kill_leaves_nothing(world: World, setting: Setting) -> None:
     pids = pair(world, engine, kind=setting.kind)
     engine.process.kill()
     engine.process.wait(DEADLINE_S)
-    until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
+    wait_until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
 
 
 def test_close_removes_the_device(world: World, setting: Setting) -> None:
@@ -52,7 +53,7 @@ def test_close_removes_the_device(world: World, setting: Setting) -> None:
     # The same number and name again, at once: it waits for what is left of the first.
     engine(f"open 0 netns=/proc/{a}/ns/net if=eth0 kind={setting.kind}")
     engine("close 0")
-    until(lambda: not _has_device(world, a), "the device is gone")
+    wait_until(lambda: not _has_device(world, a), "the device is gone")
     world.run(b, "ping", "-c", "1", "-W", "1", "10.77.0.1", check=False)
     assert engine.rows("stats pairs")[0][-1] > 0
     # The same number and name again.
@@ -147,7 +148,7 @@ def test_it_dies_with_its_parent(world: World) -> None:
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait(DEADLINE_S)
         parent.stdout.close()
-        until(lambda: not _alive(pid), "pktd has died with its parent")
+        wait_until(lambda: not _alive(pid), "pktd has died with its parent")
     finally:
         os.close(keep_read)
         os.close(keep_write)

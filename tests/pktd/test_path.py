@@ -9,9 +9,10 @@ import pytest
 from tests.datapath.client import Client, RefusedError
 from tests.intime import in_time
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import World, have, until
+from tests.pktd.harness import World, have
 from tests.pktd.pods import attach, change, path, pods, two_pods
 from tests.pktd.test_traffic import ADDRESSES, CLIENT, COLLECT, END, SEGMENTED, SERVER
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
@@ -52,7 +53,7 @@ def test_ping(world: World, setting: Setting, version: int) -> None:
         [0, 1, 5, 5 * size, 5, 5 * size, 0, 0, 0, 0],
         [1, 0, 5, 5 * size, 5, 5 * size, 0, 0, 0, 0],
     ]
-    until(lambda: engine.rows("stats pairs") == delivered, "counters of both directions")
+    wait_until(lambda: engine.rows("stats pairs") == delivered, "counters of both directions")
     assert engine.rows("stats links") == []
     counters = engine.engine()
     assert counters["in_flight"] == counters["drop_unknown"] == counters["drop_write"] == 0

@@ -12,8 +12,9 @@ import pytest
 
 from tests.datapath.client import DEADLINE_S, Client, RefusedError
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import PKTD, World, until
+from tests.pktd.harness import PKTD, World
 from tests.pktd.pods import attach, path, pods, two_pods
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
@@ -62,7 +63,7 @@ def test_detach_restores(world: World, setting: Setting) -> None:
     assert _answers(world, a)
     for pid in (a, b):
         assert not _clsact(world, pid)
-        until(lambda pid=pid: _own(world, pid) == [], "the device has gone")  # type: ignore[misc]
+        wait_until(lambda pid=pid: _own(world, pid) == [], "the device has gone")  # type: ignore[misc]
     assert _addresses(world, b) == before
     # The same port again.
     attach(engine, 1, b, kind=setting.kind)
@@ -142,7 +143,7 @@ def test_one_pktd_at_a_time(world: World, setting: Setting) -> None:
     with pytest.raises(RefusedError, match="eth0 of that namespace is attached as port 0"):
         attach(engine, 7, a, kind=setting.kind)
     assert second.close() == 0
-    until(lambda: _own(world, a) == ["emu0"], "what was refused has left nothing")
+    wait_until(lambda: _own(world, a) == ["emu0"], "what was refused has left nothing")
     assert _answers(world, a)
 
 
@@ -179,7 +180,7 @@ def test_many_interfaces_of_one_namespace(world: World, setting: Setting) -> Non
     assert set(_own(world, host)) == expected
     for number in range(20):
         engine(f"detach {number}")
-    until(lambda: _own(world, host) == [], "all of them are removed")
+    wait_until(lambda: _own(world, host) == [], "all of them are removed")
 
 
 def test_what_cannot_be_attached(world: World, setting: Setting) -> None:
@@ -198,7 +199,7 @@ def test_what_cannot_be_attached(world: World, setting: Setting) -> None:
     with pytest.raises(RefusedError, match="there is an ingress qdisc where clsact must be"):
         attach(engine, 0, a, kind=setting.kind)
     world.run(a, "tc", "qdisc", "del", "dev", "eth0", "ingress")
-    until(lambda: _own(world, a) == [], "what was refused has left nothing")
+    wait_until(lambda: _own(world, a) == [], "what was refused has left nothing")
     assert not _clsact(world, a)
     attach(engine, 0, a, kind=setting.kind)
 
@@ -207,11 +208,11 @@ def test_the_interface_may_vanish(world: World, setting: Setting) -> None:
     engine = world.pktd()
     a, b, bridge = two_pods(world, engine, kind=setting.kind, delay=200_000_000)
     world.spawn(a, "ping", "-i", "0.05", "10.77.0.2")
-    until(lambda: engine.engine()["in_flight"] > 0, "something is on its way")
+    wait_until(lambda: engine.engine()["in_flight"] > 0, "something is on its way")
     world.run(bridge, "ip", "link", "del", "far1")
-    until(lambda: engine.engine()["drop_write"] > 0, "what would have left there is counted")
+    wait_until(lambda: engine.engine()["drop_write"] > 0, "what would have left there is counted")
     engine("detach 0")
-    until(lambda: _own(world, a) == [], "pktd's device has gone")
+    wait_until(lambda: _own(world, a) == [], "pktd's device has gone")
     assert _clsact(world, b)
     assert engine.close() == 0
     assert not _clsact(world, b)
@@ -223,7 +224,7 @@ def test_the_interface_may_be_down_for_a_while(world: World, setting: Setting) -
     world.run(a, "ip", "link", "set", "eth0", "down")
     assert not _answers(world, a)
     world.run(a, "ip", "link", "set", "eth0", "up")
-    until(lambda: _answers(world, a), "it goes on")
+    wait_until(lambda: _answers(world, a), "it goes on")
 
 
 @pytest.mark.parametrize("remove", ["close", "netns"])
@@ -243,7 +244,9 @@ def test_a_namespace_may_end(world: World, setting: Setting, remove: str) -> Non
     holder.wait()
     engine("detach 1")
     # pktd was the last to hold the namespace: with it goes the far end of its eth0.
-    until(lambda: "far2" not in world.run(bridge, "ip", "-o", "link"), "the namespace has ended")
+    wait_until(
+        lambda: "far2" not in world.run(bridge, "ip", "-o", "link"), "the namespace has ended"
+    )
     before = engine.engine()["cpu_ns"]
     time.sleep(0.2)
     assert engine.engine()["cpu_ns"] - before < 100_000_000, "it does not spin on what is gone"

@@ -6,26 +6,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 DEADLINE_SECONDS = 180.0  # only a test that fails takes so long
 
 Compile = Callable[[str], Path]
-
-
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
-    """The condition's first true value; fails when the time is over."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-    return value
 
 
 class NoUserError(Exception):

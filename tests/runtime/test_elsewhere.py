@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.support import Compile, User, processes_with, wait_until
+from tests.runtime.support import Compile, User, processes_with
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

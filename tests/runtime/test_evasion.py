@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, wait_until
+from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
 

@@ -14,14 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.support import (
-    DEADLINE_SECONDS,
-    Compile,
-    User,
-    processes_with,
-    records,
-    wait_until,
-)
+from tests.runtime.support import DEADLINE_SECONDS, Compile, User, processes_with, records
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
 

@@ -15,7 +15,8 @@ import pytest
 from compiler.pipeline import compile_source, write
 from runtime.results.compare import differ, load
 from tests.intime import Attempt, in_time
-from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, wait_until
+from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
 

@@ -10,8 +10,9 @@ import time
 
 import pytest
 
-from tests.runtime.support import Compile, User, processes_with, wait_until
+from tests.runtime.support import Compile, User, processes_with
 from tests.trials.scene import all_ended, driver_of, helper, nothing_left
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -12,16 +12,9 @@ from typing import Any
 import pytest
 
 from runtime.backend.hosts.devices import mac_of
-from tests.runtime.support import (
-    DEADLINE_SECONDS,
-    ROOT,
-    Compile,
-    User,
-    processes_with,
-    records,
-    wait_until,
-)
+from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, processes_with, records
 from tests.trials.scene import driver_of, nothing_left
+from tests.waiting import wait_until
 
 # What an ordinary user may not do is no matter here; test_hosts_faults.py is run as both.
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)

@@ -12,14 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.support import (
-    DEADLINE_SECONDS,
-    Compile,
-    User,
-    records,
-    wait_until,
-)
+from tests.runtime.support import DEADLINE_SECONDS, Compile, User, records
 from tests.trials.scene import children, driver_of, helper
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

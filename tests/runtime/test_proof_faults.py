@@ -19,8 +19,9 @@ import pytest
 
 from tests.intime import Attempt, in_time
 from tests.runs.delivered import Delivered
-from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, wait_until
+from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
 from tests.runtime.test_lost_agents import agent_of, kill, of_kind, result
+from tests.waiting import wait_until
 
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
 pytestmark = [pytest.mark.e2e, pytest.mark.once, ONE]

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.intime import Attempt, in_time
-from tests.runtime.support import Compile, User, records, wait_until
+from tests.runtime.support import Compile, User, records
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

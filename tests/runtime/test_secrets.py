@@ -11,7 +11,8 @@ import pytest
 
 from runtime.backend import environment
 from runtime.system.procs import descendants
-from tests.runtime.support import Compile, User, records, wait_until
+from tests.runtime.support import Compile, User, records
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -23,7 +23,8 @@ from runtime.backend.instances import Maker
 from runtime.backend.nursery import Program
 from runtime.errors import MachineError, RunError
 from runtime.system import cgroups, memory, programs, shortage
-from tests.runtime.support import ROOT, Compile, state, wait_until
+from tests.runtime.support import ROOT, Compile, state
+from tests.waiting import wait_until
 
 DEADLINE_SECONDS = 180.0
 AGAIN = os.strerror(errno.EAGAIN)

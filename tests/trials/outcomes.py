@@ -7,8 +7,8 @@ import subprocess
 import time
 from contextlib import suppress
 
-from tests.runtime.support import wait_until
 from tests.trials.scene import Scene, parts
+from tests.waiting import wait_until
 
 COMPLETED, FAILED, INTERRUPTED = "completed", "failed", "interrupted"
 EXITS = {0: COMPLETED, 1: FAILED, 3: FAILED, 130: INTERRUPTED}

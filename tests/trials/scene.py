@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from compiler.pipeline import compile_source, write
-from tests.runtime.support import User, processes_with, records, somebody, wait_until
+from tests.runtime.support import User, processes_with, records, somebody
+from tests.waiting import wait_until
 
 END_SECONDS = 20  # for what is killed to be gone; only a trial that fails takes so long
 RUN_SECONDS = 120

@@ -1,0 +1,57 @@
+"""tstorm as a process of its own in a folder of the test's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tstorm", *arguments]
+
+
+def environment(place: Path) -> dict[str, str]:
+    """Records and temporary files are the test's own: tests must not see each other's runs."""
+    (place / "tmp").mkdir(exist_ok=True)
+    own = {"XDG_STATE_HOME": str(place / "state"), "TMPDIR": str(place / "tmp")}
+    return {**os.environ, "PYTHONPATH": str(ROOT), **own}
+
+
+def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """Runs it to its end, which must be with this code (None: any)."""
+    done = subprocess.run(
+        command(*arguments),
+        cwd=place,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_SECONDS,
+    )
+    assert code in (None, done.returncode), done.stdout + done.stderr
+    return done
+
+
+@contextmanager
+def begun(place: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Starts it; killed in the end if it is still there."""
+    process = subprocess.Popen(
+        command(*arguments),
+        cwd=place,
+        env=environment(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
