@@ -77,6 +77,13 @@ def test_paths_are_composed(source: str) -> None:
     }
 
 
+def test_paths_without_a_time_are_those_of_the_start_and_say_so(source: str) -> None:
+    result = tstorm("paths", source)
+    assert result.stdout == tstorm("paths", source, "--at", "0s").stdout != ""
+    assert "at 0s, when 5 of 5 instances are joined; --at T" in result.stderr
+    assert rows("paths", source) == rows("paths", source, "--at", "0s")
+
+
 def test_what_is_unreachable_says_so(source: str) -> None:
     found = rows("paths", source, "--at", "10s", "--from", "c", "--to", "d")
     assert len(found) == 4  # one of the three was crashed

@@ -1,4 +1,4 @@
-"""`tstorm paths PLAN|EXP.tdl --at T`: end-to-end properties between the instances joined at T."""
+"""`tstorm paths PLAN|EXP.tdl [--at T]`: end-to-end properties between the instances joined at T."""
 
 from __future__ import annotations
 
@@ -107,25 +107,25 @@ def _row(
 
 @click.command()
 @parameters.source
-@click.option("--at", "at_ns", metavar="T", type=parameters.DURATION, required=True, help="When.")
+@click.option("--at", "at_ns", metavar="T", type=parameters.DURATION, help="When (default 0s).")
 @click.option("--from", "src", metavar="X", help="Only from this instance or service.")
 @click.option("--to", "dst", metavar="Y", help="Only to this instance or service.")
 @parameters.seed
 @parameters.table_or_json
 def command(
-    source: str, at_ns: int, src: str | None, dst: str | None, seed: int | None, form: str
+    source: str, at_ns: int | None, src: str | None, dst: str | None, seed: int | None, form: str
 ) -> None:
     """List the properties of the paths between all instances joined at T.
 
-    T is a duration of the language (90s, 1h30m); events at T are included. A row is one direction;
-    RTT adds the way back. Rates count bits at layer 3.
+    T is a duration of the language (90s, 1h30m), or 0s without --at; events at T are included. A
+    row is one direction; RTT adds the way back. Rates count bits at layer 3.
 
     JSON is an array of {"src", "dst", "reachable", "rtt_ns", "links"} and the properties, each by
     its field ("delay_ns"). A rate of 0 is unlimited; an unreachable pair has null for numbers.
 
     \b
     Examples:
-      tstorm paths quickstart.tdl --at 30s
+      tstorm paths quickstart.tdl
       tstorm paths quickstart.plan --at 1m --from client --to server.0 --format json
     """
     from tstorm.loading import collector_paused, load_plan, plan_errors_shown
@@ -133,11 +133,15 @@ def command(
     with plan_errors_shown(source):
         with collector_paused():
             plan = load_plan(source, seed)
-            state = plan.sparse_at(at_ns)
+            state = plan.sparse_at(at_ns or 0)
         topology = state.topology
+        everyone = _named(topology.members, None, "")
+        if at_ns is None:
+            joined = f"{len(_joined(state.nodes, everyone, None))} of {len(everyone)}"
+            output.note(f"note: at 0s, when {joined} instances are joined; --at T is another time")
         sources = _named(topology.members, src, "--from")
         targets = _named(topology.members, dst, "--to")
-        if at_ns > plan.end_ns:
+        if (at_ns or 0) > plan.end_ns:
             output.note(f"note: the experiment ends at {units.duration(plan.end_ns)}")
         starts = _joined(state.nodes, sources, src)
         ends = _joined(state.nodes, targets, dst)
