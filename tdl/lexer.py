@@ -250,12 +250,7 @@ class _Scanner:
         column = pos - self.line_start + 1
         char = text[pos]
         if char in "\"'“‘":
-            stop = pos
-            while stop < len(text) and text[stop] not in "\r\n":
-                stop += 1
-            span = Span(self.line, column, self.line, column + stop - pos)
-            self._error("TS0003", span, "this string has no end", f"close it with {_closing(char)}")
-            return stop
+            return self._endless(pos, column)
         if self.mode in (_TEXT, _ENV):
             # Bare text was expected and is not there; the parser says so.
             self.mode = _PLAIN
@@ -266,6 +261,31 @@ class _Scanner:
         span = Span(self.line, column, self.line, column + stop - pos)
         self._error("TS0002", span, *_describe(text[pos:stop]))
         return stop
+
+    def _endless(self, pos: int, column: int) -> int:
+        """Reports a string that does not end on its line, and returns where to go on.
+
+        Lines added by a backslash at the end are not read: their errors would follow from this one.
+        """
+        text, quote, line = self.text, _closing(self.text[pos]), self.line
+        first = stop = self._line_end(pos)
+        while text[self.line_start : stop].rstrip(" \t").endswith("\\") and stop < len(text):
+            self.line += 1
+            self.line_start = stop + (2 if text.startswith("\r\n", stop) else 1)
+            stop = self._line_end(self.line_start)
+        if quote in text[first:stop]:
+            message = "a string does not go on in the next line"
+            hint = (
+                "write it on one line; a '\\' continues a statement between words, not in a string"
+            )
+        else:
+            message, hint = "this string has no end", f"close it with {quote}"
+        self._error("TS0003", Span(line, column, line, column + first - pos), message, hint)
+        return stop
+
+    def _line_end(self, pos: int) -> int:
+        found = _NEWLINE.search(self.text, pos)
+        return found.start() if found else len(self.text)
 
 
 def _closing(char: str) -> str:

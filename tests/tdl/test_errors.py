@@ -72,6 +72,20 @@ def test_the_carets_cover_what_is_wrong(text: str, span: tuple[int, ...]) -> Non
     assert (place.line, place.col, place.end_line, place.end_col) == span
 
 
+@pytest.mark.parametrize("end", ["\\\n", "\\\r\n", "\\ \t\r"])
+def test_a_string_over_several_lines_is_one_error_that_says_so(end: str) -> None:
+    text = f'service a exec="sh {end} -c {end} x" replicas=y {end} cpu=z\nservice b replicas=0'
+    first, second = found(text)
+    assert (first.code, first.span.line, first.span.col) == ("TS0003", 1, 16)
+    assert first.hint is not None and "write it on one line" in first.hint
+    assert (second.code, second.span.line, second.span.col) == ("TS0113", 5, 11)
+
+
+def test_a_string_that_no_line_closes_is_said_to_have_no_end() -> None:
+    (only,) = found('service a exec="sh \\\n -c x')
+    assert (only.code, only.message) == ("TS0003", "this string has no end")
+
+
 def test_errors_of_all_statements_come_in_order_of_place() -> None:
     reported = found("link a--b up=1GB\nservce x\nat 5s a leave 2.5\nlink a--b loss=5")
     assert [(d.span.line, d.code) for d in reported] == [
