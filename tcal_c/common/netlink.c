@@ -287,3 +287,52 @@ int nl_dump(const struct nl_channel *channel, struct nl_buffer *b, uint32_t sequ
             const struct nl_listener *listener) {
     return converse(channel, b, sequence, listener);
 }
+
+bool nl_body(void *body, size_t bytes, const char **message, size_t *length) {
+    size_t padded = NLMSG_ALIGN(bytes);
+    if (*length < bytes) {
+        return false;
+    }
+    memcpy(body, *message, bytes);
+    padded = padded < *length ? padded : *length;
+    *message += padded;
+    *length -= padded;
+    return true;
+}
+
+struct question {
+    nl_hear *hear;
+    void *context;
+    int error;
+    struct nl_why *why;
+};
+
+static void hear_refusal(void *context, uint32_t sequence, int error, const char *text) {
+    struct question *q = context;
+    (void)sequence;
+    q->error = error;
+    snprintf(q->why->text, sizeof q->why->text, "%s", text);
+}
+
+static void hear_message(void *context, uint16_t type, const char *body, size_t length) {
+    struct question *q = context;
+    if (q->hear) {
+        q->hear(q->context, type, body, length);
+    }
+}
+
+int nl_ask(const struct nl_channel *channel, struct nl_buffer *b, nl_hear *heard, void *context,
+           struct nl_why *why) {
+    struct question q = {heard, context, 0, why};
+    struct nl_listener listener = {&q, hear_refusal, hear_message};
+    struct nlmsghdr header = {0};
+    why->text[0] = '\0';
+    nl_end(b);
+    if (!b->failed) {
+        memcpy(&header, b->bytes + b->message, sizeof header);
+    }
+    int error = (header.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP ? nl_dump(channel, b, 1, &listener)
+                                                                : nl_talk(channel, b, 1, &listener);
+    nl_buffer_free(b);
+    return error ? error : q.error;
+}

@@ -1,4 +1,4 @@
-/* Netlink as tcald needs it: many messages in one buffer, sent at once, their answers matched.
+/* Netlink: many messages in one buffer, sent at once, their answers matched; or a single one.
  *
  * The kernel answers a failed message in any case and a successful one only when asked. So only the
  * last message of a send asks: its answer says that all before it were worked on, in order, and
@@ -73,6 +73,25 @@ struct nl_listener {
     void (*failed)(void *context, uint32_t sequence, int error, const char *text);
     void (*message)(void *context, uint16_t type, const char *body, size_t length);
 };
+
+/* An rtnetlink socket of the calling thread's network namespace: 0 or -errno. */
+int nl_open(struct nl_channel *channel);
+void nl_close(struct nl_channel *channel); /* one that is not open: nothing */
+
+/* The kernel's own words about what it refused; may be empty. */
+struct nl_why {
+    char text[160];
+};
+
+/* Cuts a message's fixed part off its front: the attributes are left. False when it is too short.
+ */
+bool nl_body(void *body, size_t bytes, const char **message, size_t *length);
+
+/* Sends the one message that the buffer holds, whose sequence number is 1, and frees the buffer;
+ * `heard` (NULL: nobody) gets what the kernel tells of what is asked for. 0 or -errno. */
+typedef void nl_hear(void *context, uint16_t type, const char *body, size_t length);
+int nl_ask(const struct nl_channel *channel, struct nl_buffer *b, nl_hear *heard, void *context,
+           struct nl_why *why);
 
 /* Sends what the buffer holds, which ends with message `last`, and hears everything up to its
  * answer. 0, or -errno when the kernel cannot be talked to: then nobody knows what is done. */

@@ -159,12 +159,12 @@ static bool host_detach(void *context, uint32_t number, struct refusal *r) {
     struct host *h = context;
     struct port *port = h->port[number];
     char target[IFNAMSIZ];
-    char why[128] = "";
+    struct nl_why why = {0};
     memcpy(target, port->target, sizeof target);
-    int error = port_restore(port, why, sizeof why);
+    int error = port_restore(port, &why);
     host_close(h, number);
     return error == 0 || refuse(r, "system", "restore %s: %s%s%s", target, strerror(-error),
-                                *why ? ": " : "", why);
+                                *why.text ? ": " : "", why.text);
 }
 
 static void host_describe_port(void *context, uint32_t number, struct text *out) {
@@ -214,11 +214,11 @@ void host_lease_judge(struct host *h, uint64_t now_ns) {
 
 void host_restore_ports(struct host *h) {
     for (uint32_t i = 0; i < PORT_LIMIT; i++) {
-        char why[128] = "";
-        int error = h->port[i] ? port_restore(h->port[i], why, sizeof why) : 0;
+        struct nl_why why = {0};
+        int error = h->port[i] ? port_restore(h->port[i], &why) : 0;
         if (error) {
             fprintf(stderr, "pktd: restore %s of port %u: %s%s%s\n", h->port[i]->target, i,
-                    strerror(-error), *why ? ": " : "", why);
+                    strerror(-error), *why.text ? ": " : "", why.text);
         }
     }
 }

@@ -4,17 +4,15 @@
  */
 #include "probe.h"
 
+#include "common/netns.h"
 #include "dist.h"
 #include "objects.h"
 #include "socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <net/if.h>
 
@@ -33,32 +31,15 @@ enum { HTB, TBF, NETEM, BFIFO, BLACKHOLE, U32 };
 
 #define INTERFACE "eth0"
 
-struct attempt {
-    int error;
-    char text[100];
-};
-
-static void hear_failed(void *context, uint32_t sequence, int error, const char *text) {
-    struct attempt *a = context;
-    (void)sequence;
-    if (!a->error) {
-        a->error = error;
-        snprintf(a->text, sizeof a->text, "%s", text);
-    }
-}
-
 /* Sends one message and notes what became of it. */
 static bool attempt(const struct nl_channel *channel, struct nl_buffer *b,
                     struct tcal_ability *ability) {
-    struct attempt a = {0};
-    struct nl_listener listener = {.context = &a, .failed = hear_failed};
-    int error = nl_talk(channel, b, 1, &listener);
-    error = error ? error : a.error;
-    b->used = 0;
+    struct nl_why why;
+    int error = nl_ask(channel, b, NULL, NULL, &why);
     ability->found = error == 0;
     if (error) {
         snprintf(ability->why, sizeof ability->why, "%.60s%s%.50s", strerror(-error),
-                 *a.text ? ": " : "", a.text);
+                 *why.text ? ": " : "", why.text);
     }
     return error == 0;
 }
@@ -121,9 +102,7 @@ static void raise_link(const struct nl_channel *channel, uint32_t ifindex) {
     struct nl_buffer b = {0};
     struct tcal_ability ignored = {0};
     nl_begin(&b, RTM_NEWLINK, 0, 1, &info, sizeof info);
-    nl_end(&b);
     attempt(channel, &b, &ignored);
-    nl_buffer_free(&b);
 }
 
 static void hear_class(void *context, uint16_t type, const char *body, size_t length) {
@@ -201,24 +180,21 @@ static bool inside(struct tcal_ability *ability, struct tcal_error *error) {
         return false;
     }
     bool good = probe_kernel(&channel, ability, error);
-    channel.close(channel.context);
+    nl_close(&channel);
     return good;
 }
 
 bool tcal_probe(struct tcal_ability ability[TCAL_ABILITIES], struct tcal_error *error) {
     probe_begin(ability);
-    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    int home = netns_here();
     if (home < 0) {
-        return tcal_fail(error, -errno, NULL, "open /proc/thread-self/ns/net");
+        return tcal_fail(error, home, NULL, "open /proc/thread-self/ns/net");
     }
     bool good = unshare(CLONE_NEWNET) == 0
                     ? inside(ability, error)
                     : tcal_fail(error, -errno, NULL,
                                 "make a network namespace (CAP_SYS_ADMIN is needed: run as root, "
                                 "or in a user namespace)");
-    if (setns(home, CLONE_NEWNET)) {
-        abort(); /* a process that cannot come back must not go on */
-    }
-    close(home);
+    netns_return(home);
     return good;
 }

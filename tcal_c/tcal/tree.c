@@ -94,9 +94,7 @@ bool tcal_tree_rebuild(struct tcal_tree *tree) {
 }
 
 void tcal_tree_free(struct tcal_tree *tree) {
-    if (tree->channel.close) {
-        tree->channel.close(tree->channel.context);
-    }
+    nl_close(&tree->channel);
     nl_buffer_free(&tree->out);
     free(tree->peer);
     free(tree->peer_of);

@@ -1,13 +1,13 @@
 /* Opening a port: into the target's network namespace and back, one kind after the other. */
 #include "port.h"
 
+#include "common/netns.h"
 #include "pktd/clock.h"
 #include "port_kinds.h"
 #include "stamp.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,36 +34,26 @@ struct opening {
 /* Runs in the target namespace: the TAP itself, or the stamp of a veth that is there already. */
 static bool inside(void *context, struct port_error *error) {
     const struct opening *o = context;
-    char why[128];
+    struct nl_why why;
     if (o->port->kind == PORT_TAP && !tap_open(o->port, o->request, error)) {
         return false;
     }
     int index = (int)if_nametoindex(o->request->name);
-    if (o->program >= 0 && index > 0 && stamp_attach(o->program, index, why, sizeof why) == 0) {
+    if (o->program >= 0 && index > 0 && stamp_attach(o->program, index, &why) == 0) {
         o->port->stamp = STAMP_BPF;
     }
     return true;
 }
 
-/* A thread that cannot come back must not go on. */
 bool port_visit(int netns, const char *path, port_inside *run, void *context,
                 struct port_error *error) {
-    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    int home = netns_enter(netns);
     if (home < 0) {
-        port_fail(error, -errno, NULL, "open /proc/thread-self/ns/net");
-        return false;
-    }
-    if (setns(netns, CLONE_NEWNET)) {
-        port_fail(error, -errno, NULL, "enter network namespace %s", path);
-        close(home);
+        port_fail(error, home, NULL, "enter network namespace %s", path);
         return false;
     }
     bool good = run(context, error);
-    if (setns(home, CLONE_NEWNET)) {
-        perror("pktd: return to the own network namespace");
-        abort();
-    }
-    close(home);
+    netns_return(home);
     return good;
 }
 
@@ -71,7 +61,6 @@ static bool open_kind(struct port *port, enum port_kind kind, const struct port_
                       int netns, int program, struct port_error *error) {
     *port = (struct port){.fd = -1,
                           .out = -1,
-                          .redirect.nl = -1,
                           .mac = PORT_MAC_BYTES,
                           .kind = kind,
                           .number = request->number,
@@ -138,9 +127,7 @@ void port_close(struct port *port) {
     if (port->out >= 0) {
         close(port->out);
     }
-    if (port->redirect.nl >= 0) {
-        close(port->redirect.nl);
-    }
+    nl_close(&port->redirect.nl);
     if (!port->leave) {
         packet_close(port);
     }

@@ -78,7 +78,7 @@ struct port *port_attach(const struct attach_request *request, int program, char
 
 /* Leaves the target of an attached port as it was, which must come before port_close: 0 or -errno.
  * Of any other port, or with `leave`, nothing is done. Control thread. */
-int port_restore(struct port *port, char *why, size_t why_room);
+int port_restore(struct port *port, struct nl_why *why);
 
 /* Removes the device, for which the kernel takes 20 ms and more; with `leave` only lets go of it:
  * the kernel removes the devices of a dying namespace together, in the background. */

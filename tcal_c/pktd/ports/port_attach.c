@@ -6,7 +6,6 @@
  * destination MAC address is the one that the sender's kernel found, since ARP and neighbour
  * discovery go on as if pktd were not there.
  */
-#include "netlink.h"
 #include "port_kinds.h"
 
 #include <errno.h>
@@ -69,45 +68,34 @@ static bool look(void *context, struct port_error *error) {
 
 /* No addresses of its own and no say in multicast. Comforts: what the kernel sends there of its own
  * accord goes to groups, and pktd drops that. */
-static void keep_quiet(int nl, const char *name) {
+static void keep_quiet(const struct nl_channel *nl, const char *name) {
     static const uint8_t none = IN6_ADDR_GEN_MODE_NONE;
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC};
-    struct nl_request q;
-    char path[80];
-    char why[128];
-    nl_begin(&q, RTM_NEWLINK, 0, &info, sizeof info);
+    struct nl_buffer q = {0};
+    struct nl_why why;
+    nl_begin(&q, RTM_NEWLINK, 0, 1, &info, sizeof info);
     nl_put_text(&q, IFLA_IFNAME, name);
-    uint32_t families = nl_nest(&q, IFLA_AF_SPEC);
-    uint32_t inet6 = nl_nest(&q, AF_INET6);
+    size_t families = nl_nest(&q, IFLA_AF_SPEC);
+    size_t inet6 = nl_nest(&q, AF_INET6);
     nl_put(&q, IFLA_INET6_ADDR_GEN_MODE, &none, sizeof none);
     nl_nest_end(&q, inet6);
     nl_nest_end(&q, families);
-    nl_talk(nl, &q, why, sizeof why);
-    snprintf(path, sizeof path, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
-    port_set_file(path, "1");
+    nl_ask(nl, &q, NULL, NULL, &why);
 }
 
 static bool bring_up(const struct attaching *a, struct port_error *error) {
-    struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
-    struct nl_request q;
-    char why[128] = "";
-    int nl = nl_open();
-    int code = nl;
-    if (nl >= 0) {
-        keep_quiet(nl, a->own.name);
-        nl_begin(&q, RTM_NEWLINK, 0, &info, sizeof info);
-        nl_put_text(&q, IFLA_IFNAME, a->own.name);
-        code = nl_talk(nl, &q, why, sizeof why);
-        close(nl);
+    struct nl_why why = {0};
+    struct nl_channel nl;
+    int code = nl_open(&nl);
+    if (!code) {
+        keep_quiet(&nl, a->own.name);
+        code = port_raise(&nl, a->own.name, &why);
+        nl_close(&nl);
     }
-    if (code < 0) {
-        port_fail(error, code, why, "bring up %s in %s", a->own.name, a->own.netns);
+    if (code) {
+        port_fail(error, code, why.text, "bring up %s in %s", a->own.name, a->own.netns);
     }
-    return code >= 0;
-}
-
-static int set_option(int fd, int level, int option, int value) {
-    return setsockopt(fd, level, option, &value, sizeof value) ? -errno : 0;
+    return code == 0;
 }
 
 static bool open_way_out(const struct attaching *a, int index, struct port_error *error) {
@@ -116,10 +104,10 @@ static bool open_way_out(const struct attaching *a, int index, struct port_error
     int code = fd < 0 ? -errno : 0;
     a->port->out = fd;
     if (!code) {
-        code = set_option(fd, SOL_PACKET, PACKET_VNET_HDR, 1);
+        code = port_set_option(fd, SOL_PACKET, PACKET_VNET_HDR, 1);
     }
     if (!code) {
-        code = set_option(fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
+        code = port_set_option(fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
     }
     if (!code && bind(fd, (struct sockaddr *)&to, sizeof to)) {
         code = -errno;
@@ -129,8 +117,8 @@ static bool open_way_out(const struct attaching *a, int index, struct port_error
         return false;
     }
     /* Several super-packets may wait for the receiver's side at once. */
-    if (set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BYTES)) {
-        set_option(fd, SOL_SOCKET, SO_SNDBUF, SEND_BYTES);
+    if (port_set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BYTES)) {
+        port_set_option(fd, SOL_SOCKET, SO_SNDBUF, SEND_BYTES);
     }
     return true;
 }
@@ -139,16 +127,17 @@ static bool open_way_out(const struct attaching *a, int index, struct port_error
 static bool join(void *context, struct port_error *error) {
     struct attaching *a = context;
     const struct attach_request *request = a->request;
-    char why[128] = "";
+    struct nl_why why = {0};
     int from = (int)if_nametoindex(request->target);
     int to = (int)if_nametoindex(a->own.name);
     if (!bring_up(a, error) || !open_way_out(a, from, error)) {
         return false;
     }
-    int code = redirect_make(&a->port->redirect, from, to, request->prefix, request->prefix_count,
-                             why, sizeof why);
+    int code =
+        redirect_make(&a->port->redirect, from, to, request->prefix, request->prefix_count, &why);
     if (code) {
-        port_fail(error, code, why, "redirect what leaves %s in %s", request->target, a->own.netns);
+        port_fail(error, code, why.text, "redirect what leaves %s in %s", request->target,
+                  a->own.netns);
     }
     return code == 0;
 }
@@ -189,6 +178,6 @@ struct port *port_attach(const struct attach_request *request, int program, char
     return good ? a.port : NULL;
 }
 
-int port_restore(struct port *port, char *why, size_t why_room) {
-    return port->leave ? 0 : redirect_remove(&port->redirect, why, why_room);
+int port_restore(struct port *port, struct nl_why *why) {
+    return port->leave ? 0 : redirect_remove(&port->redirect, why);
 }

@@ -38,8 +38,11 @@ int packet_send(int fd, const struct iovec *io, int count);
 uint64_t packet_lost(struct port *port);
 bool packet_is_gone(const struct port *port);
 
-/* Writes a sysctl, if that is allowed. */
-void port_set_file(const char *path, const char *text);
+/* Brings a device of pktd's up, without IPv6 where that can be turned off: 0 or -errno. */
+int port_raise(const struct nl_channel *nl, const char *name, struct nl_why *why);
+
+/* 0 or -errno. */
+int port_set_option(int fd, int level, int option, int value);
 
 /* Removes pktd's end of the pair. */
 void packet_close(struct port *port);

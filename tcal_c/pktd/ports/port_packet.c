@@ -6,7 +6,6 @@
  * no protocol is configured on it, so that the local stack leaves the frames alone.
  */
 #include "pktd/clock.h"
-#include "netlink.h"
 #include "port_kinds.h"
 
 #include <errno.h>
@@ -31,7 +30,7 @@
 
 #define RECEIVE_BYTES (64 << 20)
 
-void port_set_file(const char *path, const char *text) {
+static void set_file(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
         /* Only ever a precaution: what it should prevent is dropped anyway. */
@@ -49,27 +48,27 @@ static void own_namespace(void) {
     if (!tried) {
         tried = true;
         if (unshare(CLONE_NEWNET) == 0) {
-            port_set_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+            set_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         }
     }
 }
 
-static int make_pair(int nl, const struct port *port, const struct port_request *request, int netns,
-                     char *why, size_t why_room) {
+static int make_pair(const struct nl_channel *nl, const struct port *port,
+                     const struct port_request *request, int netns, struct nl_why *why) {
     static const uint8_t mac[6] = PORT_MAC_BYTES;
     static const uint8_t peer_mac[6] = {0x02, 0x54, 0x53, 0x00, 0x00, 0x02};
     struct ifinfomsg ours = {.ifi_family = AF_UNSPEC};
     struct ifinfomsg theirs = {
         .ifi_family = AF_UNSPEC, .ifi_flags = IFF_NOARP, .ifi_change = IFF_NOARP};
-    struct nl_request q;
-    nl_begin(&q, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &ours, sizeof ours);
+    struct nl_buffer q = {0};
+    nl_begin(&q, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 1, &ours, sizeof ours);
     nl_put_text(&q, IFLA_IFNAME, port->peer);
     nl_put(&q, IFLA_ADDRESS, peer_mac, sizeof peer_mac);
     nl_put_u32(&q, IFLA_MTU, request->mtu);
-    uint32_t info = nl_nest(&q, IFLA_LINKINFO);
+    size_t info = nl_nest(&q, IFLA_LINKINFO);
     nl_put_text(&q, IFLA_INFO_KIND, "veth");
-    uint32_t data = nl_nest(&q, IFLA_INFO_DATA);
-    uint32_t peer = nl_nest(&q, VETH_INFO_PEER);
+    size_t data = nl_nest(&q, IFLA_INFO_DATA);
+    size_t peer = nl_nest(&q, VETH_INFO_PEER);
     nl_append(&q, &theirs, sizeof theirs);
     nl_put_text(&q, IFLA_IFNAME, request->name);
     nl_put(&q, IFLA_ADDRESS, mac, sizeof mac);
@@ -79,21 +78,21 @@ static int make_pair(int nl, const struct port *port, const struct port_request 
     nl_nest_end(&q, peer);
     nl_nest_end(&q, data);
     nl_nest_end(&q, info);
-    return nl_talk(nl, &q, why, why_room);
+    return nl_ask(nl, &q, NULL, NULL, why);
 }
 
-static int bring_up(int nl, const char *name, char *why, size_t why_room) {
+int port_raise(const struct nl_channel *nl, const char *name, struct nl_why *why) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
-    struct nl_request q;
+    struct nl_buffer q = {0};
     char path[80];
     snprintf(path, sizeof path, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
-    port_set_file(path, "1");
-    nl_begin(&q, RTM_NEWLINK, 0, &info, sizeof info);
+    set_file(path, "1");
+    nl_begin(&q, RTM_NEWLINK, 0, 1, &info, sizeof info);
     nl_put_text(&q, IFLA_IFNAME, name);
-    return nl_talk(nl, &q, why, why_room);
+    return nl_ask(nl, &q, NULL, NULL, why);
 }
 
-static int set_option(int fd, int level, int option, int value) {
+int port_set_option(int fd, int level, int option, int value) {
     return setsockopt(fd, level, option, &value, sizeof value) ? -errno : 0;
 }
 
@@ -105,18 +104,18 @@ static int make_socket(struct port *port, const char **attempt) {
         return -errno;
     }
     *attempt = "PACKET_VNET_HDR";
-    int error = set_option(port->fd, SOL_PACKET, PACKET_VNET_HDR, 1);
+    int error = port_set_option(port->fd, SOL_PACKET, PACKET_VNET_HDR, 1);
     if (error) {
         return error;
     }
     /* Comforts: what is sent must not be read again (a bound socket drops it below anyway),
      * straight to the device, room for bursts, and the kernel's own arrival time. */
-    set_option(port->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
-    set_option(port->fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
-    if (set_option(port->fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES)) {
-        set_option(port->fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
+    port_set_option(port->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
+    port_set_option(port->fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
+    if (port_set_option(port->fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES)) {
+        port_set_option(port->fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
     }
-    if (set_option(port->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1) == 0) {
+    if (port_set_option(port->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1) == 0) {
         port->stamp = STAMP_SOCKET;
     }
     struct sockaddr_ll to = {.sll_family = AF_PACKET,
@@ -128,21 +127,21 @@ static int make_socket(struct port *port, const char **attempt) {
 
 static void remove_pair(const char *name) {
     struct ifinfomsg info = {.ifi_family = AF_UNSPEC};
-    struct nl_request q;
-    char why[128];
-    int nl = nl_open();
-    if (nl >= 0) {
-        nl_begin(&q, RTM_DELLINK, 0, &info, sizeof info);
+    struct nl_buffer q = {0};
+    struct nl_why why = {0};
+    struct nl_channel nl;
+    if (nl_open(&nl) == 0) {
+        nl_begin(&q, RTM_DELLINK, 0, 1, &info, sizeof info);
         nl_put_text(&q, IFLA_IFNAME, name);
         /* It may have gone with the other namespace already. */
-        nl_talk(nl, &q, why, sizeof why);
-        close(nl);
+        nl_ask(&nl, &q, NULL, NULL, &why);
+        nl_close(&nl);
     }
 }
 
 bool packet_open(struct port *port, const struct port_request *request, int netns,
                  struct port_error *error) {
-    char why[128] = "";
+    struct nl_why why = {0};
     const char *attempt;
     own_namespace();
     /* Not by the port's number: the pair of the port before may still be on its way out, with a
@@ -150,22 +149,21 @@ bool packet_open(struct port *port, const struct port_request *request, int netn
     static unsigned made;
     snprintf(port->peer, sizeof port->peer, "pk%x.%x", (unsigned)getpid() & 0xFFFFFF,
              made++ & 0xFFFFFF);
-    int nl = nl_open();
-    int code = nl < 0 ? nl : make_pair(nl, port, request, netns, why, sizeof why);
-    if (code) {
-        port_fail(error, code, why, "make veth %s in %s", request->name, request->netns);
+    struct nl_channel nl = {0};
+    int code = nl_open(&nl);
+    if (code || (code = make_pair(&nl, port, request, netns, &why)) != 0) {
+        port_fail(error, code, why.text, "make veth %s in %s", request->name, request->netns);
         port->peer[0] = '\0';
-    } else if ((code = bring_up(nl, port->peer, why, sizeof why)) != 0) {
-        port_fail(error, code, why, "bring up %s, the other end of %s", port->peer, request->name);
+    } else if ((code = port_raise(&nl, port->peer, &why)) != 0) {
+        port_fail(error, code, why.text, "bring up %s, the other end of %s", port->peer,
+                  request->name);
     } else if ((code = make_socket(port, &attempt)) != 0) {
         port_fail(error, code, NULL, "%s for %s", attempt, request->name);
     } else {
-        close(nl);
+        nl_close(&nl);
         return true;
     }
-    if (nl >= 0) {
-        close(nl);
-    }
+    nl_close(&nl);
     if (port->fd >= 0) {
         close(port->fd);
         port->fd = -1;

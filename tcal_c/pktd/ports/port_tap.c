@@ -3,7 +3,6 @@
  *
  * It lives in the namespace of the thread that made it and disappears with its descriptor.
  */
-#include "netlink.h"
 #include "port_kinds.h"
 
 #include <errno.h>
@@ -30,28 +29,29 @@ static int set_offloads(int fd) {
     return ioctl(fd, TUNSETOFFLOAD, tcp) == 0 ? 0 : -errno;
 }
 
-static int configure(const struct port_request *request, char *why, size_t why_room) {
+static int configure(const struct port_request *request, struct nl_why *why) {
     static const uint8_t mac[6] = PORT_MAC_BYTES;
     struct ifinfomsg info = {
         .ifi_family = AF_UNSPEC, .ifi_flags = IFF_NOARP, .ifi_change = IFF_NOARP};
-    struct nl_request q;
-    int fd = nl_open();
-    if (fd < 0) {
-        return fd;
+    struct nl_buffer q = {0};
+    struct nl_channel nl;
+    int error = nl_open(&nl);
+    if (error) {
+        return error;
     }
-    nl_begin(&q, RTM_NEWLINK, 0, &info, sizeof info);
+    nl_begin(&q, RTM_NEWLINK, 0, 1, &info, sizeof info);
     nl_put_text(&q, IFLA_IFNAME, request->name);
     nl_put(&q, IFLA_ADDRESS, mac, sizeof mac);
     nl_put_u32(&q, IFLA_MTU, request->mtu);
     nl_put_u32(&q, IFLA_TXQLEN, PORT_QUEUE_PACKETS);
-    int error = nl_talk(fd, &q, why, why_room);
-    close(fd);
+    error = nl_ask(&nl, &q, NULL, NULL, why);
+    nl_close(&nl);
     return error;
 }
 
 bool tap_open(struct port *port, const struct port_request *request, struct port_error *error) {
     struct ifreq r = {.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | IFF_TUN_EXCL)};
-    char why[128] = "";
+    struct nl_why why = {0};
     int code;
     memcpy(r.ifr_name, request->name, sizeof r.ifr_name);
     port->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -63,8 +63,8 @@ bool tap_open(struct port *port, const struct port_request *request, struct port
         port_fail(error, -errno, NULL, "make TAP %s in %s", request->name, request->netns);
     } else if ((code = set_offloads(port->fd)) != 0) {
         port_fail(error, code, NULL, "set the offloads of TAP %s", request->name);
-    } else if ((code = configure(request, why, sizeof why)) != 0) {
-        port_fail(error, code, why, "set address and mtu of TAP %s", request->name);
+    } else if ((code = configure(request, &why)) != 0) {
+        port_fail(error, code, why.text, "set address and mtu of TAP %s", request->name);
     } else {
         return true;
     }

@@ -8,7 +8,6 @@
  */
 #include "redirect.h"
 
-#include "netlink.h"
 #include "select.h"
 
 #include <errno.h>
@@ -33,16 +32,16 @@
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 
-static int change_clsact(int nl, int index, uint16_t type, uint16_t flags, char *why,
-                         size_t why_room) {
+static int change_clsact(const struct nl_channel *nl, int index, uint16_t type, uint16_t flags,
+                         struct nl_why *why) {
     struct tcmsg tc = {.tcm_family = AF_UNSPEC,
                        .tcm_ifindex = index,
                        .tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0),
                        .tcm_parent = TC_H_CLSACT};
-    struct nl_request q;
-    nl_begin(&q, type, flags, &tc, sizeof tc);
+    struct nl_buffer q = {0};
+    nl_begin(&q, type, flags, 1, &tc, sizeof tc);
     nl_put_text(&q, TCA_KIND, "clsact");
-    return nl_talk(nl, &q, why, why_room);
+    return nl_ask(nl, &q, NULL, NULL, why);
 }
 
 static struct tcmsg filter_message(int index, int version) {
@@ -54,7 +53,7 @@ static struct tcmsg filter_message(int index, int version) {
         .tcm_info = TC_H_MAKE((PREFERENCE + !is4) << 16, htons(is4 ? ETH_P_IP : ETH_P_IPV6))};
 }
 
-static void put_selector(struct nl_request *q, const struct selector *s) {
+static void put_selector(struct nl_buffer *q, const struct selector *s) {
     struct tc_u32_sel head = {.flags = TC_U32_TERMINAL, .nkeys = s->keys};
     char bytes[sizeof head + sizeof s->key];
     memcpy(bytes, &head, sizeof head);
@@ -62,13 +61,13 @@ static void put_selector(struct nl_request *q, const struct selector *s) {
     nl_put(q, TCA_U32_SEL, bytes, sizeof head + s->keys * sizeof *s->key);
 }
 
-static void put_mirred(struct nl_request *q, int to) {
+static void put_mirred(struct nl_buffer *q, int to) {
     struct tc_mirred parameters = {
         .action = TC_ACT_STOLEN, .eaction = TCA_EGRESS_REDIR, .ifindex = (uint32_t)to};
-    uint32_t actions = nl_nest(q, TCA_U32_ACT);
-    uint32_t first = nl_nest(q, 1);
+    size_t actions = nl_nest(q, TCA_U32_ACT);
+    size_t first = nl_nest(q, 1);
     nl_put_text(q, TCA_ACT_KIND, "mirred");
-    uint32_t options = nl_nest(q, TCA_ACT_OPTIONS);
+    size_t options = nl_nest(q, TCA_ACT_OPTIONS);
     nl_put(q, TCA_MIRRED_PARMS, &parameters, sizeof parameters);
     nl_nest_end(q, options);
     nl_nest_end(q, first);
@@ -78,29 +77,27 @@ static void put_mirred(struct nl_request *q, int to) {
 struct maker {
     const struct redirect *redirect;
     int to;
-    char *why;
-    size_t why_room;
+    struct nl_why *why;
 };
 
 static int add_filter(const struct maker *m, int version, const struct selector *s) {
     struct tcmsg tc = filter_message(m->redirect->from, version);
-    struct nl_request q;
-    nl_begin(&q, RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, &tc, sizeof tc);
+    struct nl_buffer q = {0};
+    nl_begin(&q, RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, 1, &tc, sizeof tc);
     nl_put_text(&q, TCA_KIND, "u32");
-    uint32_t options = nl_nest(&q, TCA_OPTIONS);
+    size_t options = nl_nest(&q, TCA_OPTIONS);
     nl_put_u32(&q, TCA_U32_CLASSID, m->redirect->made_clsact ? MARK_MADE : MARK_FOUND);
     put_selector(&q, s);
     put_mirred(&q, m->to);
     nl_nest_end(&q, options);
-    return nl_talk(m->redirect->nl, &q, m->why, m->why_room);
+    return nl_ask(&m->redirect->nl, &q, NULL, NULL, m->why);
 }
 
-static int remove_filters(const struct redirect *redirect, int version, char *why,
-                          size_t why_room) {
+static int remove_filters(const struct redirect *redirect, int version, struct nl_why *why) {
     struct tcmsg tc = filter_message(redirect->from, version);
-    struct nl_request q;
-    nl_begin(&q, RTM_DELTFILTER, 0, &tc, sizeof tc);
-    return nl_talk(redirect->nl, &q, why, why_room);
+    struct nl_buffer q = {0};
+    nl_begin(&q, RTM_DELTFILTER, 0, 1, &tc, sizeof tc);
+    return nl_ask(&redirect->nl, &q, NULL, NULL, why);
 }
 
 /* -- what is there already --------------------------------------------------------------------- */
@@ -113,23 +110,18 @@ struct survey {
 };
 
 /* The device that the filter's first action sends to, 0 when it has gone or there is none. */
-static uint32_t mirred_target(const struct nlattr *actions) {
-    struct nl_view all = nl_inside(actions);
-    const struct nlattr *first = nl_find(&all, 1);
-    struct nl_view action = nl_inside(first);
-    struct nl_view options = nl_inside(nl_find(&action, TCA_ACT_OPTIONS));
-    struct tc_mirred parameters;
-    if (!nl_get(nl_find(&options, TCA_MIRRED_PARMS), &parameters, sizeof parameters)) {
-        return 0;
-    }
-    return parameters.ifindex;
+static uint32_t mirred_target(const struct nl_attr *actions) {
+    struct nl_attr first = nl_find(actions->bytes, actions->length, 1);
+    struct nl_attr options = nl_find(first.bytes, first.length, TCA_ACT_OPTIONS);
+    struct nl_attr parameters = nl_find(options.bytes, options.length, TCA_MIRRED_PARMS);
+    struct tc_mirred mirred;
+    return nl_get(&parameters, &mirred, sizeof mirred) ? mirred.ifindex : 0;
 }
 
-static void look(void *context, const struct nlmsghdr *message) {
+static void look(void *context, uint16_t type, const char *body, size_t length) {
     struct survey *survey = context;
     struct tcmsg tc;
-    struct nl_view attrs;
-    if (message->nlmsg_type != RTM_NEWTFILTER || !nl_body(message, &tc, sizeof tc, &attrs)) {
+    if (type != RTM_NEWTFILTER || !nl_body(&tc, sizeof tc, &body, &length)) {
         return;
     }
     survey->filters++;
@@ -138,41 +130,51 @@ static void look(void *context, const struct nlmsghdr *message) {
         return;
     }
     survey->ours[which - PREFERENCE] = true;
-    struct nl_view options = nl_inside(nl_find(&attrs, TCA_OPTIONS));
-    uint32_t mark = 0;
-    if (!nl_get(nl_find(&options, TCA_U32_CLASSID), &mark, sizeof mark)) {
+    struct nl_attr options = nl_find(body, length, TCA_OPTIONS);
+    struct nl_attr id = nl_find(options.bytes, options.length, TCA_U32_CLASSID);
+    uint32_t mark;
+    if (!nl_get(&id, &mark, sizeof mark)) {
         return; /* the head of the hash table */
     }
+    struct nl_attr actions = nl_find(options.bytes, options.length, TCA_U32_ACT);
     survey->made_clsact |= mark == MARK_MADE;
-    survey->foreign |= (mark != MARK_MADE && mark != MARK_FOUND) ||
-                       mirred_target(nl_find(&options, TCA_U32_ACT)) != 0;
+    survey->foreign |= (mark != MARK_MADE && mark != MARK_FOUND) || mirred_target(&actions) != 0;
 }
 
-static int survey_filters(int nl, int index, uint32_t parent, struct survey *survey) {
-    struct tcmsg tc = {.tcm_family = AF_UNSPEC, .tcm_ifindex = index, .tcm_parent = parent};
-    struct nl_request q;
-    nl_begin(&q, RTM_GETTFILTER, NLM_F_DUMP, &tc, sizeof tc);
-    return nl_dump(nl, &q, look, survey);
+/* Again if somebody changed filters meanwhile. */
+static int survey_filters(const struct redirect *redirect, uint32_t parent, struct survey *survey) {
+    struct tcmsg tc = {
+        .tcm_family = AF_UNSPEC, .tcm_ifindex = redirect->from, .tcm_parent = parent};
+    struct nl_why why;
+    int error;
+    do {
+        struct nl_buffer q = {0};
+        *survey = (struct survey){0};
+        nl_begin(&q, RTM_GETTFILTER, NLM_F_DUMP, 1, &tc, sizeof tc);
+        error = nl_ask(&redirect->nl, &q, look, survey, &why);
+    } while (error == -EINTR);
+    return error;
 }
 
 /* -- in and out -------------------------------------------------------------------------------- */
 
 /* Takes away what is ours; then the clsact, if nobody uses it. What counts is what is left:
  * somebody else may have removed some of it. */
-static int take_away(struct redirect *redirect, char *why, size_t why_room) {
-    struct survey left = {0};
-    char other[128];
-    int error = remove_filters(redirect, 4, why, why_room);
-    int second = remove_filters(redirect, 6, error ? other : why, error ? sizeof other : why_room);
-    int unseen = survey_filters(redirect->nl, redirect->from, EGRESS, &left);
-    if (unseen || left.ours[0] || left.ours[1]) {
+static int take_away(struct redirect *redirect, struct nl_why *why) {
+    struct survey out;
+    struct survey in;
+    struct nl_why other;
+    int error = remove_filters(redirect, 4, why);
+    int second = remove_filters(redirect, 6, error ? &other : why);
+    int unseen = survey_filters(redirect, EGRESS, &out);
+    if (unseen || out.ours[0] || out.ours[1]) {
         return error ? error : second ? second : unseen;
     }
-    unseen = survey_filters(redirect->nl, redirect->from, INGRESS, &left);
-    if (unseen || left.filters || !redirect->made_clsact) {
+    unseen = survey_filters(redirect, INGRESS, &in);
+    if (unseen || out.filters || in.filters || !redirect->made_clsact) {
         return unseen;
     }
-    return change_clsact(redirect->nl, redirect->from, RTM_DELQDISC, 0, why, why_room);
+    return change_clsact(&redirect->nl, redirect->from, RTM_DELQDISC, 0, why);
 }
 
 struct place {
@@ -180,28 +182,31 @@ struct place {
     bool clsact;
 };
 
-static void look_at_place(void *context, const struct nlmsghdr *message) {
+static void look_at_place(void *context, uint16_t type, const char *body, size_t length) {
     struct place *place = context;
     struct tcmsg tc;
-    struct nl_view attrs;
-    char kind[sizeof "clsact"] = "";
-    if (message->nlmsg_type == RTM_NEWQDISC && nl_body(message, &tc, sizeof tc, &attrs) &&
-        tc.tcm_ifindex == place->index && tc.tcm_parent == TC_H_CLSACT &&
-        nl_get(nl_find(&attrs, TCA_KIND), kind, sizeof kind)) {
-        place->clsact = memcmp(kind, "clsact", sizeof kind) == 0;
+    char kind[sizeof "clsact"];
+    if (type == RTM_NEWQDISC && nl_body(&tc, sizeof tc, &body, &length) &&
+        tc.tcm_ifindex == place->index && tc.tcm_parent == TC_H_CLSACT) {
+        struct nl_attr attr = nl_find(body, length, TCA_KIND);
+        place->clsact =
+            nl_get(&attr, kind, sizeof kind) && memcmp(kind, "clsact", sizeof kind) == 0;
     }
 }
 
 /* The older ingress has the same place and takes filters for egress without a word, for what comes
  * in. */
-static int check_clsact(const struct redirect *redirect, char *why, size_t why_room) {
+static int check_clsact(const struct redirect *redirect, struct nl_why *why) {
     struct place place = {.index = redirect->from};
     struct tcmsg tc = {.tcm_family = AF_UNSPEC, .tcm_ifindex = redirect->from};
-    struct nl_request q;
-    nl_begin(&q, RTM_GETQDISC, NLM_F_DUMP, &tc, sizeof tc);
-    int error = nl_dump(redirect->nl, &q, look_at_place, &place);
+    int error;
+    do {
+        struct nl_buffer q = {0};
+        nl_begin(&q, RTM_GETQDISC, NLM_F_DUMP, 1, &tc, sizeof tc);
+        error = nl_ask(&redirect->nl, &q, look_at_place, &place, why);
+    } while (error == -EINTR);
     if (!error && !place.clsact) {
-        snprintf(why, why_room, "there is an ingress qdisc where clsact must be");
+        snprintf(why->text, sizeof why->text, "there is an ingress qdisc where clsact must be");
         error = -EBUSY;
     }
     return error;
@@ -214,8 +219,7 @@ static int survey_settled(const struct redirect *redirect, struct survey *survey
     for (int tries = 0; tries < SETTLE_TRIES && !error; tries++) {
         struct timespec pause = {0, tries ? SETTLE_NS : 0};
         nanosleep(&pause, NULL);
-        *survey = (struct survey){0};
-        error = survey_filters(redirect->nl, redirect->from, EGRESS, survey);
+        error = survey_filters(redirect, EGRESS, survey);
         if (!survey->foreign) {
             break;
         }
@@ -224,15 +228,15 @@ static int survey_settled(const struct redirect *redirect, struct survey *survey
 }
 
 /* Looks at what is there: nothing, others' filters, or what a pktd left that was killed. */
-static int prepare(struct redirect *redirect, char *why, size_t why_room) {
+static int prepare(struct redirect *redirect, struct nl_why *why) {
     struct survey survey = {0};
-    int error = change_clsact(redirect->nl, redirect->from, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
-                              why, why_room);
+    int error =
+        change_clsact(&redirect->nl, redirect->from, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, why);
     redirect->made_clsact = !error;
     if (error != -EEXIST) {
         return error;
     }
-    error = check_clsact(redirect, why, why_room);
+    error = check_clsact(redirect, why);
     if (!error) {
         error = survey_settled(redirect, &survey);
     }
@@ -240,12 +244,13 @@ static int prepare(struct redirect *redirect, char *why, size_t why_room) {
         return error;
     }
     if (survey.foreign) {
-        snprintf(why, why_room, "its filters of preference %u are in use", PREFERENCE);
+        snprintf(why->text, sizeof why->text, "its filters of preference %u are in use",
+                 PREFERENCE);
         return -EBUSY;
     }
     redirect->made_clsact = survey.made_clsact;
     for (int i = 0; !error && i < 2; i++) {
-        error = survey.ours[i] ? remove_filters(redirect, i ? 6 : 4, why, why_room) : 0;
+        error = survey.ours[i] ? remove_filters(redirect, i ? 6 : 4, why) : 0;
     }
     return error;
 }
@@ -265,33 +270,32 @@ static int add_all(const struct maker *m, const struct prefix *prefix, uint32_t 
 }
 
 int redirect_make(struct redirect *redirect, int from, int to, const struct prefix *prefix,
-                  uint32_t count, char *why, size_t why_room) {
-    char other[8];
-    *redirect = (struct redirect){.nl = nl_open(), .from = from};
-    if (redirect->nl < 0) {
-        return redirect->nl;
+                  uint32_t count, struct nl_why *why) {
+    struct nl_why other;
+    *redirect = (struct redirect){.from = from};
+    int error = nl_open(&redirect->nl);
+    if (error) {
+        return error;
     }
-    int error = prepare(redirect, why, why_room);
+    error = prepare(redirect, why);
     if (!error) {
-        struct maker m = {redirect, to, why, why_room};
+        struct maker m = {redirect, to, why};
         error = add_all(&m, prefix, count);
         if (error) {
-            take_away(redirect, other, sizeof other);
+            take_away(redirect, &other);
         }
     }
     if (error) {
-        close(redirect->nl);
-        redirect->nl = -1;
+        nl_close(&redirect->nl);
     }
     return error;
 }
 
-int redirect_remove(struct redirect *redirect, char *why, size_t why_room) {
-    if (redirect->nl < 0) {
+int redirect_remove(struct redirect *redirect, struct nl_why *why) {
+    if (!redirect->nl.close) {
         return 0;
     }
-    int error = take_away(redirect, why, why_room);
-    close(redirect->nl);
-    redirect->nl = -1;
+    int error = take_away(redirect, why);
+    nl_close(&redirect->nl);
     return error == -ENODEV || error == -ENOENT || error == -EINVAL ? 0 : error;
 }

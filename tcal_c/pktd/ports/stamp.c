@@ -7,7 +7,6 @@
  */
 #include "stamp.h"
 
-#include "netlink.h"
 #include "port.h"
 
 #include <errno.h>
@@ -69,43 +68,44 @@ int stamp_load(void) {
     return fd < 0 ? -errno : (int)fd;
 }
 
-static int add_clsact(int fd, int index, char *why, size_t why_room) {
+static int add_clsact(const struct nl_channel *nl, int index, struct nl_why *why) {
     struct tcmsg tc = {.tcm_family = AF_UNSPEC,
                        .tcm_ifindex = index,
                        .tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0),
                        .tcm_parent = TC_H_CLSACT};
-    struct nl_request q;
-    nl_begin(&q, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, &tc, sizeof tc);
+    struct nl_buffer q = {0};
+    nl_begin(&q, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, 1, &tc, sizeof tc);
     nl_put_text(&q, TCA_KIND, "clsact");
-    return nl_talk(fd, &q, why, why_room);
+    return nl_ask(nl, &q, NULL, NULL, why);
 }
 
-static int add_filter(int fd, int index, int bpf, char *why, size_t why_room) {
+static int add_filter(const struct nl_channel *nl, int index, int bpf, struct nl_why *why) {
     struct tcmsg tc = {.tcm_family = AF_UNSPEC,
                        .tcm_ifindex = index,
                        .tcm_parent = TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS),
                        .tcm_info = TC_H_MAKE(1u << 16, htons(ETH_P_ALL))};
-    struct nl_request q;
-    nl_begin(&q, RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, &tc, sizeof tc);
+    struct nl_buffer q = {0};
+    nl_begin(&q, RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, 1, &tc, sizeof tc);
     nl_put_text(&q, TCA_KIND, "bpf");
-    uint32_t options = nl_nest(&q, TCA_OPTIONS);
+    size_t options = nl_nest(&q, TCA_OPTIONS);
     nl_put_u32(&q, TCA_BPF_FD, (uint32_t)bpf);
     nl_put_text(&q, TCA_BPF_NAME, "pktd_stamp");
     nl_put_u32(&q, TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
     nl_nest_end(&q, options);
-    return nl_talk(fd, &q, why, why_room);
+    return nl_ask(nl, &q, NULL, NULL, why);
 }
 
-int stamp_attach(int bpf, int index, char *why, size_t why_room) {
-    int fd = nl_open();
-    if (fd < 0) {
-        return fd;
+int stamp_attach(int bpf, int index, struct nl_why *why) {
+    struct nl_channel nl;
+    int error = nl_open(&nl);
+    if (error) {
+        return error;
     }
-    int error = add_clsact(fd, index, why, why_room);
+    error = add_clsact(&nl, index, why);
     if (!error) {
-        error = add_filter(fd, index, bpf, why, why_room);
+        error = add_filter(&nl, index, bpf, why);
     }
-    close(fd);
+    nl_close(&nl);
     return error;
 }
 

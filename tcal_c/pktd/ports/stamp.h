@@ -3,6 +3,8 @@
 #ifndef PKTD_STAMP_H
 #define PKTD_STAMP_H
 
+#include "common/netlink.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,7 +13,7 @@ int stamp_load(void);
 
 /* Lets the program run on what leaves through interface `index` of the calling thread's network
  * namespace: 0 or -errno with the kernel's words in `why`. */
-int stamp_attach(int program, int index, char *why, size_t why_room);
+int stamp_attach(int program, int index, struct nl_why *why);
 
 /* The time in a stamped frame's source address, which is restored. `now_ns` when there is none. */
 uint64_t stamp_take(uint8_t *source_mac, const uint8_t *plain, uint64_t now_ns);

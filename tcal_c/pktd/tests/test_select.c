@@ -1,12 +1,10 @@
-/* Which packets the filters choose, matched here as the kernel does it; and reading netlink. */
+/* Which packets the filters choose, matched here as the kernel does it. */
 #include "common/tests/check.h"
 #include "frames.h"
-#include "pktd/ports/netlink.h"
 #include "pktd/ports/select.h"
 #include "common/words.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 
 static struct test_frame frame;
 
@@ -83,40 +81,8 @@ static void neighbour_discovery_is_left_alone(void) {
     }
 }
 
-static void attributes_stay_inside(void) {
-    _Alignas(4) char bytes[64] = {0};
-    struct nl_view view = {bytes, 0};
-    CHECK(nl_find(&view, 1) == NULL);
-    struct nlattr attr = {.nla_len = 8, .nla_type = 1};
-    memcpy(bytes, &attr, sizeof attr);
-    attr = (struct nlattr){.nla_len = 8, .nla_type = 2 | NLA_F_NESTED};
-    memcpy(bytes + 8, &attr, sizeof attr);
-    bytes[12] = 7;
-    view.length = 16;
-    uint32_t value = 0;
-    uint64_t wide;
-    CHECK(nl_get(nl_find(&view, 2), &value, sizeof value) && value == htole32(7));
-    CHECK(!nl_get(nl_find(&view, 2), &wide, sizeof wide));
-    CHECK(!nl_get(nl_find(&view, 3), &value, sizeof value));
-    CHECK_EQ(nl_inside(nl_find(&view, 2)).length, 4);
-    CHECK_EQ(nl_inside(NULL).length, 0);
-    /* Cut short, or of a length that cannot be. */
-    view.length = 15;
-    CHECK(nl_find(&view, 2) == NULL);
-    view.length = 16;
-    attr = (struct nlattr){.nla_len = 3, .nla_type = 1};
-    memcpy(bytes, &attr, sizeof attr);
-    CHECK(nl_find(&view, 2) == NULL);
-    struct nlmsghdr header = {.nlmsg_len = 20};
-    memcpy(bytes, &header, sizeof header);
-    CHECK(!nl_body((const struct nlmsghdr *)(const void *)bytes, &wide, sizeof wide, &view));
-    CHECK(nl_body((const struct nlmsghdr *)(const void *)bytes, &value, sizeof value, &view));
-    CHECK_EQ(view.length, 0);
-}
-
 void test_select(void) {
     prefixes_choose_destinations();
     groups_are_left_alone();
     neighbour_discovery_is_left_alone();
-    attributes_stay_inside();
 }

@@ -49,6 +49,25 @@ static void attributes_that_lie_are_not_read(void) {
     CHECK_EQ(value, 0x1234);
     attr = (struct nl_attr){0};
     CHECK_EQ(nl_get_u64(&attr), 0);
+    static const uint8_t nested[] = {8, 0, 2, NLA_F_NESTED >> 8, 7, 0, 0, 0};
+    CHECK_EQ(nl_find((const char *)nested, sizeof nested, 2).length, 4);
+    CHECK(!nl_find((const char *)nested, sizeof nested - 1, 2).bytes);
+}
+
+static void a_message_ends_with_its_attributes(void) {
+    static const char message[] = {1, 2, 3, 4, 5, 0, 0, 0, 9};
+    const char *rest = message;
+    size_t length = sizeof message;
+    char body[5];
+    CHECK(!nl_body(body, sizeof message + 1, &rest, &length));
+    CHECK(nl_body(body, sizeof body, &rest, &length));
+    CHECK_EQ(body[4], 5);
+    CHECK(rest == message + 8 && length == 1);
+    CHECK(!nl_body(body, sizeof body, &rest, &length));
+    length = sizeof body;
+    rest = message;
+    CHECK(nl_body(body, sizeof body, &rest, &length));
+    CHECK_EQ(length, 0);
 }
 
 /* -- the conversation: a channel that says what a test wants ----------------------------------- */
@@ -173,6 +192,27 @@ static void what_is_asked_for_comes_before_the_last_answer(void) {
     CHECK_EQ(talk.error, 0);
 }
 
+/* One message, asked with an answer or without, refused or not. */
+static void one_question_has_one_result(void) {
+    char first[20] = {0};
+    char last[128] = {0};
+    struct nlmsghdr header = {.nlmsg_len = 20, .nlmsg_type = 36, .nlmsg_seq = 1};
+    memcpy(first, &header, sizeof header);
+    for (int refused = 0; refused < 2; refused++) {
+        size_t length = make_error(last, true, 1, refused ? -EPERM : 0);
+        struct talk talk = {.answers = {first, last}, .lengths = {20, length}};
+        struct nl_channel channel = {.context = &talk, .send = talk_send, .receive = talk_receive};
+        struct nl_buffer b = {0};
+        struct nl_why why;
+        nl_begin(&b, 36, 0, 1, "", 0);
+        CHECK(nl_ask(&channel, &b, refused ? NULL : talk_message, &talk, &why) ==
+              (refused ? -EPERM : 0));
+        CHECK(!b.bytes);
+        CHECK_EQ(talk.heard, !refused);
+        CHECK_TEXT(why.text, refused ? "no?way" : "");
+    }
+}
+
 static void an_answer_that_never_comes_is_an_error(void) {
     struct talk silent = {0};
     CHECK(hold(&silent) == -EAGAIN);
@@ -183,8 +223,10 @@ static void an_answer_that_never_comes_is_an_error(void) {
 void test_netlink(void) {
     messages_are_nested_and_padded();
     attributes_that_lie_are_not_read();
+    a_message_ends_with_its_attributes();
     failures_come_with_the_kernels_words();
     a_dump_ends_with_its_error();
     what_is_asked_for_comes_before_the_last_answer();
+    one_question_has_one_result();
     an_answer_that_never_comes_is_an_error();
 }
