@@ -1,7 +1,7 @@
 /* The devices and the data thread, as the protocol asks for them. */
 #include "host.h"
 
-#include "clock.h"
+#include "common/clock.h"
 #include "pktd/ports/closer.h"
 
 #include <stdio.h>
@@ -174,42 +174,11 @@ static void host_describe_port(void *context, uint32_t number, struct text *out)
              port_kind_name(port->kind));
 }
 
-/* Tells the data thread and, when it has been done, the client. */
-static void set_expired(struct host *h, bool expired) {
+static void host_close_paths(void *context, bool closed) {
     struct message *message = new_message(MESSAGE_LEASE);
-    message->expired = expired;
-    post_and_wait(h, message);
+    message->expired = closed;
+    post_and_wait(context, message);
     free(message);
-    h->expired = expired;
-    proto_leased(h->proto, expired);
-}
-
-static void host_lease(void *context, uint64_t ns) {
-    struct host *h = context;
-    h->lease_ns = ns;
-    h->heard_ns = clock_now();
-}
-
-void host_heard(struct host *h) {
-    h->heard_ns = clock_now();
-    if (h->expired) {
-        set_expired(h, false);
-    }
-}
-
-static uint64_t lease_end(const struct host *h) {
-    return h->lease_ns == 0 || h->expired ? TIME_NEVER : h->heard_ns + h->lease_ns;
-}
-
-uint64_t host_lease_left(const struct host *h, uint64_t now_ns) {
-    uint64_t end = lease_end(h);
-    return end == TIME_NEVER ? TIME_NEVER : end > now_ns ? end - now_ns : 0;
-}
-
-void host_lease_judge(struct host *h, uint64_t now_ns) {
-    if (lease_end(h) <= now_ns) {
-        set_expired(h, true);
-    }
 }
 
 void host_restore_ports(struct host *h) {
@@ -252,7 +221,7 @@ static uint64_t data_cpu_ns(const struct loop *loop) {
     if (pthread_getcpuclockid(loop->thread, &id) || clock_gettime(id, &t)) {
         return 0;
     }
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+    return clock_ns(&t);
 }
 
 static bool host_is_gone(void *context, uint32_t number) {
@@ -292,6 +261,6 @@ const struct proto_host host_functions = {
     .detach = host_detach,
     .describe_port = host_describe_port,
     .is_gone = host_is_gone,
-    .lease = host_lease,
+    .close_paths = host_close_paths,
     .engine_stats = host_engine_stats,
 };

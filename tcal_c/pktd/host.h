@@ -11,9 +11,6 @@ struct host {
     struct proto *proto;
     uint64_t lost;           /* packets that sockets had no room for */
     struct message *awaited; /* the data thread is to be done with it before anything else */
-    uint64_t lease_ns;       /* 0 = none */
-    uint64_t heard_ns;       /* when the last line came */
-    bool expired;
     struct port *port[PORT_LIMIT];
 };
 
@@ -22,15 +19,6 @@ extern const struct proto_host host_functions;
 
 /* Takes what the data thread has done. */
 void host_collect(struct host *h);
-
-/* A line has come: the lease begins again. */
-void host_heard(struct host *h);
-
-/* Time until the lease ends, TIME_NEVER when there is none. */
-uint64_t host_lease_left(const struct host *h, uint64_t now_ns);
-
-/* No line that had come by `now_ns` is left unread: everything is dropped if the lease was over. */
-void host_lease_judge(struct host *h, uint64_t now_ns);
 
 /* Leaves others' devices as they were. */
 void host_restore_ports(struct host *h);

@@ -7,8 +7,7 @@
  */
 #include "loop.h"
 
-#include "clock.h"
-#include "pktd/protocol/stage.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -30,12 +29,6 @@
 #define SLICE_NS 100000u
 #define SMALL_BYTES 2048u
 #define IDLE_SLEEP_NS (NS_PER_S / 4)
-
-uint64_t clock_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 /* -- messages ---------------------------------------------------------------------------------- */
 

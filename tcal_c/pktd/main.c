@@ -1,15 +1,10 @@
 /* pktd: the packet engine. Speaks the protocol of docs/pktd.md on its standard input and output. */
+#include "common/startup.h"
 #include "control.h"
 #include "pktd/ports/stamp.h"
 
-#include <errno.h>
-#include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define SHARERS_MAX 1000u
@@ -26,11 +21,6 @@ static const char usage[] =
     "that N pktds share this machine: each spins an N-th of what one would. --allow-spoofing lets\n"
     "packets through whose source address is not the one of the node that sends them.\n";
 
-struct options {
-    struct loop_options loop;
-    bool bpf;
-};
-
 static uint64_t default_pool_bytes(void) {
     long pages = sysconf(_SC_PHYS_PAGES);
     long size = sysconf(_SC_PAGESIZE);
@@ -39,102 +29,30 @@ static uint64_t default_pool_bytes(void) {
     return min_u64(quarter, POOL_MAX_BYTES);
 }
 
-/* A decimal number from `low` to `high`; complains otherwise. */
-static bool read_number(const char *name, const char *text, uint64_t low, uint64_t high,
-                        uint64_t *value) {
-    char *end = NULL;
-    *value = strtoull(text, &end, 10);
-    if (*end || text[0] < '0' || text[0] > '9' || *value < low || *value > high) {
-        fprintf(stderr, "pktd: --%s takes a number from %llu to %llu\n", name,
-                (unsigned long long)low, (unsigned long long)high);
-        return false;
-    }
-    return true;
-}
-
-/* -1: go on, otherwise the exit status. */
-static int read_options(int argc, char **argv, struct options *o) {
-    static const struct option names[] = {{"no-fifo", no_argument, NULL, 'f'},
-                                          {"no-lock", no_argument, NULL, 'l'},
-                                          {"no-bpf", no_argument, NULL, 'b'},
-                                          {"pool-bytes", required_argument, NULL, 'p'},
-                                          {"cpu-share", required_argument, NULL, 'c'},
-                                          {"allow-spoofing", no_argument, NULL, 's'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-        uint64_t number;
-        switch (c) {
-        case 'f':
-            o->loop.fifo = false;
-            break;
-        case 'l':
-            o->loop.lock = false;
-            break;
-        case 'b':
-            o->bpf = false;
-            break;
-        case 'p':
-            if (!read_number("pool-bytes", optarg, 4u << 20, INT64_MAX, &o->loop.pool_bytes)) {
-                return 2;
-            }
-            break;
-        case 'c':
-            if (!read_number("cpu-share", optarg, 1, SHARERS_MAX, &number)) {
-                return 2;
-            }
-            o->loop.sharers = (uint32_t)number;
-            break;
-        case 's':
-            o->loop.any_source = true;
-            break;
-        case 'v':
-            printf("pktd %s\n", VERSION);
-            return 0;
-        case 'h':
-            fputs(usage, stdout);
-            return 0;
-        default:
-            fputs(usage, stderr);
-            return 2;
-        }
-    }
-    if (optind < argc) {
-        fputs(usage, stderr);
-        return 2;
-    }
-    return -1;
-}
-
-/* One descriptor a port. */
-static void raise_file_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 int main(int argc, char **argv) {
     static struct loop loop;
-    struct options options = {.loop = {true, true, default_pool_bytes(), 1, false}, .bpf = true};
-    int status = read_options(argc, argv, &options);
+    struct loop_options options = {true, true, default_pool_bytes(), 1, false};
+    uint64_t sharers = 1;
+    bool bpf = true;
+    const struct setting settings[] = {
+        {.name = "no-fifo", .flag = &options.fifo, .value = false},
+        {.name = "no-lock", .flag = &options.lock, .value = false},
+        {.name = "no-bpf", .flag = &bpf, .value = false},
+        {.name = "allow-spoofing", .flag = &options.any_source, .value = true},
+        {.name = "pool-bytes", .number = &options.pool_bytes, .low = 4u << 20, .high = INT64_MAX},
+        {.name = "cpu-share", .number = &sharers, .low = 1, .high = SHARERS_MAX},
+        {.name = NULL}};
+    int status = startup_options(argc, argv, "pktd", usage, settings);
     if (status >= 0) {
         return status;
     }
-    /* Whoever started pktd may be killed while others hold copies of its end of the pipe. */
-    pid_t parent = getppid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != parent) {
-        return 0; /* it was, just now */
+    if (!startup_system()) {
+        return 0;
     }
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    signal(SIGPIPE, SIG_IGN);
-    raise_file_limit();
+    options.sharers = (uint32_t)sharers;
     draw_init();
-    int program = options.bpf ? stamp_load() : -1;
-    int error = loop_start(&loop, &options.loop);
+    int program = bpf ? stamp_load() : -1;
+    int error = loop_start(&loop, &options);
     if (error) {
         fprintf(stderr, "pktd: start the data thread: %s\n", strerror(-error));
         return 3;

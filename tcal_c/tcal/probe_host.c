@@ -1,8 +1,9 @@
 /* Frames and time for the probe, where a test has its own. */
 #include "probe.h"
 
+#include "common/clock.h"
+
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -31,9 +32,7 @@ bool probe_send(uint32_t ifindex, uint32_t class, int frames) {
 }
 
 uint64_t probe_clock_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return clock_now();
 }
 
 void probe_pause(void) {

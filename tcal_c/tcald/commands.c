@@ -105,8 +105,8 @@ bool do_attach(struct proto *p, struct words *w, struct refusal *r) {
     }
     tcal_port(p->tcal, port, &info);
     const uint8_t *m = info.mac;
-    text_add(p->out, "ok kind=kernel mac=%02x:%02x:%02x:%02x:%02x:%02x stamp=none\n", m[0], m[1],
-             m[2], m[3], m[4], m[5]);
+    text_add(p->session.out, "ok kind=kernel mac=%02x:%02x:%02x:%02x:%02x:%02x stamp=none\n", m[0],
+             m[1], m[2], m[3], m[4], m[5]);
     return true;
 }
 
@@ -147,8 +147,8 @@ bool do_ports(struct proto *p, struct words *w, struct refusal *r) {
         return false;
     }
     tcal_ports(p->tcal, count_port, &count);
-    text_add(p->out, "ok %u\n", count);
-    tcal_ports(p->tcal, list_port, p->out);
+    text_add(p->session.out, "ok %u\n", count);
+    tcal_ports(p->tcal, list_port, p->session.out);
     return true;
 }
 

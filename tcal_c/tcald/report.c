@@ -42,8 +42,8 @@ static bool list_usage(struct proto *p, enum tcal_reading reading,
     } else if (list.lines.failed) {
         good = refuse(r, "limit", "out of memory");
     } else {
-        text_add(p->out, "ok %llu\n", (unsigned long long)list.count);
-        text_add(p->out, "%.*s", (int)text_left(&list.lines),
+        text_add(p->session.out, "ok %llu\n", (unsigned long long)list.count);
+        text_add(p->session.out, "%.*s", (int)text_left(&list.lines),
                  list.count ? list.lines.bytes + list.lines.begin : "");
     }
     text_free(&list.lines);
@@ -61,7 +61,7 @@ bool do_usage(struct proto *p, struct words *w, struct refusal *r) {
 static bool engine(struct proto *p) {
     struct tcal_totals t;
     tcal_totals(p->tcal, &t);
-    text_add(p->out,
+    text_add(p->session.out,
              "ok commits=%llu applied=%llu failed=%llu messages=%llu sends=%llu dumps=%llu "
              "apply_max_ns=%llu\n",
              (unsigned long long)p->stage->commits, (unsigned long long)t.applied,
@@ -77,7 +77,7 @@ bool do_stats(struct proto *p, struct words *w, struct refusal *r) {
         return syntax(r, "stats links|pairs|engine");
     }
     if (strcmp(what, "links") == 0) {
-        text_add(p->out, "ok 0\n");
+        text_add(p->session.out, "ok 0\n");
         return true;
     }
     if (strcmp(what, "pairs") == 0) {

@@ -6,21 +6,10 @@
  */
 #include "stage.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FIRST_ROOM 1024u
-
-bool refuse(struct refusal *r, const char *code, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(r->text, sizeof r->text, format, args);
-    va_end(args);
-    r->code = code;
-    return false;
-}
 
 static bool no_memory(struct refusal *r) {
     return refuse(r, "limit", "out of memory");

@@ -2,16 +2,8 @@
 #ifndef TCALD_STAGE_H
 #define TCALD_STAGE_H
 
+#include "common/session.h"
 #include "tcal/tcal.h"
-
-/* Why a command was refused. The text is complete and in the client's terms. */
-struct refusal {
-    const char *code; /* NULL: not refused */
-    char text[480];
-};
-
-bool refuse(struct refusal *r, const char *code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 struct batch {
     uint64_t number;

@@ -51,4 +51,6 @@ struct batch {
     size_t link_room;
 };
 
+void batch_free(struct batch *batch);
+
 #endif

@@ -2,7 +2,7 @@
 #include "port.h"
 
 #include "common/netns.h"
-#include "pktd/clock.h"
+#include "common/clock.h"
 #include "port_kinds.h"
 #include "stamp.h"
 

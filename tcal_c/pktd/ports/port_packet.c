@@ -5,7 +5,7 @@
  * and which disappears with pktd. It has a MAC address other than the one frames are sent to, and
  * no protocol is configured on it, so that the local stack leaves the frames alone.
  */
-#include "pktd/clock.h"
+#include "common/clock.h"
 #include "port_kinds.h"
 
 #include <errno.h>

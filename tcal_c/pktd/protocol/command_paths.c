@@ -1,10 +1,9 @@
-/* Paths from node to node, what has moved on them, and the client's promise to be there. */
+/* Paths from node to node, and what has moved on them. */
 #include "commands.h"
 
 #include <string.h>
 
 #define PATH_USAGE "path SRC DST KEY=VALUE... (" LINK_KEYS " seed up)"
-#define LEASE_LIMIT_NS (3600ull * NS_PER_S)
 
 static bool path_option(struct op_link *op, const char *key, const char *value, struct refusal *r) {
     if (strcmp(key, "seed") != 0) {
@@ -47,18 +46,4 @@ bool do_usage(struct proto *p, struct words *w, struct refusal *r) {
     }
     stats_usage(p, what != NULL);
     return true;
-}
-
-bool do_lease(struct proto *p, struct words *w, struct refusal *r) {
-    const char *word = words_next(w);
-    uint64_t ns;
-    if (!word || !take_end(w, "lease NS", r)) {
-        return syntax(r, "lease NS");
-    }
-    if (!word_number(word, LEASE_LIMIT_NS, &ns)) {
-        return refuse(r, "range", "lease '%.32s' is not a number from 0 to %llu", word,
-                      (unsigned long long)LEASE_LIMIT_NS);
-    }
-    p->host->lease(p->host->context, ns);
-    return done(p);
 }

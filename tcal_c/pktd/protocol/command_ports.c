@@ -77,7 +77,7 @@ bool do_open(struct proto *p, struct words *w, struct refusal *r) {
     if (stage_port_is_open(p->stage, q.number)) {
         return refuse(r, "conflict", "port %u is open already", q.number);
     }
-    if (!p->host->open(p->host->context, &q, p->out, r)) {
+    if (!p->host->open(p->host->context, &q, p->session.out, r)) {
         return false;
     }
     stage_port(p->stage, q.number, true);
@@ -166,7 +166,7 @@ bool do_attach(struct proto *p, struct words *w, struct refusal *r) {
     if (stage_port_is_open(p->stage, q.port.number)) {
         return refuse(r, "conflict", "port %u is attached already", q.port.number);
     }
-    if (!p->host->attach(p->host->context, &q, p->out, r)) {
+    if (!p->host->attach(p->host->context, &q, p->session.out, r)) {
         return false;
     }
     stage_port(p->stage, q.port.number, true);
@@ -196,15 +196,15 @@ bool do_ports(struct proto *p, struct words *w, struct refusal *r) {
     for (uint32_t port = 0; s->mode == MODE_PATHS && port < s->port_end; port++) {
         count += stage_port_is_open(s, port);
     }
-    text_add(p->out, "ok %u\n", count);
+    text_add(p->session.out, "ok %u\n", count);
     for (uint32_t port = 0; count && port < s->port_end; port++) {
         if (!stage_port_is_open(s, port)) {
             continue;
         }
         uint32_t node = stage_port_node(s, port);
-        text_add(p->out, node == NODE_NONE ? "%u - " : "%u %u ", port, node);
-        p->host->describe_port(p->host->context, port, p->out);
-        text_add(p->out, "\n");
+        text_add(p->session.out, node == NODE_NONE ? "%u - " : "%u %u ", port, node);
+        p->host->describe_port(p->host->context, port, p->session.out);
+        text_add(p->session.out, "\n");
     }
     return true;
 }

@@ -4,10 +4,7 @@
 
 #include "pktd/ports/port.h"
 #include "stage.h"
-#include "common/text.h"
-
-#define PROTO_LINE_LIMIT 65536u
-#define PROTO_VERSION 1
+#include "common/session.h"
 
 /* What the protocol needs of the world; tests and fuzzers bring their own. */
 struct proto_host {
@@ -24,31 +21,24 @@ struct proto_host {
                    struct refusal *r);
     bool (*detach)(void *context, uint32_t port, struct refusal *r);
     void (*describe_port)(void *context, uint32_t port, struct text *out); /* IF INODE KIND */
-    bool (*is_gone)(void *context, uint32_t port); /* somebody has removed its device */
-    void (*lease)(void *context, uint64_t ns);
+    bool (*is_gone)(void *context, uint32_t port);         /* somebody has removed its device */
+    void (*close_paths)(void *context, bool closed);       /* done when it returns */
     void (*engine_stats)(void *context, struct text *out); /* KEY=VALUE… of the loop */
 };
 
 struct proto {
+    struct session session;
     struct stage *stage;
     struct engine *engine;
     const struct proto_host *host;
-    struct text *out;
-    bool greeted;
-    bool quit;
     struct dest_range *range; /* scratch for one line */
     size_t range_room;
 };
 
-/* Handles one line of `length` bytes without its newline; `line` is overwritten. line[length] is 0.
- */
-void proto_line(struct proto *p, char *line, size_t length);
-
-/* A line that was longer than PROTO_LINE_LIMIT. */
-void proto_too_long(struct proto *p);
+/* For the session. */
+extern const struct session_program proto_program;
 
 void proto_applied(struct proto *p, const struct batch *batch);
-void proto_leased(struct proto *p, bool expired);
 void proto_destroy(struct proto *p);
 
 /* stats.c */

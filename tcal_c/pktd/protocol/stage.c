@@ -7,20 +7,9 @@
  */
 #include "stage.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define FIRST_SLOTS 256u
-
-bool refuse(struct refusal *r, const char *code, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(r->text, sizeof r->text, format, args);
-    va_end(args);
-    r->code = code;
-    return false;
-}
 
 bool stage_no_memory(struct refusal *r) {
     return refuse(r, "limit", "out of memory");
@@ -60,15 +49,6 @@ void stage_destroy(struct stage *s) {
         free(s->path);
     }
     batch_free(s->batch);
-}
-
-void batch_free(struct batch *batch) {
-    if (batch) {
-        free(batch->op);
-        free(batch->node);
-        free(batch->link);
-        free(batch);
-    }
 }
 
 void stage_port(struct stage *s, uint32_t port, bool open) {

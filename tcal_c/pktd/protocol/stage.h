@@ -3,14 +3,9 @@
 #ifndef PKTD_STAGE_H
 #define PKTD_STAGE_H
 
+#include "common/session.h"
 #include "pktd/core/batch.h"
 #include "pktd/core/engine.h"
-
-/* Why a command was refused. The text is complete and in the client's terms. */
-struct refusal {
-    const char *code; /* NULL: not refused */
-    char text[256];
-};
 
 struct staged_node {
     bool declared;
@@ -106,10 +101,5 @@ bool stage_room_for_link(struct stage *s, uint32_t link);
 bool stage_remember_link(struct stage *s, uint32_t link);
 bool stage_check_node(const struct stage *s, uint32_t node, struct refusal *r);
 bool stage_no_memory(struct refusal *r);
-
-void batch_free(struct batch *batch);
-
-bool refuse(struct refusal *r, const char *code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

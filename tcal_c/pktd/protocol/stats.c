@@ -10,11 +10,11 @@ struct report {
 
 static void finish(struct report *report) {
     struct text *lines = &report->lines;
-    text_add(report->proto->out, "ok %llu\n", (unsigned long long)report->count);
+    text_add(report->proto->session.out, "ok %llu\n", (unsigned long long)report->count);
     if (lines->end) {
-        text_add(report->proto->out, "%.*s", (int)lines->end, lines->bytes);
+        text_add(report->proto->session.out, "%.*s", (int)lines->end, lines->bytes);
     }
-    report->proto->out->failed |= lines->failed;
+    report->proto->session.out->failed |= lines->failed;
     text_free(lines);
 }
 
@@ -106,14 +106,14 @@ void stats_engine(struct proto *p) {
                     {"pool_bytes", &p->engine->pool.bytes},
                     {"commits", &c->commits},
                     {"passed", &c->passed}};
-    text_add(p->out, "ok");
+    text_add(p->session.out, "ok");
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
-        text_add(p->out, " %s=%llu", counters[i].name,
+        text_add(p->session.out, " %s=%llu", counters[i].name,
                  (unsigned long long)counter_get(counters[i].value));
     }
-    text_add(p->out, " ");
-    p->host->engine_stats(p->host->context, p->out);
-    text_add(p->out, "\n");
+    text_add(p->session.out, " ");
+    p->host->engine_stats(p->host->context, p->session.out);
+    text_add(p->session.out, "\n");
 }
 
 /* The numbers of a path now. Two counters may be a packet apart, so that a difference of them could

@@ -22,7 +22,7 @@ static void one_line(struct sim *sim, const uint8_t *bytes, size_t length) {
     memcpy(line, bytes, length);
     line[length] = '\0';
     size_t before = staged(sim);
-    proto_line(&sim->proto, line, length);
+    session_line(&sim->proto.session, line, length);
     free(line);
     const char *answer = sim->out.bytes + sim->out.begin;
     size_t left = text_left(&sim->out);
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     make_packet(&probe, 0, 1, 200);
     data += size > 0;
     size -= size > 0;
-    while (size && !sim->proto.quit) {
+    while (size && !sim->proto.session.quit) {
         const uint8_t *newline = memchr(data, '\n', size);
         size_t length = newline ? (size_t)(newline - data) : size;
         if (length <= PROTO_LINE_LIMIT) {

@@ -52,8 +52,8 @@ static bool is_gone(void *context, uint32_t port) {
     return ((struct sim *)context)->gone == port + 1;
 }
 
-static void lease(void *context, uint64_t ns) {
-    ((struct sim *)context)->lease_ns = ns;
+static void close_paths(void *context, bool closed) {
+    engine_close_paths(((struct sim *)context)->engine, closed);
 }
 
 static void close_port(void *context, uint32_t port) {
@@ -124,10 +124,12 @@ struct sim *sim_new(uint64_t pool_bytes) {
                                     .detach = detach,
                                     .describe_port = describe_port,
                                     .is_gone = is_gone,
-                                    .lease = lease,
+                                    .close_paths = close_paths,
                                     .engine_stats = engine_stats};
-    sim->proto = (struct proto){
-        .stage = &sim->stage, .engine = sim->engine, .host = &sim->host, .out = &sim->out};
+    sim->proto = (struct proto){.session = {.program = &proto_program, .out = &sim->out},
+                                .stage = &sim->stage,
+                                .engine = sim->engine,
+                                .host = &sim->host};
     sim->now_ns = 1000000000;
     CHECK_TEXT(sim_ask(sim, "hello 1"), "ok pktd 1 version=test");
     return sim;
@@ -160,7 +162,7 @@ static const char *ask(struct sim *sim, const char *format, va_list args) {
     CHECK(line);
     int length = vsnprintf(line, PROTO_LINE_LIMIT + 1, format, args);
     CHECK(length >= 0 && length <= (int)PROTO_LINE_LIMIT);
-    proto_line(&sim->proto, line, (size_t)length);
+    session_line(&sim->proto.session, line, (size_t)length);
     free(line);
     size_t bytes = text_left(&sim->out);
     CHECK(bytes > 0 && bytes < sizeof sim->answer);
@@ -263,8 +265,8 @@ void sim_paths(struct sim *sim, const char *properties) {
     sim_commit(sim);
 }
 
-uint64_t sim_stat(struct sim *sim, const char *command, const char *line_start, int field) {
-    const char *line = sim_ask(sim, "%s", command);
+uint64_t sim_stat(struct sim *sim, const char *question, const char *line_start, int field) {
+    const char *line = sim_ask(sim, "%s", question);
     while (line && strncmp(line, line_start, strlen(line_start)) != 0) {
         line = strchr(line, '\n');
         line = line ? line + 1 : NULL;

@@ -23,7 +23,6 @@ struct sim {
     uint64_t now_ns;
     int deliver_error; /* what the next writes return */
     int detach_error;  /* whether the next detach fails */
-    uint64_t lease_ns; /* as last asked for */
     uint32_t gone;     /* port + 1 whose device has been removed; 0 = none */
     struct batch *waiting;
     struct delivery *delivery;
@@ -63,6 +62,6 @@ void sim_pair(struct sim *sim, const char *properties);
 void sim_paths(struct sim *sim, const char *properties);
 
 /* A number of a line `FIRST ...` of an answer, counted from 0. */
-uint64_t sim_stat(struct sim *sim, const char *command, const char *line_start, int field);
+uint64_t sim_stat(struct sim *sim, const char *question, const char *line_start, int field);
 
 #endif

@@ -214,7 +214,7 @@ static void abort_takes_declarations_back(void) {
 
 static void sync_works_at_any_time(void) {
     struct sim *sim = sim_new(POOL);
-    sim->proto.greeted = false;
+    sim->proto.session.greeted = false;
     CHECK_TEXT(sim_ask(sim, "sync a"), "ok sync a");
     CHECK_TEXT(sim_ask(sim, "commit 1\x18"),
                "err syntax a line is printable words separated by one space");
@@ -362,23 +362,26 @@ static void prefixes_are_strict(void) {
 static void a_lease_that_lapsed_closes_every_path(void) {
     struct sim *sim = sim_new(POOL);
     sim_paths(sim, ALL);
+    struct session *session = &sim->proto.session;
+    CHECK_EQ(session_next(session), TIME_NEVER);
     sim_do(sim, "lease 250000000");
-    CHECK_EQ(sim->lease_ns, 250000000);
+    uint64_t end_ns = sim->now_ns + 250000000;
+    CHECK_EQ(session_next(session), end_ns);
     offer(sim, 0, 1, 100); /* on its way when it lapses */
-    engine_close_paths(sim->engine, true);
+    session_judge(session, end_ns - 1);
+    CHECK_EQ(text_left(&sim->out), 0);
+    session_judge(session, end_ns);
+    CHECK_EQ(session_next(session), TIME_NEVER);
     offer(sim, 0, 1, 100);
     make_packet(&frame, 0, 77, 100);
     sim_send(sim, 0, &frame);
     sim_run(sim, T0 + 20 * MS);
     CHECK_EQ(sim->count, 1); /* to the address that nobody has */
+    CHECK_TEXT(sim_ask(sim, "lease 0"), "! lease expired\n! lease renewed\nok");
     CHECK_EQ(sim_stat(sim, "stats pairs", "0 1 ", 8), 2);
-    engine_close_paths(sim->engine, false);
     offer(sim, 0, 1, 100);
     sim_run(sim, T0 + 40 * MS);
     CHECK_EQ(sim->count, 2);
-    proto_leased(&sim->proto, true);
-    proto_leased(&sim->proto, false);
-    CHECK_TEXT(sim_ask(sim, "lease 0"), "! lease expired\n! lease renewed\nok");
     sim_free(sim);
 }
 

@@ -6,7 +6,7 @@
 
 static void greets_first(void) {
     struct sim *sim = sim_new(8 << 20);
-    sim->proto.greeted = false;
+    sim->proto.session.greeted = false;
     CHECK_TEXT(sim_ask(sim, "clock"), "err order 'clock' before 'hello'");
     CHECK_TEXT(sim_ask(sim, "hello 2"),
                "err version this pktd speaks version 1 of the protocol, not 2");
@@ -15,7 +15,7 @@ static void greets_first(void) {
     CHECK_TEXT(sim_ask(sim, "hello 1"), "ok pktd 1 version=test");
     CHECK_TEXT(sim_ask(sim, "clock"), "ok 1000000000");
     CHECK_TEXT(sim_ask(sim, "quit"), "ok");
-    CHECK(sim->proto.quit);
+    CHECK(sim->proto.session.quit);
     sim_free(sim);
 }
 
@@ -139,7 +139,7 @@ static void commits(void) {
     proto_applied(&sim->proto, &batch);
     CHECK(strncmp(sim->out.bytes + sim->out.begin, "! applied 4 5 6\n", 16) == 0);
     text_take(&sim->out, text_left(&sim->out));
-    proto_too_long(&sim->proto);
+    session_too_long(&sim->proto.session);
     CHECK(strncmp(sim->out.bytes, "err syntax the line is longer than 65536 bytes\n", 47) == 0);
     sim_free(sim);
 }

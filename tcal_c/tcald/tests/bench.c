@@ -28,11 +28,10 @@ void bench_start(struct bench *b, bool deep) {
     b->tcal = tcal_new(&options);
     CHECK(b->tcal && stage_init(&b->stage, b->tcal));
     b->host = (struct proto_host){b, host_clock, host_describe, host_lacks};
-    b->proto = (struct proto){.tcal = b->tcal,
+    b->proto = (struct proto){.session = {.program = &proto_program, .out = &b->out},
+                              .tcal = b->tcal,
                               .stage = &b->stage,
-                              .host = &b->host,
-                              .out = &b->out,
-                              .heard_ns = b->now_ns};
+                              .host = &b->host};
     bench_do(b, "hello 1");
 }
 
@@ -69,9 +68,9 @@ static const char *ask(struct bench *b, const char *format, va_list args) {
     char line[70000];
     int length = vsnprintf(line, sizeof line, format, args);
     CHECK(length >= 0 && (size_t)length < sizeof line);
-    proto_line(&b->proto, line, (size_t)length);
-    proto_due(&b->proto, b->now_ns);
-    proto_lease(&b->proto, b->now_ns);
+    session_line(&b->proto.session, line, (size_t)length);
+    session_due(&b->proto.session);
+    session_judge(&b->proto.session, b->now_ns);
     sort_out(b);
     return b->answer;
 }
@@ -114,8 +113,8 @@ uint64_t bench_verify(struct bench *b) {
 
 void bench_wait(struct bench *b, uint64_t ns) {
     b->now_ns += ns;
-    proto_due(&b->proto, b->now_ns);
-    proto_lease(&b->proto, b->now_ns);
+    session_due(&b->proto.session);
+    session_judge(&b->proto.session, b->now_ns);
     sort_out(b);
 }
 

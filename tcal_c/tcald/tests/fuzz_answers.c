@@ -16,9 +16,9 @@ static void say(struct bench *b, const char *text) {
     char line[64];
     size_t length = strlen(text);
     memcpy(line, text, length + 1);
-    proto_line(&b->proto, line, length);
-    proto_due(&b->proto, b->now_ns);
-    proto_lease(&b->proto, b->now_ns);
+    session_line(&b->proto.session, line, length);
+    session_due(&b->proto.session);
+    session_judge(&b->proto.session, b->now_ns);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

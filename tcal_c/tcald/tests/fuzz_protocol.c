@@ -15,7 +15,7 @@ static void one_line(struct bench *b, const uint8_t *bytes, size_t length) {
     REQUIRE(line);
     memcpy(line, bytes, length);
     line[length] = '\0';
-    proto_line(&b->proto, line, length);
+    session_line(&b->proto.session, line, length);
     free(line);
     const char *answer = b->out.bytes + b->out.begin;
     size_t left = text_left(&b->out);
@@ -28,8 +28,8 @@ static void one_line(struct bench *b, const uint8_t *bytes, size_t length) {
     REQUIRE(left >= 3 && (!memcmp(answer, "ok", 2) || !memcmp(answer, "err ", 4)));
     text_take(&b->out, text_left(&b->out));
     b->now_ns += 1000;
-    proto_due(&b->proto, b->now_ns);
-    proto_lease(&b->proto, b->now_ns);
+    session_due(&b->proto.session);
+    session_judge(&b->proto.session, b->now_ns);
     text_take(&b->out, text_left(&b->out));
 }
 
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bench_star(&b, 2);
     /* The first byte makes a message fail now and then. */
     kernel_fail(size && data[0] < 'a' ? 1 + data[0] % 32 : 0, -22);
-    while (size && !b.proto.quit) {
+    while (size && !b.proto.session.quit) {
         const uint8_t *newline = memchr(data, '\n', size);
         size_t length = newline ? (size_t)(newline - data) : size;
         if (length <= PROTO_LINE_LIMIT) {

@@ -10,7 +10,7 @@ static bool begins(const char *text, const char *with) {
 static void greets_first(void) {
     struct bench b;
     bench_start(&b, false);
-    b.proto.greeted = false;
+    b.proto.session.greeted = false;
     CHECK_TEXT(bench_ask(&b, "clock"), "err order 'clock' before 'hello'");
     CHECK_TEXT(bench_ask(&b, "sync a1"), "ok sync a1");
     CHECK_TEXT(bench_ask(&b, "hello 2"),
@@ -19,13 +19,13 @@ static void greets_first(void) {
     b.lacks = "this kernel refuses netem: No such file or directory";
     CHECK_TEXT(bench_ask(&b, "hello 1"),
                "err system this kernel refuses netem: No such file or directory");
-    CHECK(!b.proto.greeted);
+    CHECK(!b.proto.session.greeted);
     b.lacks = NULL;
     CHECK_TEXT(bench_ask(&b, "hello 1"), "ok tcald 1 version=test");
     CHECK_TEXT(bench_ask(&b, "hello 1"), "ok tcald 1 version=test");
     CHECK_TEXT(bench_ask(&b, "clock"), "ok 1000000000");
     CHECK_TEXT(bench_ask(&b, "quit"), "ok");
-    CHECK(b.proto.quit);
+    CHECK(b.proto.session.quit);
     bench_end(&b);
 }
 
@@ -166,7 +166,7 @@ static void batches_wait_for_their_time(void) {
     bench_do(&b, "commit 2000000000");
     bench_do(&b, "path 0 1 rate=24000");
     bench_do(&b, "commit 3000000000");
-    CHECK_EQ(proto_next(&b.proto), 2000000000);
+    CHECK_EQ(session_next(&b.proto.session), 2000000000);
     bench_wait(&b, NS_PER_S);
     kernel_option(bench_class(0), 6, &rate, sizeof rate);
     CHECK_EQ(rate, 2000);
@@ -174,7 +174,7 @@ static void batches_wait_for_their_time(void) {
     kernel_option(bench_class(0), 6, &rate, sizeof rate);
     CHECK_EQ(rate, 3000);
     CHECK_TEXT(b.event, "! applied 4 3000000000 3000000000");
-    CHECK_EQ(proto_next(&b.proto), TIME_NEVER);
+    CHECK_EQ(session_next(&b.proto.session), TIME_NEVER);
     bench_end(&b);
 }
 
