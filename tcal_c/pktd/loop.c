@@ -203,7 +203,7 @@ static void work_due(struct loop *loop) {
 
 /* A frame of its size for what was read into the scratch frame. */
 static struct frame *right_size(struct loop *loop, size_t bytes) {
-    struct pool *pool = &loop->engine->pool;
+    struct pool *pool = &loop->engine->transit.pool;
     struct frame *frame = pool_frame(pool, bytes);
     if (!frame) {
         return NULL;
@@ -231,7 +231,7 @@ static bool read_one(struct loop *loop, struct port *port) {
     if (frame) {
         engine_input(loop->engine, port->number, frame, got.bytes, got.at_ns);
     } else {
-        counter_add(&loop->engine->count.drop_nobuf, 1);
+        counter_add(&loop->engine->transit.drop_nobuf, 1);
     }
     return true;
 }
@@ -385,7 +385,7 @@ static int make_parts(struct loop *loop, const struct loop_options *options) {
     if (loop->engine && options->any_source) {
         engine_take_any_source(loop->engine);
     }
-    loop->scratch = loop->engine ? pool_frame(&loop->engine->pool, FRAME_LIMIT) : NULL;
+    loop->scratch = loop->engine ? pool_frame(&loop->engine->transit.pool, FRAME_LIMIT) : NULL;
     if (!loop->port || !loop->scratch) {
         return -ENOMEM;
     }

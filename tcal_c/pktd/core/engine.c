@@ -22,7 +22,7 @@ struct engine *engine_new(uint64_t pool_limit_bytes, engine_deliver *deliver, vo
     if (e == MAP_FAILED) {
         return NULL;
     }
-    pool_init(&e->pool, pool_limit_bytes);
+    pool_init(&e->transit.pool, pool_limit_bytes);
     e->deliver = deliver;
     e->deliver_context = context;
     return e;
@@ -37,9 +37,9 @@ void engine_free(struct engine *e) {
     }
     fib_destroy(&e->fib);
     pairs_destroy(&e->pairs);
-    free(e->heap.entry);
+    free(e->transit.heap.entry);
     free(e->addrs.slot);
-    pool_destroy(&e->pool);
+    pool_destroy(&e->transit.pool);
     munmap(e, sizeof *e);
 }
 
@@ -60,27 +60,19 @@ bool engine_prepare_link(struct engine *e, uint32_t link) {
 }
 
 void engine_reserve(struct engine *e, struct engine_room *room) {
-    if (room->heap && room->heap_capacity > e->heap.capacity) {
-        room->heap = heap_reserve(&e->heap, room->heap, room->heap_capacity);
+    if (room->heap && room->heap_capacity > e->transit.heap.capacity) {
+        room->heap = heap_reserve(&e->transit.heap, room->heap, room->heap_capacity);
     }
     if (room->slots && room->slot_capacity > e->addrs.capacity) {
         room->slots = addr_reserve(&e->addrs, room->slots, room->slot_capacity);
     }
 }
 
-void engine_drop(struct frame *frame, enum drop_cause cause, uint32_t count) {
-    struct pair *pair = frame->pair;
-    counter *const counters[] = {&pair->drop_queue, &pair->drop_loss, &pair->drop_down,
-                                 &pair->drop_route};
-    counter_add(counters[cause], count);
-    pair_touch(pair);
-}
-
 static void deliver(struct engine *e, struct piece *piece) {
     struct frame *frame = piece->frame;
     uint32_t port = e->node[e->paths ? frame->source : frame->dest].port;
     if (port == 0) {
-        engine_drop(frame, DROP_ROUTE, piece->count);
+        pair_drop(frame->pair, DROP_ROUTE, piece->count);
         return;
     }
     struct packet_piece cut;
@@ -108,23 +100,23 @@ static void deliver(struct engine *e, struct piece *piece) {
 /* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. */
 static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
     if (e->closed) {
-        engine_drop(piece->frame, DROP_DOWN, piece->count);
-        pool_piece_release(&e->pool, piece);
+        pair_drop(piece->frame->pair, DROP_DOWN, piece->count);
+        pool_piece_release(&e->transit.pool, piece);
         return;
     }
     if (node == piece->frame->dest) {
         deliver(e, piece);
-        pool_piece_release(&e->pool, piece);
+        pool_piece_release(&e->transit.pool, piece);
         return;
     }
     uint32_t next = fib_get(&e->fib, node, piece->frame->dest);
     struct link *link = next == LINK_NONE ? NULL : engine_link(e, next);
     if (!link || piece->hops++ >= HOP_LIMIT) {
-        engine_drop(piece->frame, DROP_ROUTE, piece->count);
-        pool_piece_release(&e->pool, piece);
+        pair_drop(piece->frame->pair, DROP_ROUTE, piece->count);
+        pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    link_offer(e, link, piece, at_ns);
+    link_offer(&e->transit, link, piece, at_ns);
 }
 
 enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN, VERDICT_SPOOFED };
@@ -173,9 +165,9 @@ static void pass(struct engine *e, uint32_t port, struct frame *frame) {
 static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
     uint32_t segments = frame->info.segments;
     frame->pair = pairs_get(&e->pairs, frame->source, frame->dest);
-    struct piece *piece = frame->pair ? pool_piece(&e->pool, frame) : NULL;
+    struct piece *piece = frame->pair ? pool_piece(&e->transit.pool, frame) : NULL;
     if (!piece) {
-        counter_add(&e->count.drop_nobuf, segments);
+        counter_add(&e->transit.drop_nobuf, segments);
         return;
     }
     piece->count = segments;
@@ -183,8 +175,8 @@ static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
     counter_add(&frame->pair->offered_bytes, packet_bytes(&frame->info, 0, segments));
     if (frame->source == frame->dest) {
         /* A kernel never sends to itself through a device. */
-        engine_drop(frame, DROP_ROUTE, segments);
-        pool_piece_release(&e->pool, piece);
+        pair_drop(frame->pair, DROP_ROUTE, segments);
+        pool_piece_release(&e->transit.pool, piece);
         return;
     }
     arrive(e, frame->source, piece, at_ns);
@@ -201,7 +193,7 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
     counter_add(&e->count.rx, frame->info.segments);
     if (error == PACKET_MALFORMED) {
         counter_add(&e->count.drop_malformed, 1);
-        pool_release(&e->pool, frame);
+        pool_release(&e->transit.pool, frame);
         return;
     }
     switch (error == PACKET_NOT_IP ? VERDICT_UNKNOWN : classify(e, port, frame)) {
@@ -219,13 +211,13 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
         counter_add(&e->port[port].spoofed, frame->info.segments);
         break;
     }
-    pool_release(&e->pool, frame);
+    pool_release(&e->transit.pool, frame);
 }
 
 void engine_step(struct engine *e) {
     /* `waiting` is the first member of a link. */
-    struct link *link = (struct link *)(void *)heap_top(&e->heap)->node;
-    struct piece *piece = link_take(e, link);
+    struct link *link = (struct link *)(void *)heap_top(&e->transit.heap)->node;
+    struct piece *piece = link_take(&e->transit, link);
     arrive(e, link->dest, piece, piece->due_ns);
 }
 
@@ -279,7 +271,7 @@ static void apply_link(struct engine *e, uint32_t number, const struct op_link *
     link->source = op->source;
     link->dest = op->dest;
     link->seed = op->seed;
-    link_change(e, link, &op->config, at_ns);
+    link_change(&e->transit, link, &op->config, at_ns);
 }
 
 /* A path is a link with the route that leads over it. */
@@ -289,7 +281,7 @@ static void apply_path(struct engine *e, const struct op *op, const struct op_li
     link->source = path->source;
     link->dest = path->dest;
     link->seed = path->config.fields & LINK_SEED ? path->seed : link->seed;
-    link_change(e, link, &path->config, at_ns);
+    link_change(&e->transit, link, &path->config, at_ns);
     fib_set(&e->fib, path->source, path->dest, path->dest, op->link);
 }
 
@@ -322,7 +314,8 @@ void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns) {
             apply_link(e, op->link, &batch->link[op->index], at_ns);
             break;
         case OP_SET:
-            link_change(e, engine_link(e, op->link), &batch->link[op->index].config, at_ns);
+            link_change(&e->transit, engine_link(e, op->link), &batch->link[op->index].config,
+                        at_ns);
             break;
         case OP_PATH:
             apply_path(e, op, &batch->link[op->index], at_ns);

@@ -7,7 +7,6 @@
 #include "fib.h"
 #include "link.h"
 #include "pairs.h"
-#include "pool.h"
 
 #include <sys/uio.h>
 
@@ -31,11 +30,9 @@ struct engine_counters {
     counter tx_frames;
     counter drop_unknown;
     counter drop_malformed;
-    counter drop_nobuf;
     counter drop_write;
     counter drop_spoofed;
-    counter passed;    /* segments to addresses that no node has */
-    counter in_flight; /* pieces in links */
+    counter passed; /* segments to addresses that no node has */
     counter commits;
 };
 
@@ -50,12 +47,10 @@ struct port_counters {
 typedef int engine_deliver(void *context, uint32_t port, const struct iovec *io, int count);
 
 struct engine {
-    struct pool pool;
-    struct heap heap;
+    struct transit transit;
     struct addr_table addrs;
     struct pairs pairs;
     struct fib fib;
-    uint64_t seq;
     bool paths;      /* what has passed its link leaves by the port of its source */
     bool closed;     /* no path lets anything through */
     bool any_source; /* hop by hop: packets may come from addresses that their node does not have */
@@ -95,7 +90,7 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
 
 /* When there is something to do next; TIME_NEVER when nothing waits. */
 static inline uint64_t engine_next(const struct engine *e) {
-    const struct heap_entry *top = heap_top(&e->heap);
+    const struct heap_entry *top = heap_top(&e->transit.heap);
     return top ? top->due : TIME_NEVER;
 }
 
@@ -125,10 +120,5 @@ static inline struct link *engine_link(struct engine *e, uint32_t link) {
         atomic_load_explicit(&e->link_page[link / LINK_FAN], memory_order_acquire);
     return page ? &page->link[link % LINK_FAN] : NULL;
 }
-
-enum drop_cause { DROP_QUEUE, DROP_LOSS, DROP_DOWN, DROP_ROUTE };
-
-/* Counts `count` segments of a frame as dropped, for its pair. */
-void engine_drop(struct frame *frame, enum drop_cause cause, uint32_t count);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Pieces stand in one list, first those that travel, then those that wait in the queue: since a
  * link never reorders, the list is in order of leaving and only its head needs a place in the
- * engine's heap. When a piece is accepted, the time at which it will have been served and the time
+ * heap. When a piece is accepted, the time at which it will have been served and the time
  * at which it will leave are computed at once; a change of the rate or the delay walks over what
  * waits and computes them again.
  *
@@ -14,7 +14,7 @@
  */
 #include "link.h"
 
-#include "engine.h"
+#include "pairs.h"
 
 #include <limits.h>
 
@@ -33,24 +33,24 @@ static void set_due(struct link *link, struct piece *piece, uint64_t after_ns) {
     link->last_due_ns = piece->due_ns;
 }
 
-static void append(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns) {
+static void append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
     set_due(link, piece, at_ns);
-    piece->seq = e->seq++;
+    piece->seq = t->seq++;
     piece->next = NULL;
     if (link->head) {
         link->tail->next = piece;
     } else {
         link->head = piece;
-        heap_put(&e->heap, &link->waiting, piece->due_ns, piece->seq);
+        heap_put(&t->heap, &link->waiting, piece->due_ns, piece->seq);
     }
     link->tail = piece;
-    counter_add(&e->count.in_flight, 1);
+    counter_add(&t->in_flight, 1);
 }
 
-static void drop_piece(struct engine *e, struct link *link, struct piece *piece) {
+static void drop_piece(struct transit *t, struct link *link, struct piece *piece) {
     counter_add(&link->count.drop_down, piece->count);
-    engine_drop(piece->frame, DROP_DOWN, piece->count);
-    pool_piece_release(&e->pool, piece);
+    pair_drop(piece->frame->pair, DROP_DOWN, piece->count);
+    pool_piece_release(&t->pool, piece);
 }
 
 /* Consecutive accepted segments that become one piece. */
@@ -63,14 +63,14 @@ struct run {
     uint64_t last_ns;  /* last is through */
 };
 
-static void close_run(struct engine *e, struct link *link, struct piece *origin, struct run *run,
+static void close_run(struct transit *t, struct link *link, struct piece *origin, struct run *run,
                       uint64_t at_ns) {
     if (run->count == 0) {
         return;
     }
-    struct piece *piece = pool_piece(&e->pool, origin->frame);
+    struct piece *piece = pool_piece(&t->pool, origin->frame);
     if (!piece) {
-        counter_add(&e->count.drop_nobuf, run->count);
+        counter_add(&t->drop_nobuf, run->count);
         run->count = 0;
         return;
     }
@@ -81,7 +81,7 @@ static void close_run(struct engine *e, struct link *link, struct piece *origin,
     piece->served_ns = run->last_ns;
     uint64_t through = max_u64(run->last_ns, at_ns);
     piece->span_ns = (uint32_t)min_u64(through - min_u64(run->first_ns, through), UINT32_MAX);
-    append(e, link, piece, at_ns);
+    append(t, link, piece, at_ns);
     run->count = 0;
 }
 
@@ -104,13 +104,13 @@ static bool offer_segment(struct link *link, struct frame *frame, uint32_t bytes
                           uint64_t at_ns, struct service *service) {
     if (draw_lost(link->seed, nth, link->loss_ppb)) {
         counter_add(&link->count.drop_loss, 1);
-        engine_drop(frame, DROP_LOSS, 1);
+        pair_drop(frame->pair, DROP_LOSS, 1);
         return false;
     }
     bool idle = link->queue.free_ns <= at_ns;
     if (!queue_offer(&link->queue, at_ns, bytes, service)) {
         counter_add(&link->count.drop_queue, 1);
-        engine_drop(frame, DROP_QUEUE, 1);
+        pair_drop(frame->pair, DROP_QUEUE, 1);
         return false;
     }
     if (link->queue.rate_bps) {
@@ -132,7 +132,7 @@ static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
     return at_ns - span + span * i / (piece->count - 1);
 }
 
-static void offer_segments(struct engine *e, struct link *link, struct piece *piece, uint64_t nth,
+static void offer_segments(struct transit *t, struct link *link, struct piece *piece, uint64_t nth,
                            uint64_t at_ns) {
     struct run run = {0};
     for (uint32_t i = 0; i < piece->count; i++) {
@@ -141,11 +141,11 @@ static void offer_segments(struct engine *e, struct link *link, struct piece *pi
         uint32_t bytes = packet_segment_bytes(&piece->frame->info, segment);
         if (!offer_segment(link, piece->frame, bytes, nth + i, arrival(piece, i, at_ns),
                            &service)) {
-            close_run(e, link, piece, &run, at_ns);
+            close_run(t, link, piece, &run, at_ns);
             continue;
         }
         if (run.count && service.end_ns - run.start_ns > PIECE_SERVICE_NS) {
-            close_run(e, link, piece, &run, at_ns);
+            close_run(t, link, piece, &run, at_ns);
         }
         if (run.count == 0) {
             run = (struct run){.first = segment,
@@ -156,42 +156,42 @@ static void offer_segments(struct engine *e, struct link *link, struct piece *pi
         run.count++;
         run.last_ns = service.end_ns;
     }
-    close_run(e, link, piece, &run, at_ns);
-    pool_piece_release(&e->pool, piece);
+    close_run(t, link, piece, &run, at_ns);
+    pool_piece_release(&t->pool, piece);
 }
 
-void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns) {
+void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
     uint64_t nth = counter_get(&link->count.pkts);
     uint64_t bytes = packet_bytes(&piece->frame->info, piece->first, piece->count);
     counter_set(&link->count.pkts, nth + piece->count);
     counter_add(&link->count.bytes, bytes);
     if (!link->up) {
-        drop_piece(e, link, piece);
+        drop_piece(t, link, piece);
     } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0) {
         count_accepted(link, piece->count, bytes);
         piece->nth = nth;
         piece->served_ns = at_ns;
-        append(e, link, piece, at_ns);
+        append(t, link, piece, at_ns);
     } else {
-        offer_segments(e, link, piece, nth, at_ns);
+        offer_segments(t, link, piece, nth, at_ns);
     }
 }
 
-static struct piece *detach_head(struct engine *e, struct link *link) {
+static struct piece *detach_head(struct transit *t, struct link *link) {
     struct piece *piece = link->head;
     link->head = piece->next;
     if (link->head) {
-        heap_put(&e->heap, &link->waiting, link->head->due_ns, link->head->seq);
+        heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
     } else {
         link->tail = NULL;
-        heap_remove(&e->heap, &link->waiting);
+        heap_remove(&t->heap, &link->waiting);
     }
-    counter_set(&e->count.in_flight, counter_get(&e->count.in_flight) - 1);
+    counter_set(&t->in_flight, counter_get(&t->in_flight) - 1);
     return piece;
 }
 
-struct piece *link_take(struct engine *e, struct link *link) {
-    struct piece *piece = detach_head(e, link);
+struct piece *link_take(struct transit *t, struct link *link) {
+    struct piece *piece = detach_head(t, link);
     counter_add(&link->count.out_pkts, piece->count);
     counter_add(&link->count.out_bytes,
                 packet_bytes(&piece->frame->info, piece->first, piece->count));
@@ -199,13 +199,13 @@ struct piece *link_take(struct engine *e, struct link *link) {
 }
 
 /* Everything in the link is lost. */
-static void flush(struct engine *e, struct link *link, uint64_t at_ns) {
+static void flush(struct transit *t, struct link *link, uint64_t at_ns) {
     uint64_t packets;
     uint64_t bytes = link_backlog(&link->count, at_ns, &packets);
     /* What waited never got through the queue. */
     count_accepted(link, -packets, -bytes);
     while (link->head) {
-        drop_piece(e, link, detach_head(e, link));
+        drop_piece(t, link, detach_head(t, link));
     }
     link->last_due_ns = 0;
     link->queue.free_ns = min_u64(link->queue.free_ns, at_ns);
@@ -213,7 +213,7 @@ static void flush(struct engine *e, struct link *link, uint64_t at_ns) {
 }
 
 /* Gives what waits at `at_ns` its new times; what travels already keeps its own. */
-static void retime(struct engine *e, struct link *link, uint64_t old_bps, uint64_t at_ns) {
+static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint64_t at_ns) {
     link->last_due_ns = 0;
     for (struct piece *piece = link->head; piece; piece = piece->next) {
         if (piece->served_ns <= at_ns) {
@@ -229,11 +229,11 @@ static void retime(struct engine *e, struct link *link, uint64_t old_bps, uint64
         set_due(link, piece, at_ns);
     }
     if (link->head) {
-        heap_put(&e->heap, &link->waiting, link->head->due_ns, link->head->seq);
+        heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
     }
 }
 
-void link_change(struct engine *e, struct link *link, const struct link_config *config,
+void link_change(struct transit *t, struct link *link, const struct link_config *config,
                  uint64_t at_ns) {
     uint64_t old_bps = link->queue.rate_bps;
     uint32_t fields = config->fields;
@@ -248,13 +248,13 @@ void link_change(struct engine *e, struct link *link, const struct link_config *
     link->dist = fields & LINK_DIST ? config->dist : link->dist;
     link->up = fields & LINK_UP ? config->up : link->up;
     if (!link->up) {
-        flush(e, link, at_ns);
+        flush(t, link, at_ns);
     }
     if (fields & LINK_RATE) {
         queue_set_rate(&link->queue, at_ns, config->rate_bps);
     }
     if (fields & (LINK_RATE | LINK_DELAY | LINK_JITTER | LINK_DIST)) {
-        retime(e, link, old_bps, at_ns);
+        retime(t, link, old_bps, at_ns);
     }
     counter_set(&link->count.rate_bps, link->queue.rate_bps);
     counter_set(&link->count.busy_until_ns, link->queue.free_ns);

@@ -8,8 +8,6 @@
 #include "pool.h"
 #include "queue.h"
 
-struct engine;
-
 enum link_field {
     LINK_RATE = 1,
     LINK_DELAY = 2,
@@ -80,23 +78,32 @@ struct link {
     struct link_usage told;
 };
 
+/* What is on its way over all links, and what it needs. */
+struct transit {
+    struct pool pool;
+    struct heap heap; /* of links, by the time of their heads */
+    uint64_t seq;
+    counter in_flight;  /* pieces in links */
+    counter drop_nobuf; /* segments for which there was no memory */
+};
+
 /* How long the segments of one piece may take on a link; see docs/pktd.md, "Super-packets". TCP
  * makes super-packets of a good millisecond at its rate: a shorter limit would cut each into a
  * whole and a crumb, twice the system calls. */
 #define PIECE_SERVICE_NS 1500000u
 
 /* A piece arrives at the link at `at_ns`. Takes it over. */
-void link_offer(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns);
+void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);
 
 /* Takes the piece that is due out of the link. */
-struct piece *link_take(struct engine *e, struct link *link);
+struct piece *link_take(struct transit *t, struct link *link);
 
 /* Bytes that wait at `at_ns`, and packets: those bytes divided by the mean size since the queue was
  * last empty. Any thread. */
 uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *packets);
 
 /* Changes properties at `at_ns`. */
-void link_change(struct engine *e, struct link *link, const struct link_config *config,
+void link_change(struct transit *t, struct link *link, const struct link_config *config,
                  uint64_t at_ns);
 
 #endif

@@ -118,3 +118,10 @@ void pairs_usage(struct pairs *pairs, uint32_t nodes, bool all, pair_usage *visi
         }
     }
 }
+
+void pair_drop(struct pair *pair, enum drop_cause cause, uint32_t count) {
+    counter *const counters[] = {&pair->drop_queue, &pair->drop_loss, &pair->drop_down,
+                                 &pair->drop_route};
+    counter_add(counters[cause], count);
+    pair_touch(pair);
+}

@@ -55,6 +55,10 @@ void pairs_report(struct pairs *pairs, uint32_t sources, pair_visit *visit, void
 typedef bool pair_usage(void *context, uint32_t source, uint32_t dest);
 void pairs_usage(struct pairs *pairs, uint32_t nodes, bool all, pair_usage *visit, void *context);
 
+/* Counts segments as dropped. */
+enum drop_cause { DROP_QUEUE, DROP_LOSS, DROP_DOWN, DROP_ROUTE };
+void pair_drop(struct pair *pair, enum drop_cause cause, uint32_t count);
+
 static inline void pair_touch(struct pair *pair) {
     struct pair_page *page = pair->page;
     uint64_t next = counter_get(&page->changes) + 1;

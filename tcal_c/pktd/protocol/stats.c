@@ -99,11 +99,11 @@ void stats_engine(struct proto *p) {
                     {"tx_frames", &c->tx_frames},
                     {"drop_unknown", &c->drop_unknown},
                     {"drop_malformed", &c->drop_malformed},
-                    {"drop_nobuf", &c->drop_nobuf},
+                    {"drop_nobuf", &p->engine->transit.drop_nobuf},
                     {"drop_write", &c->drop_write},
                     {"drop_spoofed", &c->drop_spoofed},
-                    {"in_flight", &c->in_flight},
-                    {"pool_bytes", &p->engine->pool.bytes},
+                    {"in_flight", &p->engine->transit.in_flight},
+                    {"pool_bytes", &p->engine->transit.pool.bytes},
                     {"commits", &c->commits},
                     {"passed", &c->passed}};
     text_add(p->session.out, "ok");

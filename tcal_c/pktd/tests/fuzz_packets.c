@@ -55,8 +55,8 @@ static void forward(struct sim *sim) {
             REQUIRE(sim->delivery[i].port <= port);
         }
     }
-    REQUIRE(counter_get(&sim->engine->count.in_flight) == 0);
-    REQUIRE(counter_get(&sim->engine->count.drop_nobuf) == 0);
+    REQUIRE(counter_get(&sim->engine->transit.in_flight) == 0);
+    REQUIRE(counter_get(&sim->engine->transit.drop_nobuf) == 0);
     sim_forget(sim);
 }
 

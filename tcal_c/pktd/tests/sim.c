@@ -224,7 +224,7 @@ void sim_run(struct sim *sim, uint64_t until_ns) {
 }
 
 void sim_send(struct sim *sim, uint32_t port, const struct test_frame *from) {
-    struct frame *frame = pool_frame(&sim->engine->pool, from->bytes);
+    struct frame *frame = pool_frame(&sim->engine->transit.pool, from->bytes);
     if (!frame) {
         return;
     }
