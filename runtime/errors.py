@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from compiler.plan.fit import Misfit
 
 
@@ -36,6 +38,13 @@ class UnfitError(RunError):
     def __init__(self, misfit: Misfit, message: str, remedy: str) -> None:
         super().__init__(message, remedy)
         self.misfit = misfit
+
+
+def fail(future: Future[Any], error: BaseException) -> None:
+    """Ends a future with an error, unless it has ended. Who waits for it sees that; nobody need."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()
 
 
 def unwritten(error: OSError) -> RunError:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from runtime.errors import MachineError, RunError
+from runtime.errors import MachineError, RunError, fail
 from runtime.rundir import directory
 from runtime.system import shortage
 
@@ -81,17 +81,22 @@ class Holder:
         self._loop.add_reader(pidfd, self._died)
 
     def _receive(self) -> None:
+        with suppress(BlockingIOError):
+            if not self._read():
+                self._loop.remove_reader(self._control)  # `gone` tells when the rest is dead too
+
+    def _read(self) -> bool:
+        """Takes one message; False at the end. BlockingIOError if there is none now."""
         try:
             data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
         except BlockingIOError:
-            return
+            raise
         except OSError:
-            data, descriptors = b"", []
-        if not data:
-            self._loop.remove_reader(self._control)  # `gone` tells when the rest is dead too
-            return
-        word, _, text = data.decode(errors="replace").partition(" ")
-        self._take(word, text, descriptors)
+            return False
+        if data:
+            word, _, text = data.decode(errors="replace").partition(" ")
+            self._take(word, text, descriptors)
+        return bool(data)
 
     def _take(self, word: str, text: str, descriptors: list[int]) -> None:
         if word == "ready" and descriptors:
@@ -102,22 +107,16 @@ class Holder:
                 self.ready.set_result(netlink)
         elif word == "err":
             message = f"cannot set up instance {self.name}: {text}"
-            self._fail(message, shortage.remedy_for(text))
+            fail(self.ready, MachineError(message, shortage.remedy_for(text)))
         elif word in ("started", "failed") and self._started and not self._started.done():
             if word == "started":
                 self._started.set_result(int(text))
             else:
-                self._started.set_exception(RunError(text))
-                self._started.exception()  # whoever waits sees it; nobody need
+                fail(self._started, RunError(text))
         elif word == "exited":
             self.on_ended(Ended(int(text), 0))
         elif word == "signaled":
             self.on_ended(Ended(-1, int(text)))
-
-    def _fail(self, message: str, remedy: str) -> None:
-        if not self.ready.done():
-            self.ready.set_exception(MachineError(message, remedy))
-            self.ready.exception()
 
     def _died(self) -> None:
         self._receive_rest()
@@ -125,24 +124,19 @@ class Holder:
         self._loop.remove_reader(self._control)
         os.close(self.pidfd)
         self._control.close()
-        self._fail(f"instance {self.name} died while it was being set up", KILLED)
-        if self._started and not self._started.done():
-            self._started.set_exception(RunError("the instance was killed"))
-            self._started.exception()
+        died = f"instance {self.name} died while it was being set up"
+        fail(self.ready, MachineError(died, KILLED))
+        if self._started:
+            fail(self._started, RunError("the instance was killed"))
         if not self.gone.done():
             self.gone.set_result(None)
 
     def _receive_rest(self) -> None:
         """What it said before it died, in particular how its program ended."""
-        for _ in range(16):
-            try:
-                data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
-            except OSError:
-                return
-            if not data:
-                return
-            word, _, text = data.decode(errors="replace").partition(" ")
-            self._take(word, text, descriptors)
+        with suppress(BlockingIOError):
+            for _ in range(16):
+                if not self._read():
+                    return
 
     def order_start(self, program: Program) -> asyncio.Future[int]:
         """Orders the program's start. The future is its process number, or RunError with exec's

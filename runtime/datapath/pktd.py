@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
-from runtime.errors import RunError
+from runtime.errors import RunError, fail
 from runtime.system import shortage
 
 PROTOCOL = 1
@@ -64,8 +64,7 @@ class _Batch:
         if self.error is None:
             self.future.set_result(self.answers)
         else:
-            self.future.set_exception(self.error)
-            self.future.exception()  # whoever waits sees it; nobody need
+            fail(self.future, self.error)
 
 
 def counts_lines(command: str) -> bool:

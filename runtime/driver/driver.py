@@ -34,7 +34,7 @@ from runtime.driver.control import ControlServer, Reply
 from runtime.driver.messages import DriverEnd
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
 from runtime.driver.timelinerunner import TimelineRunner
-from runtime.errors import MachineError, RunError, unexpected, unwritten
+from runtime.errors import MachineError, RunError, fail, unexpected, unwritten
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
@@ -187,9 +187,7 @@ class Driver:
     def _cannot_write(self, message: str) -> None:
         """A run whose log has holes is no result: it ends at once."""
         self.trouble = self.trouble or message
-        if not self.conductor.broken.done():
-            self.conductor.broken.set_exception(RunError(message))
-            self.conductor.broken.exception()  # whoever waits sees it; nobody need
+        fail(self.conductor.broken, RunError(message))
 
     # -- while it runs --------------------------------------------------------------------------
 

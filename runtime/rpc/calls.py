@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.errors import RunError
+from runtime.errors import RunError, fail
 from runtime.rpc.secure import Channel, ChannelError
 
 TEXT_LENGTH = 2000  # of an error's words that are believed
@@ -103,7 +103,7 @@ class Asker:
 
     def _fail_all(self, reason: str) -> None:
         while self._questions:
-            _fail(self._questions.popleft().future, ChannelError(reason))
+            fail(self._questions.popleft().future, ChannelError(reason))
         self._watch()
 
     def _answer(self, message: dict[str, Any], now: int) -> None:
@@ -120,18 +120,12 @@ class Asker:
         else:
             remedy = str(message.get("remedy", ""))
             words = RefusedError(f"{error:.{TEXT_LENGTH}}", f"{remedy:.{TEXT_LENGTH}}")
-            _fail(question.future, words)
+            fail(question.future, words)
 
     async def close(self) -> None:
         """Goodbye; waits until the connection is over."""
         self.channel.close()
         await asyncio.wait({self._reader})
-
-
-def _fail(future: asyncio.Future[Answer], error: RunError) -> None:
-    if not future.done():
-        future.set_exception(error)
-        future.exception()  # whoever waits sees it; nobody need
 
 
 async def answer(

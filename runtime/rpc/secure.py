@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from runtime.errors import RunError
+from runtime.errors import RunError, fail
 from runtime.rpc.seal import (
     KEY_BYTES,
     ClientHandshake,
@@ -178,9 +178,7 @@ class Channel(asyncio.Protocol):
             reason = "the connection was cut" + (" in the middle of a message" if inside else "")
             reason += f" ({error})" if error is not None else ""
         self.reason = reason
-        if not self.ready.done():
-            self.ready.set_exception(ChannelError(reason))
-            self.ready.exception()  # whoever waits sees it; nobody need
+        fail(self.ready, ChannelError(reason))
         self.closed.set_result(reason)
         self._more.set()
 

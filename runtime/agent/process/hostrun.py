@@ -23,6 +23,7 @@ from runtime.agent.process.orders import OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
 from runtime.agent.vocabulary import PathChange
 from runtime.datapath.sampler import arrays
+from runtime.errors import fail
 from runtime.options import CLOSE
 from runtime.schedule import Schedule
 
@@ -239,9 +240,8 @@ class HostRun:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
-        if error is not None and not self.broken.done():
-            self.broken.set_exception(error)
-            self.broken.exception()  # whoever waits sees it; nobody need
+        if error is not None:
+            fail(self.broken, error)
 
     async def finish(self) -> None:
         """Ends the tasks and takes the last sample, once. The network stays as it is."""
