@@ -14,17 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from compiler.analysis.matching import Matching
 from compiler.analysis.sides import Parts, Side
 from compiler.plan.paths.figures import ROUNDED, Stretch, joined
-from compiler.plan.properties import COMPOSED, LinkState
+from compiler.plan.properties import COMPOSED, Along, LinkState
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.routes.table import RouteDelta
 
 ONLY_A, ONLY_B, ROUTE = 1, 2, 4
 PROPERTY = {row.field: ROUTE << place for place, row in enumerate(COMPOSED, 1)}
+# What equal links at the ends may make equal; sums that differ do so whatever is added to both.
+_MASKABLE = itemgetter(*(i for i, row in enumerate(COMPOSED) if row.along is not Along.SUM))
 
 Happening = tuple[Sequence[tuple[int, LinkState]], RouteDelta | None]  # what an epoch changes
 Compared = Iterator[tuple[int, int, int]]  # source, destination, what differs (0: nothing)
@@ -355,7 +358,7 @@ class Contrast:
 
 def _usual(part_a: Stretch | None, part_b: Stretch | None, *, route: bool) -> int | None:
     """What differs whatever equal access links (that are up) lie at the ends; None: it depends."""
-    if part_a is None or part_b is None or part_a._replace(delay_ns=part_b.delay_ns) == part_b:
+    if part_a is None or part_b is None or _MASKABLE(part_a) == _MASKABLE(part_b):
         return differences(part_a, part_b, route=route)
     return None
 

@@ -121,8 +121,10 @@ class Side:
         """The access links at both ends; -1 where an end has none."""
         return self.core.access_out[src], self.core.access_in[dst]
 
-    def are_up(self, links: Iterable[int]) -> bool:
-        return all(link == NO_LINK or self.links[link].up for link in links)
+    def are_up(self, ends: tuple[int, int]) -> bool:
+        first, last = ends
+        links = self.links
+        return (first == NO_LINK or links[first].up) and (last == NO_LINK or links[last].up)
 
     def with_ends(self, part: Stretch | None, ends: tuple[int, int]) -> Stretch | None:
         """With the access links at both ends, where there are any."""
