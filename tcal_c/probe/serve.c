@@ -65,23 +65,24 @@ static struct session *session_of(struct server *s, uint32_t id, int64_t now) {
     return s->last = oldest;
 }
 
-static void count_datagram(struct session *c, const struct wire_header *h, size_t size,
-                           int64_t now) {
-    struct wire_report *r = &c->report;
-    c->touched_ns = now;
+void report_count(struct wire_report *r, size_t size, int64_t now_ns, bool in_span) {
     r->packets++;
     r->bytes += size;
-    if (h->seq > r->highest_seq)
-        r->highest_seq = h->seq;
-    if (now - c->started_ns < h->skip_ns)
+    if (!in_span)
         return;
-    if (!r->first_ns) {
-        r->first_ns = r->last_ns = now;
-        return;
+    if (r->first_ns) {
+        r->span_bytes += size;
+        r->span_packets++;
+    } else {
+        r->first_ns = now_ns;
     }
-    r->last_ns = now;
-    r->span_bytes += size;
-    r->span_packets++;
+    r->last_ns = now_ns;
+}
+
+static void count_datagram(struct session *c, const struct wire_header *h, size_t size,
+                           int64_t now) {
+    c->touched_ns = now;
+    report_count(&c->report, size, now, now - c->started_ns >= h->skip_ns);
 }
 
 static void answer(struct server *s, int i, size_t size) {

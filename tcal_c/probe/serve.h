@@ -5,6 +5,9 @@
 #include "probe.h"
 #include "wire.h"
 
+/* One more arrival; `in_span`: after what is left out of the rate. */
+void report_count(struct wire_report *r, size_t size, int64_t now_ns, bool in_span);
+
 struct connections;
 
 struct connections *connections_new(int epoll_fd);

@@ -90,26 +90,11 @@ static bool read_header(struct connections *all, struct connection *c, uint32_t 
     return true;
 }
 
-static void count_bytes(struct connection *c, size_t size) {
-    struct wire_report *r = &c->report;
-    int64_t now = now_ns();
-    r->bytes += size;
-    r->packets++;
-    if (now - c->started_ns < c->header.skip_ns)
-        return;
-    if (r->first_ns) {
-        r->span_bytes += size;
-        r->span_packets++;
-    } else {
-        r->first_ns = now;
-    }
-    r->last_ns = now;
-}
-
 static void sink(struct connections *all, struct connection *c) {
     ssize_t got = read(c->fd, all->chunk, CHUNK);
     if (got > 0) {
-        count_bytes(c, (size_t)got);
+        int64_t now = now_ns();
+        report_count(&c->report, (size_t)got, now, now - c->started_ns >= c->header.skip_ns);
         return;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR))

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define WIRE_MAGIC UINT32_C(0x54505231) /* "TPR1" */
+#define WIRE_MAGIC UINT32_C(0x54505232) /* "TPR2" */
 
 enum wire_kind {
     WIRE_ECHO = 1,   /* datagram: send it back as it is */
@@ -37,7 +37,6 @@ struct wire_report {
     /* Between the first and the last arrival after skip_ns: bytes that arrived in (first, last]. */
     int64_t first_ns, last_ns;
     uint64_t span_bytes, span_packets;
-    uint64_t highest_seq;
 };
 
 #endif

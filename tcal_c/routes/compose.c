@@ -97,19 +97,11 @@ static int make_block(struct tsroutes_paths *p, uint32_t row_count, const uint32
     return 0;
 }
 
-static bool all_below(const uint32_t *numbers, uint32_t count, uint32_t limit) {
-    for (uint32_t i = 0; i < count; i++) {
-        if (numbers[i] >= limit) {
-            return false;
-        }
-    }
-    return count <= limit;
-}
-
 int32_t tsroutes_paths_compose(struct tsroutes_paths *p, const uint16_t *table, uint32_t row_count,
                                const uint32_t *rows, uint32_t column_count,
                                const uint32_t *columns) {
-    if (!all_below(rows, row_count, p->rows) || !all_below(columns, column_count, p->columns)) {
+    if (row_count > p->rows || !all_below(rows, row_count, p->rows, false) ||
+        column_count > p->columns || !all_below(columns, column_count, p->columns, false)) {
         return -EINVAL;
     }
     int error = make_block(p, row_count, rows, column_count, columns);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool below(const uint32_t *numbers, size_t count, uint32_t limit, bool or_nowhere) {
+bool all_below(const uint32_t *numbers, size_t count, uint32_t limit, bool or_nowhere) {
     for (size_t i = 0; i < count; i++) {
         if (numbers[i] >= limit && !(or_nowhere && numbers[i] == NOWHERE)) {
             return false;
@@ -53,9 +53,9 @@ static int start(struct tsroutes_paths *p, const uint32_t *roots, const uint32_t
                  const uint32_t *out, const uint32_t *heads) {
     bool ok = true;
     if (p->rows > ROW_LIMIT || !ascending(out_first, p->rows) ||
-        !below(roots, p->columns, p->rows, false) ||
-        !below(out, out_first[p->rows], p->links, false) ||
-        !below(heads, p->links, p->rows, true)) {
+        !all_below(roots, p->columns, p->rows, false) ||
+        !all_below(out, out_first[p->rows], p->links, false) ||
+        !all_below(heads, p->links, p->rows, true)) {
         return -EINVAL;
     }
     for (uint32_t i = 0; i < out_first[p->rows]; i++) {
@@ -72,10 +72,10 @@ static int start(struct tsroutes_paths *p, const uint32_t *roots, const uint32_t
 
 static int settle_instances(struct tsroutes_paths *p, const uint32_t *rows, const uint32_t *columns,
                             const uint32_t *access_out, const uint32_t *access_in) {
-    if (!below(rows, p->instances, p->rows, false) ||
-        !below(columns, p->instances, p->columns, false) ||
-        !below(access_out, p->instances, p->links, true) ||
-        !below(access_in, p->instances, p->links, true)) {
+    if (!all_below(rows, p->instances, p->rows, false) ||
+        !all_below(columns, p->instances, p->columns, false) ||
+        !all_below(access_out, p->instances, p->links, true) ||
+        !all_below(access_in, p->instances, p->links, true)) {
         return -EINVAL;
     }
     for (uint32_t i = 0; i < p->instances; i++) {

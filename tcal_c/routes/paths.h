@@ -58,6 +58,8 @@ struct tsroutes_paths {
 
 struct brief brief_of(const struct stretch *stretch);
 
+bool all_below(const uint32_t *numbers, size_t count, uint32_t limit, bool or_nowhere);
+
 /* The link that the table names, NOWHERE if there is none. False: the table cannot be followed. */
 static inline bool next_link(const struct tsroutes_paths *p, uint32_t row, uint16_t choice,
                              uint32_t *link) {

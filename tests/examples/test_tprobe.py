@@ -145,7 +145,7 @@ def server(tprobe: str) -> Iterator[int]:
 
 def header(kind: int, session: int = 1) -> bytes:
     """struct wire_header of tcal_c/probe/wire.h."""
-    return struct.pack("=IHHIIqq", 0x54505231, kind, 0, session, 0, 0, 0)
+    return struct.pack("=IHHIIqq", 0x54505232, kind, 0, session, 0, 0, 0)
 
 
 def answer(port: int, datagram: bytes) -> bytes | None:
@@ -170,7 +170,7 @@ def test_the_server_answers_nothing_but_what_it_should(server: int, datagram: by
 
 
 def test_an_answer_is_no_larger_than_the_question(server: int) -> None:
-    question = header(3).ljust(88, b"\0")
+    question = header(3).ljust(80, b"\0")
     found = answer(server, question)
     assert found is not None
     assert len(found) == len(question)
