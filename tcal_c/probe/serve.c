@@ -65,20 +65,6 @@ static struct session *session_of(struct server *s, uint32_t id, int64_t now) {
     return s->last = oldest;
 }
 
-void report_count(struct wire_report *r, size_t size, int64_t now_ns, bool in_span) {
-    r->packets++;
-    r->bytes += size;
-    if (!in_span)
-        return;
-    if (r->first_ns) {
-        r->span_bytes += size;
-        r->span_packets++;
-    } else {
-        r->first_ns = now_ns;
-    }
-    r->last_ns = now_ns;
-}
-
 static void count_datagram(struct session *c, const struct wire_header *h, size_t size,
                            int64_t now) {
     c->touched_ns = now;

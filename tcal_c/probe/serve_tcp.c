@@ -90,6 +90,20 @@ static bool read_header(struct connections *all, struct connection *c, uint32_t 
     return true;
 }
 
+void report_count(struct wire_report *r, size_t size, int64_t now_ns, bool in_span) {
+    r->packets++;
+    r->bytes += size;
+    if (!in_span)
+        return;
+    if (r->first_ns) {
+        r->span_bytes += size;
+        r->span_packets++;
+    } else {
+        r->first_ns = now_ns;
+    }
+    r->last_ns = now_ns;
+}
+
 static void sink(struct connections *all, struct connection *c) {
     ssize_t got = read(c->fd, all->chunk, CHUNK);
     if (got > 0) {

@@ -131,7 +131,8 @@ static bool room_for_node(struct tcal_tree *tree, uint32_t node) {
     return true;
 }
 
-struct tcal_peer *tcal_tree_peer(struct tcal_tree *tree, uint32_t node) {
+/* The peer of a node, made when there is none; NULL: out of memory. */
+static struct tcal_peer *peer_of(struct tcal_tree *tree, uint32_t node) {
     if (!room_for_node(tree, node)) {
         return NULL;
     }
@@ -154,7 +155,7 @@ struct tcal_peer *tcal_tree_peer(struct tcal_tree *tree, uint32_t node) {
 }
 
 bool tcal_tree_mark(struct tcal_tree *tree, uint32_t node) {
-    struct tcal_peer *peer = tcal_tree_peer(tree, node);
+    struct tcal_peer *peer = peer_of(tree, node);
     if (!peer) {
         return false;
     }

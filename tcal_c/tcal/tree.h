@@ -140,8 +140,7 @@ int tcal_tree_remove(struct tcal_tree *tree);
 bool tcal_tree_rebuild(struct tcal_tree *tree);
 void tcal_tree_free(struct tcal_tree *tree);
 
-/* The peer of a node, made when there is none; NULL: out of memory. */
-struct tcal_peer *tcal_tree_peer(struct tcal_tree *tree, uint32_t node);
+/* The wish for a node may have changed; false: out of memory. */
 bool tcal_tree_mark(struct tcal_tree *tree, uint32_t node);
 
 /* Messages for the difference. Failures are kept until tcal_tree_settle. */
