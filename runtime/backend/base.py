@@ -11,13 +11,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
+from compiler.plan.reader import Plan
 from runtime.backend.nursery import Holder
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
+from runtime.options import RunOptions
 from runtime.rundir.records import LineFile
-from runtime.schedule import Step
+from runtime.schedule import Schedule, Step
 from runtime.system.netlink import Request
 
 
@@ -48,6 +50,21 @@ class Effect:
 Held = Mapping[int, frozenset[int]]  # leaving node -> links that `cut` is to take down, if any
 OnEffect = Callable[[int, Effect | None], None]  # None: nothing of the network changes in this step
 Notice = Callable[[str], None]
+Log = Callable[[Mapping[str, object]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a network is told of its run."""
+
+    plan: Plan
+    timeline: Schedule
+    options: RunOptions
+    log: IO[bytes]  # what its processes say on stderr
+    log_name: str  # where the user finds that
+    record: Log  # of events
+    notice: Notice
+    on_effect: OnEffect
 
 
 class Counters(Protocol):
@@ -84,8 +101,11 @@ class Attaching(Protocol):
     def give_back(self, port: int) -> None:
         """The incarnation at this port is dead; the port is removed when there is time for it."""
 
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        """Removes ports between events (`next_due`: CLOCK_MONOTONIC) until it is cancelled."""
 
-class Network(Attaching, Protocol):
+
+class Network(Protocol):
     """Raises RunError wherever it is refused something, MachineError if the machine refuses it."""
 
     facts: dict[str, Any]  # for the manifest; complete after `begin`
@@ -93,14 +113,14 @@ class Network(Attaching, Protocol):
     fault: RunError | None  # see `end`
 
     @property
+    def ports(self) -> Attaching: ...
+
+    @property
     def pids(self) -> list[int]:
         """Processes that carry packets, for the scheduler."""
 
     async def start(self) -> None:
         """Makes ready what it needs; instances may be attached after it."""
-
-    async def tidy(self, next_due: Callable[[], int]) -> None:
-        """Removes ports between events (`next_due`: CLOCK_MONOTONIC) until it is cancelled."""
 
     async def begin(self, bound: Mapping[int, int]) -> int:
         """Everything that is there at the start, with these ports. Returns T0."""

@@ -35,9 +35,9 @@ class Incarnation:
 class Maker:
     """Makes incarnations and takes them away again."""
 
-    def __init__(self, nursery: Nursery, network: Attaching) -> None:
+    def __init__(self, nursery: Nursery, ports: Attaching) -> None:
         self._nursery = nursery
-        self._network = network
+        self._ports = ports
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
 
@@ -72,21 +72,21 @@ class Maker:
                 f"instance {node.name} was not ready in {READY_SECONDS:.0f} s"
             ) from error
         with netlink:
-            port = await self._network.attach(holder, index)
+            port = await self._ports.attach(holder, index)
             try:
                 wanted = addresses.Addresses(node.ipv4, node.ipv6)
                 await shortage.in_thread(
-                    self._pool, addresses.configure, netlink, node.name, wanted, self._network.more
+                    self._pool, addresses.configure, netlink, node.name, wanted, self._ports.more
                 )
-                await self._network.furnished(holder, index, port)
+                await self._ports.furnished(holder, index, port)
             except BaseException:
-                self._network.give_back(port)
+                self._ports.give_back(port)
                 raise
         return port
 
     def give_back(self, incarnation: Incarnation) -> None:
         """Its processes are dead: its port can go."""
-        self._network.give_back(incarnation.port)
+        self._ports.give_back(incarnation.port)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)

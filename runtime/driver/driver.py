@@ -21,13 +21,13 @@ from typing import IO, Any
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from runtime.backend import environment, nursery
-from runtime.backend.base import Counters, Network
+from runtime.backend.base import Counters, Network, RunContext
 from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.hostprocess import Programs
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.instances import Instance, Maker
 from runtime.backend.nursery import Ended
-from runtime.backend.onehost.network import HopNetwork, start_engine
+from runtime.backend.onehost import network as onehost
 from runtime.driver import status
 from runtime.driver.config import DriverConfig, from_record
 from runtime.driver.control import ControlServer, Reply
@@ -100,7 +100,7 @@ class Driver:
         )  # after the nursery, so that programs keep the usual limit
         self.network = network = await self._make_network()
         await network.start()
-        self.maker = Maker(self.nursery, network)
+        self.maker = Maker(self.nursery, network.ports)
         self.control = ControlServer(Path(config.socket), self._answer)
         self._add_instances(self.maker, frozenset(wanted))
         await self._make_incarnations()
@@ -121,32 +121,23 @@ class Driver:
     async def _make_network(self) -> Network:
         config, options = self.config, self.config.options
         log_name = str(self.directory / DRIVER_LOG)
-        if options.hosts == 0:
-            return HopNetwork(
-                self.plan,
-                self.timeline,
-                await start_engine(config.engine, self._log, log_name),
-                options.ports,
-                log_name,
-                self.events.append,
-                self.notice,
-                self.conductor.on_effect,
-            )
-        host = Programs(
-            config.nursery, config.engine, config.plan, make_key(), log_name, options.faults
-        )
-        return AgentNetwork(
+        context = RunContext(
             self.plan,
             self.timeline,
             options,
-            config.run_id,
-            localhosts.make(options.hosts),
-            host,
             self._log,
+            log_name,
             self.events.append,
             self.notice,
             self.conductor.on_effect,
         )
+        if options.hosts == 0:
+            return await onehost.start(context, config.engine)
+        programs = Programs(
+            config.nursery, config.engine, config.plan, make_key(), log_name, options.faults
+        )
+        hosts = localhosts.make(options.hosts)
+        return AgentNetwork(context, config.run_id, hosts, programs)
 
     def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:
         """Those that are ever there, in the order of the topology."""
@@ -307,7 +298,7 @@ class Driver:
         self.watching = asyncio.create_task(self.pulse.run())
         beside = {
             asyncio.create_task(self.report_regularly()),
-            asyncio.create_task(self.network.tidy(self.conductor.next_due_ns)),
+            asyncio.create_task(self.network.ports.tidy(self.conductor.next_due_ns)),
         }
         gone = {self.network.closed, self.nursery.closed, self.conductor.broken}
         try:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
-from runtime.backend.base import Change, Effect, Held, Network, Notice
+from runtime.backend.base import Change, Effect, Held, Log, Network, Notice
 from runtime.backend.instances import Incarnation, Instance
 from runtime.errors import RunError
 from runtime.schedule import DOWN, Schedule, Step, preparations
@@ -30,8 +30,6 @@ _STATE_AFTER = {
     "leave": "down",
     "crash": "down",
 }
-
-Log = Callable[[Mapping[str, object]], None]
 
 
 async def sleep_until(at_ns: int) -> None:

@@ -9,37 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from typing import IO, Any, TypeVar
+from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
 
-from compiler.plan.reader import Plan
-from runtime.backend.base import Change, Counters, Effect, Held, Notice, OnEffect
+from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.acknowledged import HostSteps, Said
+from runtime.backend.hosts.attachments import Attachments
 from runtime.backend.hosts.hostprocess import HostProcesses, Programs
 from runtime.backend.hosts.localhosts import LocalHosts
 from runtime.backend.hosts.portwatch import PortWatch
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
-from runtime.backend.hosts.told import Port, Told, bind_request
+from runtime.backend.hosts.told import Told, bind_request
 from runtime.backend.hosts.veths import HostPorts
 from runtime.backend.missing import Missing
-from runtime.backend.nursery import Holder
-from runtime.backend.ports import Numbers, UnusedPorts
 from runtime.backend.refusals import Refusals
 from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import AgentError, Host, LostError
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
-from runtime.options import RunOptions
 from runtime.rundir.records import LineFile
-from runtime.schedule import Schedule
 from runtime.system.interface import INTERFACE
-from runtime.system.netlink import Request
 from runtime.system.scheduling import prefer
 
-Log = Callable[[Mapping[str, object]], None]
 CONNECT_SECONDS = 60.0  # agents are Python: on a busy machine they take their time
 HOST_SECONDS = 2.0  # more for each host: all agents start at once and share the processors
 Value = TypeVar("Value")
@@ -59,40 +53,25 @@ class AgentNetwork:
     """See runtime.backend.base. Hosts are numbers from 0."""
 
     def __init__(
-        self,
-        plan: Plan,
-        timeline: Schedule,
-        options: RunOptions,
-        run_id: str,
-        hosts: LocalHosts,
-        programs: Programs,
-        log: IO[bytes],
-        record: Log,
-        notice: Notice,
-        on_effect: OnEffect,
+        self, context: RunContext, run_id: str, hosts: LocalHosts, programs: Programs
     ) -> None:
         """Starts a datapath and an agent on each of `hosts`. RunError."""
+        plan, options = context.plan, context.options
         self._plan = plan
-        self._timeline = timeline
-        self._record = record
-        self._notice = notice
-        self._on_effect = on_effect
+        self._timeline = context.timeline
+        self._record = context.record
+        self._notice = context.notice
+        self._on_effect = context.on_effect
         self._names = tuple([host.name for host in hosts.hosts])
-        self._netns = tuple([host.netns for host in hosts.hosts])
         self._placement = placement.place(plan.topology, options.hosts)
         self._experiment = Experiment(run_id, plan.digest, self._placement, options)
-        self._numbers = Numbers()
-        self._unused = UnusedPorts()
         self._told = Told()
-        self._refusals = Refusals(notice)
-        self._missing = Missing(record, notice)
-        self._holders: dict[int, Holder] = {}  # of ports that are in use
+        self._refusals = Refusals(context.notice)
         self._steps = HostSteps(self._names, self._effect)
         self._samples: HostSamples | None = None
         self._beside: set[asyncio.Task[None]] = set()
         self._reason = RunError("nothing has failed")
         self._t0_ns = 0
-        self.more: Sequence[Request] = localhosts.neighbours(plan.topology)
         self.facts: dict[str, Any] = {}
         self.fault: RunError | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -103,16 +82,25 @@ class AgentNetwork:
             any_source=options.allow_spoofing,
             whole_segments=options.datapath == "kernel",
         )
+        self.ports = Attachments(
+            self._host_ports,
+            plan.topology,
+            self._told,
+            self._insist,
+            self._refusals,
+            self._fail,
+        )
+        self._missing = Missing(context.record, context.notice)
         self._watch = PortWatch(hosts.hosts, self._host_ports, self._refusals, self._gone)
         self._watching = self._watch.begin()
         self._watching.add_done_callback(self._done_beside)
-        self._processes = [HostProcesses(host, programs, log) for host in hosts.hosts]
+        self._processes = [HostProcesses(host, programs, context.log) for host in hosts.hosts]
         self._coordinator = Coordinator(
             [Host(host.name, host.address) for host in hosts.hosts],
             programs.key,
             self._said,
             self._lost,
-            lambda _host, text: notice(text),
+            lambda _host, text: context.notice(text),
             options.clock_budget_ns,
         )
         self._restarts = AgentRestarts(
@@ -173,59 +161,13 @@ class AgentNetwork:
 
     # -- instances ------------------------------------------------------------------------------
 
-    async def attach(self, holder: Holder, node: int) -> int:
-        port = self._numbers.take()
-        try:
-            await self._host_ports.add(port, node, holder.pid)
-        except BaseException:
-            self._numbers.free(port)
-            raise
-        self._holders[port] = holder
-        netns = self._netns[self._placement[node]]
-        self._told.ports[port] = Port(node, netns, localhosts.shaper_name(port))
-        return port
-
-    async def furnished(self, _holder: Holder, node: int, port: int) -> None:
-        known = self._told.ports[port]
-        request = {
-            "do": "attach",
-            "node": node,
-            "port": port,
-            "netns": known.netns,
-            "if": known.interface,
-        }
-        await self._insist(self._placement[node], request)
-        known.attached = True
-
-    def give_back(self, port: int) -> None:
-        self._holders.pop(port, None)
-        self._unused.put(port)
-
     def _gone(self, port: int, device: str) -> None:
         """A device of a port has gone. With its instance that is as it should be."""
-        holder = self._holders.get(port)
-        if holder is None or not holder.alive():
-            return
-        node = self._plan.topology.nodes[self._told.ports[port].node]
-        elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
-        what = INTERFACE if device.startswith("p") else device
-        self._missing.tell(node.name, what, elapsed)
-
-    async def tidy(self, next_due: Callable[[], int]) -> None:
-        while True:
-            port = await self._unused.next(next_due)
-            known = self._told.ports[port]
-            host = self._placement[known.node]
-            try:
-                if known.attached:  # else that was refused, which its instance's join tells
-                    await self._insist(host, {"do": "detach", "port": port})
-            except RunError as error:
-                self._fail(error)
-                return
-            del self._told.ports[port]
-            for instance, more in await self._host_ports.remove(port, known.node):
-                self._refusals.add(instance, more)
-            self._numbers.free(port)
+        instance = self.ports.living(port)
+        if instance:
+            elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
+            what = INTERFACE if device.startswith("p") else device
+            self._missing.tell(instance, what, elapsed)
 
     async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
         """Asks an agent, and asks again when it is back if it is lost meanwhile."""

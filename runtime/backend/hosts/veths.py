@@ -60,7 +60,7 @@ class HostPorts:
         self._known: dict[int, _Known] = {}  # of the thread
         self._pool = ThreadPoolExecutor(1, "hosts")
 
-    def _host(self, node: int) -> LocalHost:
+    def host(self, node: int) -> LocalHost:
         return self._hosts.hosts[self._placement[node]]
 
     async def _do(self, action: Callable[[], Value]) -> Value:
@@ -68,7 +68,7 @@ class HostPorts:
 
     async def add(self, port: int, node: int, pid: int) -> None:
         """Makes eth0 in the namespace of process `pid`. RunError with the kernel's words."""
-        host, instance = self._host(node), self._topology.nodes[node]
+        host, instance = self.host(node), self._topology.nodes[node]
         wanted = PortRequest(
             port,
             instance.name,
@@ -97,7 +97,7 @@ class HostPorts:
 
     async def remove(self, port: int, node: int) -> list[Dropped]:
         """Returns what it has dropped since `dropped` was last asked."""
-        host = self._host(node)
+        host = self.host(node)
 
         def take_away() -> list[Dropped]:
             found = list(self._look(host, LOOK_MS))

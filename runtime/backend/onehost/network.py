@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from compiler.plan.reader import Plan
-from runtime.backend.base import Change, Counters, Effect, Held, Notice, OnEffect
+from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.missing import Missing
-from runtime.backend.nursery import Holder
 from runtime.backend.onehost import staging
 from runtime.backend.onehost.holds import Holds
 from runtime.backend.ports import EnginePorts
@@ -21,52 +19,40 @@ from runtime.datapath.sampler import Sampler
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.rundir.records import LineFile
-from runtime.schedule import Schedule, Step
+from runtime.schedule import Step
 from runtime.system.interface import INTERFACE
-from runtime.system.netlink import Request
 
 START_MARGIN_NS = 100_000_000  # from the last staged line to T0
-Log = Callable[[Mapping[str, object]], None]
 
 
-async def start_engine(argv: Sequence[str], log: IO[bytes], log_name: str) -> EngineProcess:
-    """Starts pktd. RunError."""
+async def start(context: RunContext, argv: Sequence[str]) -> HopNetwork:
+    """With a pktd of its own. RunError."""
     try:
-        return await pktd.start(argv, log)
+        return HopNetwork(context, await pktd.start(argv, context.log))
     except EngineError as error:
-        raise RunError(error.message, f"its last words are in {log_name}") from error
+        raise RunError(error.message, f"its last words are in {context.log_name}") from error
 
 
 class HopNetwork:
     """See backend/base.py."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        timeline: Schedule,
-        process: EngineProcess,
-        kind: str,
-        log_name: str,
-        record: Log,
-        notice: Notice,
-        on_effect: OnEffect,
-    ) -> None:
-        self._plan = plan
-        self._timeline = timeline
+    def __init__(self, context: RunContext, process: EngineProcess) -> None:
+        self._plan = plan = context.plan
+        self._timeline = context.timeline
         self._process = process
         self.engine = process.engine
-        self._log_name = log_name  # where the user finds it
-        self._refusals = Refusals(notice)
-        self._missing = Missing(record, notice)
-        self._holds = Holds(plan.topology, timeline.start.links)
-        self._on_effect = on_effect
+        self._log_name = context.log_name
+        self._refusals = Refusals(context.notice)
+        self._missing = Missing(context.record, context.notice)
+        self._holds = Holds(plan.topology, context.timeline.start.links)
+        self._on_effect = context.on_effect
         self._t0_ns = 0
-        self.more: Sequence[Request] = ()
         self.facts: dict[str, Any] = {"engine": process.facts}
         self.pids = [process.process.pid]
         self.fault: RunError | None = None
         self.closed = self.engine.closed
         names = [node.name for node in plan.topology.nodes]
+        kind = context.options.ports
         self.ports = EnginePorts(self.engine, kind, names, self._refusals, self._gone)
         self._watching = asyncio.get_running_loop().create_task(self.ports.watch())
 
@@ -76,18 +62,6 @@ class HopNetwork:
     def _gone(self, instance: str) -> None:
         elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
         self._missing.tell(instance, INTERFACE, elapsed)
-
-    async def attach(self, holder: Holder, node: int) -> int:
-        return await self.ports.attach(holder, node)
-
-    async def furnished(self, holder: Holder, node: int, port: int) -> None:
-        await self.ports.furnished(holder, node, port)
-
-    def give_back(self, port: int) -> None:
-        self.ports.give_back(port)
-
-    async def tidy(self, next_due: Callable[[], int]) -> None:
-        await self.ports.tidy(next_due)
 
     # -- steps ----------------------------------------------------------------------------------
 

@@ -1,0 +1,90 @@
+"""Where incarnations are attached in a run over hosts: a port of their host, at which its agent has
+the datapath shape what they send."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from compiler.plan.types import Topology
+from runtime.backend.hosts import localhosts
+from runtime.backend.hosts.told import Port, Told
+from runtime.backend.hosts.veths import HostPorts
+from runtime.backend.nursery import Holder
+from runtime.backend.ports import Numbers, UnusedPorts
+from runtime.backend.refusals import Refusals
+from runtime.errors import RunError
+from runtime.system.netlink import Request
+
+Ask = Callable[[int, Mapping[str, object]], Awaitable[object]]  # the agent of a host; RunError
+
+
+class Attachments:
+    """See runtime.backend.base (Attaching). Ports are numbers over all hosts."""
+
+    def __init__(
+        self,
+        ports: HostPorts,
+        topology: Topology,
+        told: Told,
+        ask: Ask,
+        refusals: Refusals,
+        on_fatal: Callable[[RunError], None],
+    ) -> None:
+        self.more: Sequence[Request] = localhosts.neighbours(topology)
+        self._ports = ports
+        self._told = told
+        self._ask = ask
+        self._refusals = refusals
+        self._on_fatal = on_fatal
+        self._numbers = Numbers()
+        self._unused = UnusedPorts()
+        self._holders: dict[int, Holder] = {}  # of ports that are in use
+
+    async def attach(self, holder: Holder, node: int) -> int:
+        port = self._numbers.take()
+        try:
+            await self._ports.add(port, node, holder.pid)
+        except BaseException:
+            self._numbers.free(port)
+            raise
+        self._holders[port] = holder
+        netns = self._ports.host(node).netns
+        self._told.ports[port] = Port(node, netns, localhosts.shaper_name(port))
+        return port
+
+    async def furnished(self, _holder: Holder, node: int, port: int) -> None:
+        known = self._told.ports[port]
+        request = {
+            "do": "attach",
+            "node": node,
+            "port": port,
+            "netns": known.netns,
+            "if": known.interface,
+        }
+        await self._ask(self._ports.host(node).index, request)
+        known.attached = True
+
+    def give_back(self, port: int) -> None:
+        self._holders.pop(port, None)
+        self._unused.put(port)
+
+    def living(self, port: int) -> str:
+        """The instance at this port, '' if it is dead or there is none."""
+        holder = self._holders.get(port)
+        return holder.name if holder is not None and holder.alive() else ""
+
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        try:
+            while True:
+                await self._remove(await self._unused.next(next_due))
+        except RunError as error:
+            self._on_fatal(error)
+
+    async def _remove(self, port: int) -> None:
+        known = self._told.ports[port]
+        if known.attached:  # else that was refused, which its instance's join tells
+            await self._ask(self._ports.host(known.node).index, {"do": "detach", "port": port})
+        del self._told.ports[port]
+        for instance, more in await self._ports.remove(port, known.node):
+            self._refusals.add(instance, more)
+        self._numbers.free(port)
