@@ -224,7 +224,7 @@ WARNINGS = (
         "TS0915",
         "changes faster than can be applied",
         "The same link, bridge or instance changes again before a run can have made the last "
-        "change (docs/limits.md says how fast that is), so what happens will not be what is "
+        "change (docs/limits.md says how fast that is), so the run will differ from what is "
         "written.",
         "service a\nbridge s1\nlink a--s1\nfrom 1s to 2s a--s1 flap 100us",
     ),

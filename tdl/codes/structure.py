@@ -52,8 +52,8 @@ DECLARATIONS = (
     Code(
         "TS0108",
         "second link between the same two elements",
-        "Two elements have at most one link. Put a bridge in between for a second way. A link of a "
-        "service is a link of each of its instances: `a--s1` and `a.0--s1` are two for `a.0`.",
+        "Two elements have at most one link. Put a bridge in between for a second path. A link of "
+        "a service is a link of each of its instances: `a--s1` and `a.0--s1` are two for `a.0`.",
         "bridges s1 s2\nlink s1--s2\nlink s2--s1",
     ),
     Code(
@@ -105,7 +105,7 @@ DECLARATIONS = (
     Code(
         "TS0116",
         "unknown routing",
-        "`routing delay` (the default) takes the way of least delay, `routing hops` the one of "
+        "`routing delay` (the default) takes the path of least delay, `routing hops` the one of "
         "fewest links.",
         "routing latency",
     ),

@@ -1,4 +1,4 @@
-"""What README.md claims: its example is the one in examples/, its commands and links exist."""
+"""What README.md claims: its example is the one in examples/, its commands exist."""
 
 from __future__ import annotations
 
@@ -24,13 +24,6 @@ def test_every_command_of_the_tour_exists() -> None:
     told = set(re.findall(r"^    tstorm (\w+)", README, re.MULTILINE))
     assert told
     assert told <= set(COMMANDS)
-
-
-def test_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\(([^)#:]+)\)", README)
-    missing = [target for target in targets if not (ROOT / target).exists()]
-    assert targets
-    assert missing == []
 
 
 @pytest.mark.parametrize(("at", "rtt_ns"), [("0s", 32_000_000), ("6s", 92_000_000), ("21s", None)])
