@@ -1,7 +1,6 @@
 /* One thread: commands are read, batches applied when they are due, answers written. */
 #include "control.h"
 
-#include "common/clock.h"
 #include "common/server.h"
 #include "proto.h"
 
@@ -9,25 +8,10 @@
 #include <stdlib.h>
 
 struct control {
-    const char *lacks;
     struct stage stage;
     struct proto proto;
     struct text out;
 };
-
-static uint64_t host_clock(void *context) {
-    (void)context;
-    return clock_now();
-}
-
-static void host_describe(void *context, struct text *out) {
-    (void)context;
-    text_add(out, "version=%s paths=1", VERSION);
-}
-
-static const char *host_lacks(void *context) {
-    return ((const struct control *)context)->lacks;
-}
 
 static void keep_number(void *context, const struct tcal_port_info *info) {
     *(uint32_t *)context = info->port;
@@ -49,13 +33,10 @@ int control_serve(struct tcal *tcal, const char *lacks, int in, int out) {
     if (!c || !stage_init(&c->stage, tcal)) {
         return -ENOMEM;
     }
-    struct proto_host host = {
-        .context = c, .clock = host_clock, .describe = host_describe, .lacks = host_lacks};
-    c->lacks = lacks;
     c->proto = (struct proto){.session = {.program = &proto_program, .out = &c->out},
                               .tcal = tcal,
                               .stage = &c->stage,
-                              .host = &host};
+                              .lacks = lacks};
     struct server server = {&c->proto.session, in, out, -1, NULL};
     int result = server_run(&server);
     detach_all(tcal);

@@ -1,19 +1,22 @@
 /* The table of commands, and what a session asks of tcald. */
 #include "proto.h"
 
+#include "common/clock.h"
+
 #include <string.h>
 
 static uint64_t read_clock(struct proto *p) {
-    return p->host->clock(p->host->context);
+    (void)p;
+    return clock_now();
 }
 
 static void describe(struct proto *p, struct text *out) {
-    p->host->describe(p->host->context, out);
+    (void)p;
+    text_add(out, "version=%s paths=1", VERSION);
 }
 
 static bool ready(struct proto *p, struct refusal *r) {
-    const char *lacks = p->host->lacks(p->host->context);
-    return !lacks || refuse(r, "system", "%s", lacks);
+    return !p->lacks || refuse(r, "system", "%s", p->lacks);
 }
 
 static void abort_staged(struct proto *p) {
@@ -36,9 +39,9 @@ static bool close_paths(struct proto *p, bool closed, struct refusal *r) {
 
 static void apply(struct proto *p, const struct batch *batch) {
     struct tcal_error error = {0};
-    uint64_t begun = read_clock(p);
+    uint64_t begun = p->session.program->clock(p);
     bool good = tcal_apply(p->tcal, batch->change, batch->changes, &error);
-    uint64_t applied = read_clock(p);
+    uint64_t applied = p->session.program->clock(p);
     p->slowest_ns = max_u64(p->slowest_ns, applied - begun);
     text_add(p->session.out, "! %s %llu %llu %llu%s%s\n", good ? "applied" : "failed",
              (unsigned long long)batch->number, (unsigned long long)batch->at_ns,

@@ -8,17 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-static uint64_t host_clock(void *context) {
-    return ((struct bench *)context)->now_ns;
-}
-
-static void host_describe(void *context, struct text *out) {
-    (void)context;
-    text_add(out, "version=test");
-}
-
-static const char *host_lacks(void *context) {
-    return ((struct bench *)context)->lacks;
+static uint64_t read_clock(struct proto *p) {
+    return ((struct bench *)((char *)p - offsetof(struct bench, proto)))->now_ns;
 }
 
 void bench_start(struct bench *b, bool deep) {
@@ -27,11 +18,10 @@ void bench_start(struct bench *b, bool deep) {
     kernel_reset();
     b->tcal = tcal_new(&options);
     CHECK(b->tcal && stage_init(&b->stage, b->tcal));
-    b->host = (struct proto_host){b, host_clock, host_describe, host_lacks};
-    b->proto = (struct proto){.session = {.program = &proto_program, .out = &b->out},
-                              .tcal = b->tcal,
-                              .stage = &b->stage,
-                              .host = &b->host};
+    b->program = proto_program;
+    b->program.clock = read_clock;
+    b->proto = (struct proto){
+        .session = {.program = &b->program, .out = &b->out}, .tcal = b->tcal, .stage = &b->stage};
     bench_do(b, "hello 1");
 }
 

@@ -9,10 +9,9 @@ struct bench {
     struct tcal *tcal;
     struct stage stage;
     struct proto proto;
-    struct proto_host host;
+    struct session_program program;
     struct text out;
     uint64_t now_ns;
-    const char *lacks;
     char answer[1024];
     char event[1024]; /* the last one */
 };

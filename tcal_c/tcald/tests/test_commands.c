@@ -16,13 +16,13 @@ static void greets_first(void) {
     CHECK_TEXT(bench_ask(&b, "hello 2"),
                "err version this tcald speaks version 1 of the protocol, not 2");
     CHECK_TEXT(bench_ask(&b, "hello"), "err syntax usage: hello 1");
-    b.lacks = "this kernel refuses netem: No such file or directory";
+    b.proto.lacks = "this kernel refuses netem: No such file or directory";
     CHECK_TEXT(bench_ask(&b, "hello 1"),
                "err system this kernel refuses netem: No such file or directory");
     CHECK(!b.proto.session.greeted);
-    b.lacks = NULL;
-    CHECK_TEXT(bench_ask(&b, "hello 1"), "ok tcald 1 version=test");
-    CHECK_TEXT(bench_ask(&b, "hello 1"), "ok tcald 1 version=test");
+    b.proto.lacks = NULL;
+    CHECK_TEXT(bench_ask(&b, "hello 1"), "ok tcald 1 version=" VERSION " paths=1");
+    CHECK_TEXT(bench_ask(&b, "hello 1"), "ok tcald 1 version=" VERSION " paths=1");
     CHECK_TEXT(bench_ask(&b, "clock"), "ok 1000000000");
     CHECK_TEXT(bench_ask(&b, "quit"), "ok");
     CHECK(b.proto.session.quit);
