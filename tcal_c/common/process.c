@@ -23,8 +23,9 @@ static void set_default(int number) {
 }
 
 void signals_reset(void) {
-    for (int number = 1; number < NSIG; number++)
+    for (int number = 1; number < NSIG; number++) {
         set_default(number);
+    }
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -33,10 +34,12 @@ void signals_reset(void) {
 int signal_fd(const int *signals, size_t count, int flags) {
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         sigaddset(&set, signals[i]);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+    }
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
         return -1;
+    }
     return signalfd(-1, &set, SFD_CLOEXEC | flags);
 }
 
@@ -52,8 +55,9 @@ int process_become(char **argv) {
 pid_t process_start(void (*become)(const void *context), const void *context) {
     int report[2];
     int reason;
-    if (pipe2(report, O_CLOEXEC) < 0)
+    if (pipe2(report, O_CLOEXEC) < 0) {
         return -1;
+    }
     pid_t child = fork();
     if (child == 0) {
         become(context);
@@ -64,20 +68,24 @@ pid_t process_start(void (*become)(const void *context), const void *context) {
     reason = errno;
     close(report[1]);
     ssize_t length = sizeof reason;
-    while (child > 0 && (length = read(report[0], &reason, sizeof reason)) < 0 && errno == EINTR)
+    while (child > 0 && (length = read(report[0], &reason, sizeof reason)) < 0 && errno == EINTR) {
         continue;
+    }
     close(report[0]);
-    if (child > 0 && length == 0)
+    if (child > 0 && length == 0) {
         return child;
-    if (child > 0)
+    }
+    if (child > 0) {
         waitpid(child, NULL, 0);
+    }
     errno = length == (ssize_t)sizeof reason ? reason : EIO;
     return -1;
 }
 
 int exit_status(int wait_status) {
-    if (WIFSIGNALED(wait_status))
+    if (WIFSIGNALED(wait_status)) {
         return 128 + WTERMSIG(wait_status);
+    }
     return WEXITSTATUS(wait_status);
 }
 
@@ -85,8 +93,9 @@ int parse_number(const char *text, long *value) {
     char *end = NULL;
     errno = 0;
     long number = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || number < 0 || *text == '+' || *text == ' ')
+    if (errno != 0 || end == text || *end != '\0' || number < 0 || *text == '+' || *text == ' ') {
         return -1;
+    }
     *value = number;
     return 0;
 }
@@ -98,8 +107,9 @@ void say(const char *what, ...) {
     fprintf(stderr, "%s: ", program_invocation_short_name);
     vfprintf(stderr, what, args);
     va_end(args);
-    if (reason != 0)
+    if (reason != 0) {
         fprintf(stderr, ": %s", strerror(reason));
+    }
     fputc('\n', stderr);
     errno = reason;
 }

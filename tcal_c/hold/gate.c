@@ -27,10 +27,12 @@ int cmd_gate(int argc, char **argv) {
     for (;;) {
         int number;
         enum order order;
-        if (poll(&watch, 1, -1) < 0 || signals_read(signals, &number, &order) <= 0)
+        if (poll(&watch, 1, -1) < 0 || signals_read(signals, &number, &order) <= 0) {
             continue;
-        if (number != HOLD_SIGNAL)
+        }
+        if (number != HOLD_SIGNAL) {
             return EXIT_TERMINATED;
+        }
         if (order == ORDER_JOIN) {
             report("released", NULL, 0);
             return 0;

@@ -16,9 +16,11 @@ static const char *const NAMES[] = {
     [ORDER_JOIN] = "join", [ORDER_LEAVE] = "leave", [ORDER_CRASH] = "crash"};
 
 enum order order_named(const char *name) {
-    for (int order = ORDER_JOIN; order <= ORDER_CRASH; order++)
-        if (strcmp(name, NAMES[order]) == 0)
+    for (int order = ORDER_JOIN; order <= ORDER_CRASH; order++) {
+        if (strcmp(name, NAMES[order]) == 0) {
             return (enum order)order;
+        }
+    }
     return ORDER_NONE;
 }
 
@@ -30,11 +32,12 @@ const char *order_name(enum order order) {
 int signals_read(int descriptor, int *number, enum order *order) {
     struct signalfd_siginfo info;
     ssize_t length;
-    do
+    do {
         length = read(descriptor, &info, sizeof info);
-    while (length < 0 && errno == EINTR);
-    if (length < 0)
+    } while (length < 0 && errno == EINTR);
+    if (length < 0) {
         return errno == EAGAIN ? 0 : -1;
+    }
     bool queued = info.ssi_code == SI_QUEUE;
     bool known = info.ssi_int >= ORDER_JOIN && info.ssi_int <= ORDER_CRASH;
     *number = (int)info.ssi_signo;

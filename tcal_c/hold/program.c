@@ -11,8 +11,9 @@
 
 static int find_at(const char *path) {
     struct stat file;
-    if (stat(path, &file) < 0) /* also where a folder of PATH is closed to this user */
+    if (stat(path, &file) < 0) { /* also where a folder of PATH is closed to this user */
         return EXIT_NOT_FOUND;
+    }
     if (!S_ISREG(file.st_mode)) {
         errno = EISDIR;
         return EXIT_NOT_EXECUTABLE;
@@ -23,8 +24,9 @@ static int find_at(const char *path) {
 /* As execvp(3) searches: the first that can be executed; an empty entry is this directory. */
 int program_find(const char *name) {
     const char *search = getenv("PATH");
-    if (strchr(name, '/') || !*name)
+    if (strchr(name, '/') || !*name) {
         return find_at(name);
+    }
     int result = EXIT_NOT_FOUND;
     int reason = ENOENT;
     for (const char *at = search ? search : "/bin:/usr/bin";; at++) {
@@ -32,15 +34,17 @@ int program_find(const char *name) {
         int length = (int)strcspn(at, ":");
         int used = snprintf(path, sizeof path, "%.*s%s%s", length, at, length ? "/" : "", name);
         int found = used > 0 && (size_t)used < sizeof path ? find_at(path) : EXIT_NOT_FOUND;
-        if (found == 0)
+        if (found == 0) {
             return 0;
+        }
         if (found == EXIT_NOT_EXECUTABLE && result == EXIT_NOT_FOUND) {
             result = found;
             reason = errno;
         }
         at += length;
-        if (!*at)
+        if (!*at) {
             break;
+        }
     }
     errno = reason;
     return result;
@@ -49,8 +53,9 @@ int program_find(const char *name) {
 static void become(const void *context) {
     char *const *argv = context;
     signals_reset();
-    if (setsid() >= 0)
+    if (setsid() >= 0) {
         execvp(argv[0], argv);
+    }
 }
 
 pid_t program_start(char **argv) {

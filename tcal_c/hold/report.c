@@ -41,14 +41,16 @@ static void put(struct text *out, const char *format, ...) {
 static void put_string(struct text *out, const char *string) {
     put(out, "\"");
     for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
-        if (*c == '"' || *c == '\\')
+        if (*c == '"' || *c == '\\') {
             put(out, "\\%c", *c);
-        else if (*c >= 0x20 && *c < 0x7f)
+        } else if (*c >= 0x20 && *c < 0x7f) {
             put(out, "%c", *c);
-        else
+        } else {
             put(out, "\\u%04x", *c);
-        if (out->left < 64)
+        }
+        if (out->left < 64) {
             break; /* cut, so that the rest of the line still fits */
+        }
     }
     put(out, "\"");
 }
@@ -61,10 +63,11 @@ size_t report_format(char *line, size_t size, const char *event, int64_t unix_ns
     put(&out, ",\"unix_ns\":%lld", (long long)unix_ns);
     for (size_t i = 0; i < count && out.left > 128; i++) {
         put(&out, ",\"%s\":", fields[i].name);
-        if (fields[i].text)
+        if (fields[i].text) {
             put_string(&out, fields[i].text);
-        else
+        } else {
             put(&out, "%lld", fields[i].number);
+        }
     }
     put(&out, "}\n");
     return (size_t)(out.at - line);
@@ -77,8 +80,9 @@ static void write_status(const char *line, size_t length) {
     int used = snprintf(partial, sizeof partial, "%s.new", status_path);
     int file = -1;
     errno = ENAMETOOLONG;
-    if (used > 0 && (size_t)used < sizeof partial)
+    if (used > 0 && (size_t)used < sizeof partial) {
         file = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    }
     bool whole = file >= 0 && write(file, line, length) == (ssize_t)length;
     if (whole && rename(partial, status_path) == 0) {
         close(file);
@@ -97,8 +101,9 @@ void report(const char *event, const struct field *fields, size_t count) {
     size_t length = report_format(line, sizeof line, event, clock_unix_ns(), fields, count);
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written; /* there is nobody left to tell */
-    if (status_path)
+    if (status_path) {
         write_status(line, length);
+    }
 }
 
 void report_text(const char *event, const char *name, const char *text) {

@@ -53,8 +53,9 @@ static void start(struct hold *self) {
 
 /* Everything in the namespace but us; what its user put out of our reach is refused, and said. */
 static void empty(struct hold *self, const char *event) {
-    if (kill(-1, SIGKILL) < 0 && errno != ESRCH)
+    if (kill(-1, SIGKILL) < 0 && errno != ESRCH) {
         say("cannot kill every process of the container");
+    }
     self->phase = EMPTYING;
     self->event = event;
 }
@@ -67,59 +68,69 @@ static void leave(struct hold *self) {
 
 static void obey(struct hold *self, enum order order) {
     bool there = self->phase == RUNNING || self->phase == LEAVING;
-    if (order == ORDER_JOIN && self->phase == HELD)
+    if (order == ORDER_JOIN && self->phase == HELD) {
         start(self);
-    else if (order == ORDER_JOIN && self->phase == LEAVING) {
+    } else if (order == ORDER_JOIN && self->phase == LEAVING) {
         self->rejoin = true; /* the timeline has priority over the grace */
         empty(self, "left");
-    } else if (order == ORDER_LEAVE && self->phase == RUNNING)
+    } else if (order == ORDER_LEAVE && self->phase == RUNNING) {
         leave(self);
-    else if (order == ORDER_CRASH && there)
+    } else if (order == ORDER_CRASH && there) {
         empty(self, "crashed");
-    else
+    } else {
         report_text("ignored", "order", order ? order_name(order) : "not an order");
+    }
 }
 
 static void terminate(struct hold *self) {
     self->ending = true;
     self->rejoin = false;
-    if (self->phase == RUNNING)
+    if (self->phase == RUNNING) {
         leave(self);
+    }
 }
 
 static void program_ended(struct hold *self, int wait_status) {
     self->program = 0;
     self->status = exit_status(wait_status);
-    if (WIFSIGNALED(wait_status))
+    if (WIFSIGNALED(wait_status)) {
         report_number("ended", "signal", WTERMSIG(wait_status));
-    else
+    } else {
         report_number("ended", "status", WEXITSTATUS(wait_status));
-    if (self->phase == RUNNING)
+    }
+    if (self->phase == RUNNING) {
         empty(self, NULL);
-    else if (self->phase == LEAVING)
+    } else if (self->phase == LEAVING) {
         empty(self, "left");
+    }
 }
 
 /* Orphans become ours, since we are process 1: the last one reaped means that nothing is left. */
 static void reap(struct hold *self) {
     int wait_status;
     pid_t ended;
-    while ((ended = waitpid(-1, &wait_status, WNOHANG)) > 0)
-        if (ended == self->program)
+    while ((ended = waitpid(-1, &wait_status, WNOHANG)) > 0) {
+        if (ended == self->program) {
             program_ended(self, wait_status);
-    if (self->phase != EMPTYING || ended == 0)
+        }
+    }
+    if (self->phase != EMPTYING || ended == 0) {
         return;
+    }
     self->phase = HELD;
-    if (self->event)
+    if (self->event) {
         report(self->event, NULL, 0);
-    if (self->rejoin)
+    }
+    if (self->rejoin) {
         start(self);
+    }
     self->rejoin = false;
 }
 
 static int patience_ms(const struct hold *self) {
-    if (self->phase != LEAVING)
+    if (self->phase != LEAVING) {
         return -1;
+    }
     int64_t left = self->deadline_ms - clock_steady_ms();
     return left > 0 ? (int)left : 0;
 }
@@ -136,16 +147,21 @@ static int loop(struct hold *self, int signals, int orders) {
     enum order order;
     while (!self->ending || self->phase != HELD) {
         watch[1].fd = takes_orders(self) ? orders : -1; /* poll(2) passes over a negative one */
-        if (poll(watch, 2, patience_ms(self)) < 0)
+        if (poll(watch, 2, patience_ms(self)) < 0) {
             continue;
-        while (signals_read(signals, &number, &order) > 0)
-            if (number != SIGCHLD)
+        }
+        while (signals_read(signals, &number, &order) > 0) {
+            if (number != SIGCHLD) {
                 terminate(self);
+            }
+        }
         reap(self);
-        if (takes_orders(self) && signals_read(orders, &number, &order) > 0)
+        if (takes_orders(self) && signals_read(orders, &number, &order) > 0) {
             obey(self, order);
-        if (self->phase == LEAVING && patience_ms(self) == 0)
+        }
+        if (self->phase == LEAVING && patience_ms(self) == 0) {
             empty(self, "left");
+        }
         reap(self);
     }
     return self->status;
@@ -183,8 +199,9 @@ int cmd_run(int argc, char **argv) {
     static const int order[] = {HOLD_SIGNAL};
     struct hold self = {.phase = HELD, .status = EXIT_TERMINATED};
     int refused = parse(&self, argc, argv);
-    if (refused)
+    if (refused) {
         return refused;
+    }
     int signals = signal_fd(life, sizeof life / sizeof *life, SFD_NONBLOCK);
     int orders = signal_fd(order, 1, SFD_NONBLOCK);
     if (signals < 0 || orders < 0) {

@@ -17,8 +17,9 @@
 static const char *line_of(const char *status, const char *key) {
     for (const char *at = status; at && *at; at = strchr(at, '\n')) {
         at += *at == '\n';
-        if (strncmp(at, key, strlen(key)) == 0)
+        if (strncmp(at, key, strlen(key)) == 0) {
             return at + strlen(key);
+        }
     }
     return NULL;
 }
@@ -26,8 +27,9 @@ static const char *line_of(const char *status, const char *key) {
 bool waits_for_orders(const char *status) {
     const char *name = line_of(status, "Name:\t");
     const char *blocked = line_of(status, "SigBlk:\t");
-    if (!name || !blocked || strncmp(name, "tstorm-hold\n", 12) != 0)
+    if (!name || !blocked || strncmp(name, "tstorm-hold\n", 12) != 0) {
         return false;
+    }
     return strtoull(blocked, NULL, 16) >> (HOLD_SIGNAL - 1) & 1;
 }
 
@@ -35,12 +37,14 @@ static int read_status(long pid, char *text, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/status", pid);
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
+    if (file < 0) {
         return -1;
+    }
     size_t length = 0;
     ssize_t got;
-    while (length < size - 1 && (got = read(file, text + length, size - 1 - length)) > 0)
+    while (length < size - 1 && (got = read(file, text + length, size - 1 - length)) > 0) {
         length += (size_t)got;
+    }
     text[length] = '\0';
     close(file);
     return 0;

@@ -25,8 +25,9 @@ struct entry {
 static volatile sig_atomic_t child_pid;
 
 static void pass_on(int number) {
-    if (child_pid > 0)
+    if (child_pid > 0) {
         kill(child_pid, number);
+    }
 }
 
 static int parse(struct entry *entry, int argc, char **argv) {
@@ -36,14 +37,16 @@ static int parse(struct entry *entry, int argc, char **argv) {
                                             {0}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-        if (option == 'p' && parse_number(optarg, &entry->pidfd) == 0)
+        if (option == 'p' && parse_number(optarg, &entry->pidfd) == 0) {
             continue;
-        if (option == 'u')
+        }
+        if (option == 'u') {
             entry->userns = true;
-        else if (option == 'd')
+        } else if (option == 'd') {
             entry->directory = optarg;
-        else
+        } else {
             return -1;
+        }
     }
     entry->program = argv + optind;
     return entry->pidfd >= 0 && entry->directory && optind < argc ? 0 : -1;
@@ -64,8 +67,9 @@ static int join_namespaces(const struct entry *entry) {
 }
 
 static _Noreturn void become(const struct entry *entry, const struct lifeline *line) {
-    if (die_with_parent(line) < 0)
+    if (die_with_parent(line) < 0) {
         _exit(EXIT_REFUSED);
+    }
     close((int)entry->pidfd); /* the program has stdin, stdout and stderr, nothing of ours */
     if (chdir(entry->directory) < 0) {
         say("cannot enter %s", entry->directory);
@@ -79,12 +83,14 @@ static int wait_for(pid_t child) {
     int status;
     for (;;) {
         if (waitpid(child, &status, WUNTRACED) < 0) {
-            if (errno == EINTR)
+            if (errno == EINTR) {
                 continue;
+            }
             return EXIT_REFUSED;
         }
-        if (!WIFSTOPPED(status))
+        if (!WIFSTOPPED(status)) {
             return exit_status(status);
+        }
         raise(SIGSTOP);
         kill(child, SIGCONT);
     }
@@ -98,8 +104,9 @@ int cmd_enter(int argc, char **argv) {
         say("enter: --pidfd FD, --directory DIR and a program are needed");
         return EXIT_REFUSED;
     }
-    if (join_namespaces(&entry) < 0 || lifeline_open(&line) < 0)
+    if (join_namespaces(&entry) < 0 || lifeline_open(&line) < 0) {
         return EXIT_REFUSED;
+    }
     signal(SIGINT, SIG_IGN); /* the terminal sends these to the program as well */
     signal(SIGQUIT, SIG_IGN);
     pid_t child = fork();
@@ -107,8 +114,9 @@ int cmd_enter(int argc, char **argv) {
         say("cannot fork into the instance");
         return EXIT_REFUSED;
     }
-    if (child == 0)
+    if (child == 0) {
         become(&entry, &line);
+    }
     child_pid = child;
     close(line.read_end);
     signal(SIGTERM, pass_on);

@@ -23,10 +23,12 @@ static int parse(struct visit *visit, int argc, char **argv) {
         {"net", required_argument, NULL, 'n'}, {"parent", required_argument, NULL, 'p'}, {0}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-        if (option != 'n' && option != 'p')
+        if (option != 'n' && option != 'p') {
             return -1;
-        if (parse_number(optarg, option == 'n' ? &visit->net : &visit->parent) < 0)
+        }
+        if (parse_number(optarg, option == 'n' ? &visit->net : &visit->parent) < 0) {
             return -1;
+        }
     }
     visit->program = argv + optind;
     return visit->net >= 0 && visit->parent >= 0 && optind < argc ? 0 : -1;

@@ -43,38 +43,47 @@ static _Noreturn void give_up(int control, const char *attempt) {
  * new one; the old one then shows other devices, and nothing else is wrong. */
 static void mount_all(int control) {
     const unsigned long safe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
         give_up(control, "make the instance's mounts private");
-    if (mount("proc", "/proc", "proc", safe, NULL) < 0)
+    }
+    if (mount("proc", "/proc", "proc", safe, NULL) < 0) {
         give_up(control, "mount the instance's /proc");
-    if (mount("sysfs", "/sys", "sysfs", safe | MS_RDONLY, NULL) < 0 && errno != EPERM)
+    }
+    if (mount("sysfs", "/sys", "sysfs", safe | MS_RDONLY, NULL) < 0 && errno != EPERM) {
         give_up(control, "mount the instance's /sys");
-    if (access("/dev/shm", F_OK) == 0 && mount("shm", "/dev/shm", "tmpfs", safe, "mode=1777") < 0)
+    }
+    if (access("/dev/shm", F_OK) == 0 && mount("shm", "/dev/shm", "tmpfs", safe, "mode=1777") < 0) {
         give_up(control, "mount the instance's /dev/shm");
+    }
 }
 
 /* A host may have switched IPv6 off for new namespaces; here every instance has an address. */
 static void allow_ipv6(void) {
     int file = open("/proc/sys/net/ipv6/conf/all/disable_ipv6", O_WRONLY | O_CLOEXEC);
-    if (file < 0)
+    if (file < 0) {
         return; /* a kernel without IPv6: the driver finds out and says so */
+    }
     ssize_t written = write(file, "0", 1);
     (void)written; /* a refusal shows when the address is added */
     close(file);
 }
 
 static int separate(int control, const char *hostname) {
-    if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC) < 0)
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC) < 0) {
         give_up(control, "create the instance's mount, network, UTS and IPC namespaces");
+    }
     mount_all(control);
     allow_ipv6();
-    if (sethostname(hostname, strlen(hostname)) < 0)
+    if (sethostname(hostname, strlen(hostname)) < 0) {
         give_up(control, "set the instance's host name");
-    if (chdir("/") < 0)
+    }
+    if (chdir("/") < 0) {
         give_up(control, "enter /");
+    }
     int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    if (netlink < 0)
+    if (netlink < 0) {
         give_up(control, "open a netlink socket in the instance");
+    }
     return netlink;
 }
 
@@ -92,25 +101,28 @@ static void start(struct instance *self, int log) {
 
 /* The words of `program` point into `text`, which must last until the start. */
 static void order(struct instance *self, char *text, size_t length, int log) {
-    if (log < 0 || self->program != 0 || self->log >= 0 || self->ending)
+    if (log < 0 || self->program != 0 || self->log >= 0 || self->ending) {
         message_send(self->control, "failed not now", -1);
-    else if (program_parse(&program, text, length) < 0)
+    } else if (program_parse(&program, text, length) < 0) {
         message_send(self->control, "failed not a program", -1);
-    else if (self->gate < 0)
+    } else if (self->gate < 0) {
         start(self, log);
-    else if ((self->log = fcntl(log, F_DUPFD_CLOEXEC, 0)) < 0)
+    } else if ((self->log = fcntl(log, F_DUPFD_CLOEXEC, 0)) < 0) {
         message_sendf(self->control, "failed cannot keep the log: %s", strerror(errno));
+    }
 }
 
 static void open_gate(struct instance *self) {
     close(self->gate);
     self->gate = -1;
-    if (self->log < 0)
+    if (self->log < 0) {
         return;
-    if (self->ending)
+    }
+    if (self->ending) {
         message_send(self->control, "failed not now", -1); /* SIGTERM would have missed it */
-    else
+    } else {
         start(self, self->log);
+    }
     close(self->log);
     self->log = -1;
 }
@@ -120,46 +132,53 @@ static void obey(struct instance *self) {
     char *room = text[self->log >= 0];
     int received;
     ssize_t length = message_receive(self->control, room, MESSAGE_BYTES, &received);
-    if (length == 0)
+    if (length == 0) {
         _exit(0); /* the driver let go: the kernel kills the rest of the namespace */
-    if (length < 0)
+    }
+    if (length < 0) {
         message_sendf(self->control, "failed cannot receive: %s", strerror(errno));
-    else if (strcmp(room, "start") == 0)
+    } else if (strcmp(room, "start") == 0) {
         order(self, room, (size_t)length, received);
-    else if (strcmp(room, "gate") == 0 && self->gate < 0) {
+    } else if (strcmp(room, "gate") == 0 && self->gate < 0) {
         self->gate = received;
         return;
     } else if (strcmp(room, "term") == 0) {
         self->ending = true;
         kill(-1, SIGTERM); /* everything in the namespace but us */
-    } else
+    } else {
         message_sendf(self->control, "failed not a request: %.40s", room);
-    if (received >= 0)
+    }
+    if (received >= 0) {
         close(received);
+    }
 }
 
 static void reap(struct instance *self) {
     int status;
     pid_t ended;
     while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (ended != self->program)
+        if (ended != self->program) {
             continue;
+        }
         self->program = 0;
-        if (WIFSIGNALED(status))
+        if (WIFSIGNALED(status)) {
             message_sendf(self->control, "signaled %d", WTERMSIG(status));
-        else
+        } else {
             message_sendf(self->control, "exited %d", WEXITSTATUS(status));
+        }
     }
-    if (self->ending && ended < 0 && errno == ECHILD)
+    if (self->ending && ended < 0 && errno == ECHILD) {
         _exit(0);
+    }
 }
 
 _Noreturn void instance_main(int control, const char *hostname) {
     static const int watched[] = {SIGCHLD};
     struct instance self = {
         .control = control, .signals = signal_fd(watched, 1, 0), .gate = -1, .log = -1};
-    if (self.signals < 0)
+    if (self.signals < 0) {
         give_up(control, "watch for children");
+    }
     int netlink = separate(control, hostname);
     message_send(control, "ready", netlink);
     close(netlink);
@@ -168,17 +187,20 @@ _Noreturn void instance_main(int control, const char *hostname) {
                              {.fd = -1, .events = POLLIN}};
     for (;;) {
         watch[2].fd = self.gate; /* poll(2) passes over a negative one */
-        if (poll(watch, 3, -1) < 0)
+        if (poll(watch, 3, -1) < 0) {
             continue;
+        }
         if (watch[1].revents) {
             struct signalfd_siginfo info;
             ssize_t length = read(self.signals, &info, sizeof info);
             (void)length; /* the count of signals says nothing: waitpid does */
         }
-        if (watch[0].revents)
+        if (watch[0].revents) {
             obey(&self);
-        if (watch[2].fd >= 0 && watch[2].revents)
+        }
+        if (watch[2].fd >= 0 && watch[2].revents) {
             open_gate(&self);
+        }
         reap(&self);
     }
 }

@@ -27,9 +27,11 @@ int main(int argc, char **argv) {
         fputs(USAGE, stdout);
         return 0;
     }
-    for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
+    for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
             return commands[i].run(argc - 1, argv + 1);
+        }
+    }
     fputs(USAGE, stderr);
     return EXIT_REFUSED;
 }

@@ -30,9 +30,9 @@ int message_send(int socket, const char *text, int descriptor) {
         memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
     }
     ssize_t sent;
-    do
+    do {
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
+    } while (sent < 0 && errno == EINTR);
     return sent < 0 ? -1 : 0;
 }
 
@@ -56,17 +56,20 @@ ssize_t message_receive(int socket, char *buffer, size_t size, int *descriptor) 
                              .msg_controllen = sizeof room.bytes};
     *descriptor = -1;
     ssize_t length;
-    do
+    do {
         length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (length < 0 && errno == EINTR);
-    if (length < 0)
+    } while (length < 0 && errno == EINTR);
+    if (length < 0) {
         return -1;
+    }
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
         memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
+    }
     if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-        if (*descriptor >= 0)
+        if (*descriptor >= 0) {
             close(*descriptor);
+        }
         *descriptor = -1;
         errno = EMSGSIZE;
         return -1;

@@ -28,8 +28,9 @@ static void spawn(int control, const struct lifeline *line, const char *hostname
     pid_t child = fork_instance(&pidfd);
     if (child == 0) {
         close(control);
-        if (die_with_parent(line) < 0)
+        if (die_with_parent(line) < 0) {
             _exit(EXIT_REFUSED);
+        }
         instance_main(instance, hostname);
     }
     int reason = errno;
@@ -48,25 +49,30 @@ static bool serve(int control, const struct lifeline *line) {
     char request[256];
     int instance;
     ssize_t length = message_receive(control, request, sizeof request, &instance);
-    if (length == 0)
+    if (length == 0) {
         return false;
-    if (length < 0)
+    }
+    if (length < 0) {
         message_sendf(control, "err cannot receive: %s", strerror(errno));
-    else if (strncmp(request, "spawn ", 6) != 0 || instance < 0)
+    } else if (strncmp(request, "spawn ", 6) != 0 || instance < 0) {
         message_sendf(control, "err not a request: %s", request);
-    else
+    } else {
         spawn(control, line, request + 6, instance);
-    if (instance >= 0)
+    }
+    if (instance >= 0) {
         close(instance);
+    }
     return true;
 }
 
 static void reap(int signals) {
     struct signalfd_siginfo info;
-    if (read(signals, &info, sizeof info) < 0)
+    if (read(signals, &info, sizeof info) < 0) {
         return;
-    while (waitpid(-1, NULL, WNOHANG) > 0)
+    }
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
         continue;
+    }
 }
 
 int cmd_nursery(int argc, char **argv) {
@@ -76,9 +82,11 @@ int cmd_nursery(int argc, char **argv) {
     long parent = -1;
     long control = -1;
     int option;
-    while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
-        if (parse_number(optarg ? optarg : "", option == 'p' ? &parent : &control) < 0)
+    while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+        if (parse_number(optarg ? optarg : "", option == 'p' ? &parent : &control) < 0) {
             return EXIT_REFUSED;
+        }
+    }
     int signals = signal_fd(watched, 1, 0);
     struct lifeline line; /* of every instance: our end stays open as long as we live */
     if (control < 0 || signals < 0 || lifeline_open(&line) < 0 ||
@@ -89,11 +97,14 @@ int cmd_nursery(int argc, char **argv) {
     struct pollfd watch[] = {{.fd = (int)control, .events = POLLIN},
                              {.fd = signals, .events = POLLIN}};
     for (;;) {
-        if (poll(watch, 2, -1) < 0)
+        if (poll(watch, 2, -1) < 0) {
             continue;
-        if (watch[1].revents)
+        }
+        if (watch[1].revents) {
             reap(signals);
-        if (watch[0].revents && !serve((int)control, &line))
+        }
+        if (watch[0].revents && !serve((int)control, &line)) {
             return 0;
+        }
     }
 }

@@ -10,8 +10,9 @@
 
 int lifeline_open(struct lifeline *line) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    if (pipe2(ends, O_CLOEXEC) < 0) {
         return -1;
+    }
     *line = (struct lifeline){.read_end = ends[0], .write_end = ends[1]};
     return 0;
 }
@@ -20,8 +21,9 @@ int lifeline_open(struct lifeline *line) {
  * PR_SET_PDEATHSIG took effect; the pipe can. */
 int die_with_parent(const struct lifeline *line) {
     close(line->write_end);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
         return -1;
+    }
     struct pollfd watch = {.fd = line->read_end, .events = POLLIN};
     if (poll(&watch, 1, 0) != 0) {
         errno = ESRCH;
@@ -32,8 +34,9 @@ int die_with_parent(const struct lifeline *line) {
 }
 
 int die_with_process(pid_t parent) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
         return -1;
+    }
     if (getppid() != parent) {
         errno = ESRCH;
         return -1;

@@ -11,8 +11,9 @@
 static char *next_word(char **at, char *end) {
     char *word = *at;
     char *stop = word < end ? memchr(word, '\0', (size_t)(end - word)) : NULL;
-    if (!stop)
+    if (!stop) {
         return NULL;
+    }
     *at = stop + 1;
     return word;
 }
@@ -22,22 +23,27 @@ int program_parse(struct program *program, char *text, size_t length) {
     char *end = text + length;
     errno = EINVAL;
     const char *verb = next_word(&at, end);
-    if (!verb || strcmp(verb, "start") != 0)
+    if (!verb || strcmp(verb, "start") != 0) {
         return -1;
+    }
     program->directory = next_word(&at, end);
     const char *count_text = program->directory ? next_word(&at, end) : NULL;
     long count;
-    if (!count_text || parse_number(count_text, &count) < 0 || count < 1 || count > MAX_WORDS)
+    if (!count_text || parse_number(count_text, &count) < 0 || count < 1 || count > MAX_WORDS) {
         return -1;
-    for (long i = 0; i < count; i++)
-        if (!(program->argv[i] = next_word(&at, end)))
+    }
+    for (long i = 0; i < count; i++) {
+        if (!(program->argv[i] = next_word(&at, end))) {
             return -1;
+        }
+    }
     program->argv[count] = NULL;
     size_t entries = 0;
     char *entry;
     while ((entry = next_word(&at, end))) {
-        if (entries == MAX_WORDS || !strchr(entry, '='))
+        if (entries == MAX_WORDS || !strchr(entry, '=')) {
             return -1;
+        }
         program->env[entries++] = entry;
     }
     program->env[entries] = NULL;
@@ -56,8 +62,9 @@ static void become(const void *context) {
     signals_reset();
     if (empty >= 0 && dup2(empty, 0) >= 0 && dup2(start->log, 1) >= 0 && dup2(start->log, 2) >= 0 &&
         setsid() >= 0 && chdir(program->directory) == 0) {
-        if (empty > 2)
+        if (empty > 2) {
             close(empty);
+        }
         environ = (char **)(size_t)program->env; /* execvp searches the program's own PATH */
         execvp(program->argv[0], program->argv);
     }

@@ -36,8 +36,9 @@ struct sandbox {
 
 static int write_file(const char *path, const char *text) {
     int file = open(path, O_WRONLY | O_CLOEXEC);
-    if (file < 0)
+    if (file < 0) {
         return -1;
+    }
     ssize_t written = write(file, text, strlen(text));
     int reason = errno;
     close(file);
@@ -85,23 +86,27 @@ static int supervise(pid_t child, int signals, int parent) {
     struct pollfd watch[] = {{.fd = signals, .events = POLLIN}, {.fd = parent, .events = POLLIN}};
     for (;;) {
         struct signalfd_siginfo info;
-        if (poll(watch, 2, -1) < 0)
+        if (poll(watch, 2, -1) < 0) {
             continue;
+        }
         if (watch[1].revents) { /* tstorm is gone */
             kill(child, SIGKILL);
             return EXIT_REFUSED;
         }
-        if (read(signals, &info, sizeof info) != (ssize_t)sizeof info)
+        if (read(signals, &info, sizeof info) != (ssize_t)sizeof info) {
             continue;
+        }
         if (info.ssi_signo != SIGCHLD) {
             kill(child, (int)info.ssi_signo);
             continue;
         }
         int status;
         pid_t ended;
-        while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
-            if (ended == child)
+        while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
+            if (ended == child) {
                 return exit_status(status);
+            }
+        }
     }
 }
 
@@ -127,10 +132,12 @@ static void ask_for_short_slices(void) {
 /* PID 1 of the run. Signals reach it from the keeper only while they are blocked or handled. */
 static _Noreturn void init_main(const struct sandbox *box, const struct lifeline *line,
                                 int signals) {
-    if (die_with_parent(line) < 0)
+    if (die_with_parent(line) < 0) {
         _exit(EXIT_REFUSED);
-    if (prepare_mounts(box->hosts) < 0)
+    }
+    if (prepare_mounts(box->hosts) < 0) {
         _exit(EXIT_REFUSED);
+    }
     pid_t program = fork();
     if (program < 0) {
         say("cannot fork");
@@ -151,14 +158,15 @@ static int parse(struct sandbox *box, int argc, char **argv) {
     long number = -1;
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-        if (option == 'p' && parse_number(optarg, &number) == 0)
+        if (option == 'p' && parse_number(optarg, &number) == 0) {
             box->parent = (pid_t)number;
-        else if (option == 'u')
+        } else if (option == 'u') {
             box->userns = true;
-        else if (option == 'h')
+        } else if (option == 'h') {
             box->hosts = optarg;
-        else
+        } else {
             return -1;
+        }
     }
     box->program = argv + optind;
     return number >= 0 && optind < argc ? 0 : -1;
@@ -171,10 +179,12 @@ static int separate(const struct sandbox *box) {
         say("the process that started the run is gone");
         return -1;
     }
-    if (box->userns && enter_user_namespace() < 0)
+    if (box->userns && enter_user_namespace() < 0) {
         return -1;
-    if (die_with_process(box->parent) < 0)
+    }
+    if (die_with_process(box->parent) < 0) {
         return -1;
+    }
     if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID) < 0) {
         say("cannot create mount, network, UTS, IPC and PID namespaces");
         return -1;
@@ -193,15 +203,17 @@ int cmd_sandbox(int argc, char **argv) {
     /* Watched besides the death signal: that one follows the thread that started us, not tstorm. */
     int parent = (int)syscall(SYS_pidfd_open, box.parent, 0);
     int signals = signal_fd(WATCHED, WATCHED_COUNT, 0);
-    if (signals < 0 || separate(&box) < 0 || lifeline_open(&line) < 0)
+    if (signals < 0 || separate(&box) < 0 || lifeline_open(&line) < 0) {
         return EXIT_REFUSED;
+    }
     pid_t init = fork();
     if (init < 0) {
         say("cannot fork into the new namespaces");
         return EXIT_REFUSED;
     }
-    if (init == 0)
+    if (init == 0) {
         init_main(&box, &line, signals);
+    }
     close(line.read_end);
     return supervise(init, signals, parent);
 }

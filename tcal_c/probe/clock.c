@@ -26,8 +26,9 @@ void sleep_until(int64_t at) {
 
 int poll_ms(int64_t at) {
     int64_t left = at - now_ns();
-    if (left <= 0)
+    if (left <= 0) {
         return 0;
+    }
     int64_t ms = (left + 999999) / 1000000;
     return ms > 60000 ? 60000 : (int)ms;
 }

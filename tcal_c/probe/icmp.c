@@ -12,12 +12,15 @@ enum { ICMP_HEADER = 8, PACKET_ROOM = 65536 };
 
 static uint16_t checksum(const unsigned char *data, size_t size) {
     uint32_t sum = 0;
-    for (size_t i = 0; i + 1 < size; i += 2)
+    for (size_t i = 0; i + 1 < size; i += 2) {
         sum += (uint32_t)(data[i] << 8 | data[i + 1]);
-    if (size % 2)
+    }
+    if (size % 2) {
         sum += (uint32_t)(data[size - 1] << 8);
-    while (sum >> 16)
+    }
+    while (sum >> 16) {
         sum = (sum & 0xffff) + (sum >> 16);
+    }
     return (uint16_t)~sum;
 }
 
@@ -26,17 +29,19 @@ int echo_open(struct echo *p, const struct host *peer) {
     int protocol = six ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
     int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
     *p = (struct echo){.six = six, .id = (uint16_t)(getpid() & 0xffff), .peer = *peer};
-    if (six)
+    if (six) {
         ((struct sockaddr_in6 *)&p->peer.address)->sin6_port = 0;
-    else
+    } else {
         ((struct sockaddr_in *)&p->peer.address)->sin_port = 0;
+    }
     p->fd = socket(peer->address.ss_family, SOCK_DGRAM | flags, protocol);
     if (p->fd < 0) {
         p->raw = true;
         p->fd = socket(peer->address.ss_family, SOCK_RAW | flags, protocol);
     }
-    if (p->fd < 0)
+    if (p->fd < 0) {
         return -1;
+    }
     socket_buffers(p->fd, 1 << 20);
     const struct sockaddr *to = (const struct sockaddr *)&p->peer.address;
     if (socket_timestamps(p->fd) || (connect(p->fd, to, peer->length) && !unreachable(errno))) {
@@ -73,15 +78,18 @@ ssize_t echo_send(const struct echo *p, uint16_t seq, const void *payload, size_
 const unsigned char *echo_payload(const struct echo *p, const unsigned char *packet, size_t size,
                                   size_t *payload_size) {
     size_t skip = 0;
-    if (p->raw && !p->six) /* a raw IPv4 socket delivers the IP header too */
+    if (p->raw && !p->six) { /* a raw IPv4 socket delivers the IP header too */
         skip = size ? (size_t)(packet[0] & 0x0f) * 4 : 0;
-    if (size < skip + ICMP_HEADER)
+    }
+    if (size < skip + ICMP_HEADER) {
         return NULL;
+    }
     const unsigned char *h = packet + skip;
     uint8_t reply = p->six ? ICMP6_ECHO_REPLY : ICMP_ECHOREPLY;
     /* A datagram socket has its own id from the kernel and gets only its own replies. */
-    if (h[0] != reply || (p->raw && (h[4] << 8 | h[5]) != p->id))
+    if (h[0] != reply || (p->raw && (h[4] << 8 | h[5]) != p->id)) {
         return NULL;
+    }
     *payload_size = size - skip - ICMP_HEADER;
     return h + ICMP_HEADER;
 }

@@ -33,16 +33,19 @@ size_t host_overhead(const struct host *h) {
 
 void socket_buffers(int fd, int bytes) {
     /* The FORCE forms pass rmem_max where that is permitted; the others take what they get. */
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes)) {
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
+    }
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes)) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    }
 }
 
 int socket_timestamps(int fd) {
     int on = 1;
-    if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on))
+    if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on)) {
         return say_error(errno, "asking for receive time stamps on", "a socket");
+    }
     return 0;
 }
 
@@ -56,11 +59,13 @@ ssize_t host_send(int fd, const struct host *h, const void *data, size_t size) {
 
 int socket_udp(const struct host *peer) {
     int fd = socket(peer->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
+    if (fd < 0) {
         return say_error(errno, "opening", "a UDP socket");
+    }
     socket_buffers(fd, 4 << 20);
-    if (socket_timestamps(fd))
+    if (socket_timestamps(fd)) {
         goto failed;
+    }
     /* Without a route now there may be one later: the sender gives the address each time. */
     if (connect(fd, (const struct sockaddr *)&peer->address, peer->length) && !unreachable(errno)) {
         say_error(errno, "connecting UDP to", peer->text);
@@ -78,8 +83,9 @@ ssize_t receive_stamped(int fd, void *buffer, size_t room, int64_t *at_ns, int64
     struct msghdr m = {
         .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t got = recvmsg(fd, &m, MSG_DONTWAIT);
-    if (got < 0)
+    if (got < 0) {
         return got;
+    }
     int64_t wall = wall_ns(), mono = now_ns(), stamp = wall;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {

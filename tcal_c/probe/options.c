@@ -37,19 +37,23 @@ static const struct option_row {
 static bool listed(const char *words, const char *name, size_t length) {
     for (const char *p = words; *p;) {
         size_t word = strcspn(p, " ");
-        if (word == length && memcmp(p, name, length) == 0)
+        if (word == length && memcmp(p, name, length) == 0) {
             return true;
+        }
         p += word + (p[word] == ' ');
     }
     return false;
 }
 
 static const struct option_row *find(const char *name, size_t length, const char *allowed) {
-    if (!listed(allowed, name, length))
+    if (!listed(allowed, name, length)) {
         return NULL;
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-        if (strlen(ROWS[i].name) == length && memcmp(ROWS[i].name, name, length) == 0)
+    }
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        if (strlen(ROWS[i].name) == length && memcmp(ROWS[i].name, name, length) == 0) {
             return &ROWS[i];
+        }
+    }
     return NULL;
 }
 
@@ -64,16 +68,19 @@ static int store(struct options *o, const struct option_row *row, const char *va
         *(bool *)base = true;
         return 0;
     case COUNT:
-        if (parse_count(value, row->low, row->high, &number))
+        if (parse_count(value, row->low, row->high, &number)) {
             return -1;
+        }
         break;
     case DURATION:
-        if (parse_duration(value, &number))
+        if (parse_duration(value, &number)) {
             return -1;
+        }
         break;
     case RATE:
-        if (parse_rate(value, &number))
+        if (parse_rate(value, &number)) {
             return -1;
+        }
         break;
     }
     memcpy(base, &number, sizeof number);
@@ -85,14 +92,18 @@ static int read_option(int argc, char **argv, int *i, const char *allowed, struc
     const char *name = argv[*i] + 2;
     size_t length = strcspn(name, "=");
     const struct option_row *row = find(name, length, allowed);
-    if (!row)
+    if (!row) {
         return say_error(0, "this command has no option", argv[*i]);
-    if (row->kind == FLAG)
+    }
+    if (row->kind == FLAG) {
         return name[length] ? say_error(0, "no value belongs to", argv[*i]) : store(o, row, NULL);
-    if (name[length])
+    }
+    if (name[length]) {
         return store(o, row, name + length + 1);
-    if (*i + 1 >= argc)
+    }
+    if (*i + 1 >= argc) {
         return say_error(0, "a value is missing after", argv[*i]);
+    }
     return store(o, row, argv[++*i]);
 }
 
@@ -101,15 +112,17 @@ int options_parse(int argc, char **argv, const char *allowed, bool needs_host, s
         if (!strcmp(argv[i], "-4") || !strcmp(argv[i], "-6")) {
             o->family = argv[i][1] == '4' ? AF_INET : AF_INET6;
         } else if (!strncmp(argv[i], "--", 2)) {
-            if (read_option(argc, argv, &i, allowed, o))
+            if (read_option(argc, argv, &i, allowed, o)) {
                 return -1;
+            }
         } else if (needs_host && !o->host) {
             o->host = argv[i];
         } else {
             return say_error(0, "one argument too many:", argv[i]);
         }
     }
-    if (needs_host && !o->host)
+    if (needs_host && !o->host) {
         return say_error(0, "no host given: tprobe", argv[0]);
+    }
     return 0;
 }

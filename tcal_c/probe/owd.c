@@ -31,8 +31,9 @@ struct owd {
 
 static int enter(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
         return say_error(errno, "opening network namespace", path);
+    }
     int rc = setns(fd, CLONE_NEWNET);
     int err = errno;
     close(fd);
@@ -42,28 +43,34 @@ static int enter(const char *path) {
 static int open_receiver(struct owd *w) {
     struct sockaddr_storage any = {.ss_family = w->peer.address.ss_family};
     int on = 1;
-    if (any.ss_family == AF_INET)
+    if (any.ss_family == AF_INET) {
         ((struct sockaddr_in *)&any)->sin_port = htons((uint16_t)w->o->port);
-    else
+    } else {
         ((struct sockaddr_in6 *)&any)->sin6_port = htons((uint16_t)w->o->port);
+    }
     w->rx = socket(any.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (w->rx < 0)
+    if (w->rx < 0) {
         return say_error(errno, "opening", "the receiving socket");
+    }
     setsockopt(w->rx, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     socket_buffers(w->rx, 4 << 20);
-    if (bind(w->rx, (struct sockaddr *)&any, w->peer.length))
+    if (bind(w->rx, (struct sockaddr *)&any, w->peer.length)) {
         return say_error(errno, "binding", "the receiving port");
+    }
     return socket_timestamps(w->rx);
 }
 
 static int owd_open(struct owd *w) {
     const struct options *o = w->o;
-    if (host_resolve(o->host, o->family, (uint16_t)o->port, &w->peer))
+    if (host_resolve(o->host, o->family, (uint16_t)o->port, &w->peer)) {
         return -1;
-    if ((o->rx_netns && enter(o->rx_netns)) || open_receiver(w))
+    }
+    if ((o->rx_netns && enter(o->rx_netns)) || open_receiver(w)) {
         return -1;
-    if (o->tx_netns && enter(o->tx_netns))
+    }
+    if (o->tx_netns && enter(o->tx_netns)) {
         return -1;
+    }
     w->tx = socket_udp(&w->peer);
     return w->tx < 0 ? -1 : 0;
 }
@@ -84,8 +91,9 @@ static void *send_probes(void *argument) {
                                 .seq = (uint32_t)i,
                                 .sent_ns = wall_ns()};
         memcpy(body, &h, sizeof h);
-        if (send(w->tx, body, sizeof body, MSG_NOSIGNAL) < 0)
+        if (send(w->tx, body, sizeof body, MSG_NOSIGNAL) < 0) {
             w->unsent++;
+        }
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         int64_t interval = w->o->interval_ns;
         sleep_until(now_ns() + interval / 2 +
@@ -102,11 +110,13 @@ static void receive_until(struct owd *w, int64_t end) {
         ssize_t got;
         while ((got = receive_stamped(w->rx, body, sizeof body, &at, &wall)) >= 0) {
             struct wire_header h;
-            if (got < (ssize_t)sizeof h)
+            if (got < (ssize_t)sizeof h) {
                 continue;
+            }
             memcpy(&h, body, sizeof h);
-            if (h.magic != WIRE_MAGIC || h.session != w->session)
+            if (h.magic != WIRE_MAGIC || h.session != w->session) {
                 continue;
+            }
             w->received++;
             sample_add(&w->errors, wall - h.sent_ns - w->o->delay_ns);
         }
@@ -126,11 +136,13 @@ int cmd_owd(int argc, char **argv) {
     struct options o = {.port = DEFAULT_PORT + 1, .count = 1000, .interval_ns = NS_PER_S / 200};
     struct owd w = {.o = &o, .tx = -1, .rx = -1};
     pthread_t sender;
-    if (options_parse(argc, argv, "port count interval delay tx-netns rx-netns", true, &o))
+    if (options_parse(argc, argv, "port count interval delay tx-netns rx-netns", true, &o)) {
         return EXIT_USAGE;
+    }
     int rc = EXIT_FAILED;
-    if (getrandom(&w.session, sizeof w.session, 0) < 0 || owd_open(&w))
+    if (getrandom(&w.session, sizeof w.session, 0) < 0 || owd_open(&w)) {
         goto cleanup;
+    }
     if ((errno = pthread_create(&sender, NULL, send_probes, &w))) {
         say_error(errno, "starting", "the sending thread");
         goto cleanup;
@@ -142,9 +154,11 @@ int cmd_owd(int argc, char **argv) {
     rc = w.received ? EXIT_OK : EXIT_FAILED;
 cleanup:
     sample_free(&w.errors);
-    if (w.tx >= 0)
+    if (w.tx >= 0) {
         close(w.tx);
-    if (w.rx >= 0)
+    }
+    if (w.rx >= 0) {
         close(w.rx);
+    }
     return rc;
 }

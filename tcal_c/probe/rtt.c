@@ -35,23 +35,27 @@ struct rtt {
 static int rtt_open(struct rtt *r) {
     const char *mode = r->o->mode;
     bool automatic = !strcmp(mode, "auto");
-    if (!automatic && strcmp(mode, "icmp") && strcmp(mode, "udp"))
+    if (!automatic && strcmp(mode, "icmp") && strcmp(mode, "udp")) {
         return say_error(0, "--mode is auto, icmp or udp, not", mode);
-    if (host_resolve(r->o->host, r->o->family, (uint16_t)r->o->port, &r->peer))
+    }
+    if (host_resolve(r->o->host, r->o->family, (uint16_t)r->o->port, &r->peer)) {
         return -1;
+    }
     if (strcmp(mode, "udp")) {
         r->use_icmp = echo_open(&r->icmp, &r->peer) == 0;
-        if (!r->use_icmp && !automatic)
+        if (!r->use_icmp && !automatic) {
             return say_error(errno, "opening an ICMP socket for", r->peer.text);
+        }
     }
     r->fd = r->use_icmp ? r->icmp.fd : socket_udp(&r->peer);
     return r->fd < 0 ? -1 : 0;
 }
 
 static void print_lost(struct rtt *r, int64_t seq) {
-    if (r->o->each)
+    if (r->o->each) {
         printf("{\"t_ns\":%lld,\"seq\":%lld,\"lost\":true}\n", (long long)r->sent_ns[seq],
                (long long)seq);
+    }
 }
 
 static void send_probe(struct rtt *r) {
@@ -60,8 +64,9 @@ static void send_probe(struct rtt *r) {
         .magic = WIRE_MAGIC, .kind = WIRE_ECHO, .session = r->session, .seq = (uint32_t)r->sent};
     size_t overhead = host_overhead(&r->peer); /* ICMP's header is as long as UDP's */
     size_t size = (size_t)r->o->size - overhead;
-    if (size < sizeof h)
+    if (size < sizeof h) {
         size = sizeof h;
+    }
     int64_t seq = r->sent++;
     r->sent_ns[seq] = h.sent_ns = now_ns();
     memcpy(body, &h, sizeof h);
@@ -76,34 +81,40 @@ static void send_probe(struct rtt *r) {
 
 static void on_reply(struct rtt *r, const unsigned char *body, size_t size, int64_t at) {
     struct wire_header h;
-    if (size < sizeof h)
+    if (size < sizeof h) {
         return;
+    }
     memcpy(&h, body, sizeof h);
     int64_t seq = h.seq;
     if (h.magic != WIRE_MAGIC || h.session != r->session || seq >= r->sent ||
-        r->state[seq] != WAITING)
+        r->state[seq] != WAITING) {
         return;
+    }
     r->state[seq] = ANSWERED;
     r->received++;
     int64_t rtt = at - r->sent_ns[seq];
     sample_add(&r->times, rtt);
-    if (r->o->each)
+    if (r->o->each) {
         printf("{\"t_ns\":%lld,\"seq\":%lld,\"rtt_us\":%.3f}\n", (long long)r->sent_ns[seq],
                (long long)seq, (double)rtt / 1e3);
+    }
 }
 
 static void receive(struct rtt *r) {
     for (;;) {
         int64_t at, wall;
         ssize_t got = receive_stamped(r->fd, r->packet, sizeof r->packet, &at, &wall);
-        if (got < 0)
+        if (got < 0) {
             return; /* nothing more, or an ICMP error about a probe that will count as lost */
+        }
         size_t size = (size_t)got;
         const unsigned char *body = r->packet;
-        if (r->use_icmp)
+        if (r->use_icmp) {
             body = echo_payload(&r->icmp, r->packet, size, &size);
-        if (body)
+        }
+        if (body) {
             on_reply(r, body, size, at);
+        }
     }
 }
 
@@ -111,10 +122,12 @@ static void expire(struct rtt *r) {
     int64_t now = now_ns();
     for (; r->oldest_waiting < r->sent; r->oldest_waiting++) {
         int64_t seq = r->oldest_waiting;
-        if (r->state[seq] != WAITING)
+        if (r->state[seq] != WAITING) {
             continue;
-        if (now - r->sent_ns[seq] < r->o->timeout_ns)
+        }
+        if (now - r->sent_ns[seq] < r->o->timeout_ns) {
             return;
+        }
         r->state[seq] = LOST;
         print_lost(r, seq);
     }
@@ -122,8 +135,9 @@ static void expire(struct rtt *r) {
 
 /* When something is due next: a probe, or the oldest unanswered probe's end. */
 static int64_t next_due(const struct rtt *r, int64_t next_send) {
-    if (r->oldest_waiting >= r->sent)
+    if (r->oldest_waiting >= r->sent) {
         return next_send;
+    }
     int64_t end = r->sent_ns[r->oldest_waiting] + r->o->timeout_ns;
     return r->sent < r->o->count && next_send < end ? next_send : end;
 }
@@ -163,10 +177,12 @@ int cmd_rtt(int argc, char **argv) {
                         .mode = "auto"};
     static struct rtt r;
     r = (struct rtt){.o = &o, .fd = -1};
-    if (options_parse(argc, argv, "port count interval mode size timeout each", true, &o))
+    if (options_parse(argc, argv, "port count interval mode size timeout each", true, &o)) {
         return EXIT_USAGE;
-    if (rtt_open(&r))
+    }
+    if (rtt_open(&r)) {
         return EXIT_FAILED;
+    }
     r.sent_ns = calloc((size_t)o.count, sizeof *r.sent_ns);
     r.state = calloc((size_t)o.count, 1);
     int rc = EXIT_FAILED;

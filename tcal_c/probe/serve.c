@@ -49,15 +49,18 @@ static void on_signal(int number) {
 }
 
 static struct session *session_of(struct server *s, uint32_t id, int64_t now) {
-    if (s->last && s->last->report.header.session == id)
+    if (s->last && s->last->report.header.session == id) {
         return s->last;
+    }
     struct session *oldest = &s->sessions[0];
     for (int i = 0; i < SESSIONS; i++) {
         struct session *c = &s->sessions[i];
-        if (c->used && c->report.header.session == id)
+        if (c->used && c->report.header.session == id) {
             return s->last = c;
-        if (!c->used || (oldest->used && c->touched_ns < oldest->touched_ns))
+        }
+        if (!c->used || (oldest->used && c->touched_ns < oldest->touched_ns)) {
             oldest = c;
+        }
     }
     *oldest = (struct session){.used = true, .started_ns = now};
     oldest->report.header =
@@ -80,11 +83,13 @@ static void answer(struct server *s, int i, size_t size) {
 static void on_datagram(struct server *s, int i, int64_t now) {
     size_t size = s->batch->messages[i].msg_len;
     struct wire_header h;
-    if (size < sizeof h)
+    if (size < sizeof h) {
         return;
+    }
     memcpy(&h, s->batch->bytes[i], sizeof h);
-    if (h.magic != WIRE_MAGIC)
+    if (h.magic != WIRE_MAGIC) {
         return;
+    }
     if (h.kind == WIRE_ECHO) {
         answer(s, i, size);
     } else if (h.kind == WIRE_DATA) {
@@ -99,12 +104,14 @@ static void on_datagram(struct server *s, int i, int64_t now) {
 }
 
 static void on_udp(struct server *s) {
-    for (int i = 0; i < BATCH; i++)
+    for (int i = 0; i < BATCH; i++) {
         s->batch->messages[i].msg_hdr.msg_namelen = sizeof s->batch->from[i];
+    }
     int got = recvmmsg(s->udp, s->batch->messages, BATCH, MSG_DONTWAIT, NULL);
     int64_t now = now_ns();
-    for (int i = 0; i < got; i++)
+    for (int i = 0; i < got; i++) {
         on_datagram(s, i, now);
+    }
 }
 
 /* Both families on one IPv6 socket, or IPv4 alone where the namespace has no IPv6. */
@@ -114,20 +121,23 @@ static int open_socket(int type, const struct options *o) {
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)o->port)};
     int fd = socket(AF_INET6, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || (o->bind && inet_pton(AF_INET, o->bind, &four.sin_addr) == 1)) {
-        if (fd >= 0)
+        if (fd >= 0) {
             close(fd);
+        }
         family = AF_INET;
         fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     }
-    if (fd < 0)
+    if (fd < 0) {
         return say_error(errno, "opening", type == SOCK_DGRAM ? "a UDP socket" : "a TCP socket");
+    }
     if (family == AF_INET6 && o->bind && inet_pton(AF_INET6, o->bind, &six.sin6_addr) != 1) {
         close(fd);
         return say_error(0, "--bind wants an address, not", o->bind);
     }
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (family == AF_INET6)
+    if (family == AF_INET6) {
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    }
     const struct sockaddr *at = family == AF_INET6 ? (void *)&six : (void *)&four;
     if (bind(fd, at, family == AF_INET6 ? sizeof six : sizeof four)) {
         int err = errno;
@@ -145,14 +155,16 @@ static int watch(int epoll, int fd, uint32_t tag) {
 static int server_open(struct server *s, const struct options *o) {
     s->udp = open_socket(SOCK_DGRAM, o);
     s->listener = s->udp < 0 ? -1 : open_socket(SOCK_STREAM, o);
-    if (s->listener < 0)
+    if (s->listener < 0) {
         return -1;
+    }
     socket_buffers(s->udp, 8 << 20);
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     s->batch = calloc(1, sizeof *s->batch);
     s->connections = s->epoll < 0 ? NULL : connections_new(s->epoll);
-    if (!s->batch || !s->connections)
+    if (!s->batch || !s->connections) {
         return say_error(errno, "starting", "the server");
+    }
     for (int i = 0; i < BATCH; i++) {
         s->batch->io[i] = (struct iovec){s->batch->bytes[i], DATAGRAM};
         s->batch->messages[i].msg_hdr.msg_iov = &s->batch->io[i];
@@ -160,8 +172,9 @@ static int server_open(struct server *s, const struct options *o) {
         s->batch->messages[i].msg_hdr.msg_name = &s->batch->from[i];
     }
     if (listen(s->listener, 256) || watch(s->epoll, s->udp, TAG_UDP) ||
-        watch(s->epoll, s->listener, TAG_LISTEN))
+        watch(s->epoll, s->listener, TAG_LISTEN)) {
         return say_error(errno, "listening on", "the port");
+    }
     return 0;
 }
 
@@ -171,12 +184,13 @@ static void serve_until(struct server *s, int64_t end) {
         int got = epoll_wait(s->epoll, events, 64, poll_ms(end));
         for (int i = 0; i < got; i++) {
             uint32_t tag = events[i].data.u32;
-            if (tag == TAG_UDP)
+            if (tag == TAG_UDP) {
                 on_udp(s);
-            else if (tag == TAG_LISTEN)
+            } else if (tag == TAG_LISTEN) {
                 connections_accept(s->connections, s->listener);
-            else
+            } else {
                 connections_ready(s->connections, tag - TAG_CONNECTION);
+            }
         }
     }
 }
@@ -184,8 +198,9 @@ static void serve_until(struct server *s, int64_t end) {
 int cmd_serve(int argc, char **argv) {
     struct options o = {.port = DEFAULT_PORT, .seconds_ns = 3600 * NS_PER_S};
     static struct server s;
-    if (options_parse(argc, argv, "port bind seconds", false, &o))
+    if (options_parse(argc, argv, "port bind seconds", false, &o)) {
         return EXIT_USAGE;
+    }
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
@@ -197,8 +212,10 @@ int cmd_serve(int argc, char **argv) {
     }
     connections_free(s.connections);
     free(s.batch);
-    for (int *fd = (int[]){s.udp, s.listener, s.epoll, -2}; *fd != -2; fd++)
-        if (*fd >= 0)
+    for (int *fd = (int[]){s.udp, s.listener, s.epoll, -2}; *fd != -2; fd++) {
+        if (*fd >= 0) {
             close(*fd);
+        }
+    }
     return rc;
 }

@@ -9,8 +9,9 @@ int sample_add(struct sample *s, int64_t value) {
     if (s->count == s->room) {
         size_t room = s->room ? s->room * 2 : 1024;
         int64_t *values = realloc(s->values, room * sizeof *values);
-        if (!values)
+        if (!values) {
             return say_error(ENOMEM, "keeping", "a sample");
+        }
         s->values = values;
         s->room = room;
     }
@@ -25,8 +26,9 @@ static int compare(const void *a, const void *b) {
 }
 
 int64_t sample_at(struct sample *s, unsigned per_mille) {
-    if (!s->count)
+    if (!s->count) {
         return 0;
+    }
     if (!s->sorted) {
         qsort(s->values, s->count, sizeof *s->values, compare);
         s->sorted = true;
@@ -37,8 +39,9 @@ int64_t sample_at(struct sample *s, unsigned per_mille) {
 
 double sample_mean(const struct sample *s) {
     double sum = 0;
-    for (size_t i = 0; i < s->count; i++)
+    for (size_t i = 0; i < s->count; i++) {
         sum += (double)s->values[i];
+    }
     return s->count ? sum / (double)s->count : 0;
 }
 

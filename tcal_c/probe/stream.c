@@ -35,8 +35,9 @@ struct stream {
 
 static int set_congestion(const struct stream *s, int fd) {
     const char *cc = s->o->cc;
-    if (cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc)))
+    if (cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc))) {
         return say_error(errno, "choosing congestion control", cc);
+    }
     return 0;
 }
 
@@ -59,14 +60,16 @@ static int connect_once(struct stream *s) {
          * not longer than the user would wait for a connection that does nothing. */
         int64_t patience = s->o->stall_ns ? s->o->stall_ns : 5 * NS_PER_S / 2;
         err = ETIMEDOUT;
-        if (poll(&p, 1, poll_ms(now_ns() + patience)) > 0)
+        if (poll(&p, 1, poll_ms(now_ns() + patience)) > 0) {
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size);
+        }
     }
     struct wire_header h = {.magic = WIRE_MAGIC,
                             .kind = s->o->reverse ? WIRE_SOURCE : WIRE_SINK,
                             .skip_ns = s->o->skip_ns};
-    if (!err && send(fd, &h, sizeof h, MSG_NOSIGNAL) != (ssize_t)sizeof h)
+    if (!err && send(fd, &h, sizeof h, MSG_NOSIGNAL) != (ssize_t)sizeof h) {
         err = errno;
+    }
     if (err) {
         close(fd);
         errno = err;
@@ -86,10 +89,12 @@ static int stream_connect(struct stream *s, int64_t deadline) {
             s->progress_ns = now_ns();
             return 0;
         }
-        if (rc == -2)
+        if (rc == -2) {
             return -1;
-        if (now_ns() >= deadline)
+        }
+        if (now_ns() >= deadline) {
             return say_error(errno, "connecting to", s->o->host);
+        }
         sleep_until(began + RETRY_NS);
     }
 }
@@ -98,10 +103,12 @@ static void update(struct stream *s) {
     socklen_t size = sizeof s->info;
     uint64_t moved = s->moved;
     if (s->fd >= 0 && getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &s->info, &size) == 0 &&
-        !s->o->reverse)
+        !s->o->reverse) {
         moved = s->info.tcpi_bytes_acked > NO_PAYLOAD ? s->info.tcpi_bytes_acked - NO_PAYLOAD : 0;
-    if (moved > s->moved)
+    }
+    if (moved > s->moved) {
         s->progress_ns = now_ns();
+    }
     s->moved = moved;
 }
 
@@ -125,8 +132,9 @@ static int move_bytes(struct stream *s, int64_t until) {
             s->moved += (uint64_t)n;
             s->progress_ns = now_ns();
         }
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
             return -1;
+        }
         if (n < 0) {
             struct pollfd p = {.fd = s->fd, .events = s->o->reverse ? POLLIN : POLLOUT};
             poll(&p, 1, poll_ms(until));
@@ -150,8 +158,9 @@ static int interval(struct stream *s, int64_t until) {
     while (now_ns() < until) {
         if (s->fd < 0) {
             int rc = connect_once(s);
-            if (rc == -2)
+            if (rc == -2) {
                 return -1;
+            }
             if (rc == -1) {
                 int64_t again = now_ns() + RETRY_NS;
                 sleep_until(again < until ? again : until);
@@ -165,10 +174,12 @@ static int interval(struct stream *s, int64_t until) {
         int err = errno;
         update(s);
         bool stalled = s->o->stall_ns && now_ns() - s->progress_ns > s->o->stall_ns;
-        if (rc && !s->o->stall_ns)
+        if (rc && !s->o->stall_ns) {
             return say_error(err, "the connection broke to", s->o->host);
-        if (rc || stalled)
+        }
+        if (rc || stalled) {
             drop(s);
+        }
     }
     return 0;
 }
@@ -178,8 +189,9 @@ static int run(struct stream *s) {
     while (now_ns() < s->end_ns) {
         int64_t from = now_ns();
         int64_t until = from + s->o->interval_ns;
-        if (interval(s, until < s->end_ns ? until : s->end_ns))
+        if (interval(s, until < s->end_ns ? until : s->end_ns)) {
             return -1;
+        }
         update(s);
         uint64_t total = s->before + s->moved;
         print_line(s, from, total - shown);
@@ -190,16 +202,18 @@ static int run(struct stream *s) {
 
 /* Ends the sending and waits for the receiver's count. */
 static bool fetch_report(struct stream *s, struct wire_report *report) {
-    if (s->fd < 0 || s->o->reverse || shutdown(s->fd, SHUT_WR))
+    if (s->fd < 0 || s->o->reverse || shutdown(s->fd, SHUT_WR)) {
         return false;
+    }
     size_t got = 0;
     int64_t deadline = now_ns() + 10 * NS_PER_S; /* a full queue may have to drain first */
     while (got < sizeof *report && now_ns() < deadline) {
         struct pollfd p = {.fd = s->fd, .events = POLLIN};
         poll(&p, 1, poll_ms(deadline));
         ssize_t n = recv(s->fd, (unsigned char *)report + got, sizeof *report - got, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN))
+        if (n == 0 || (n < 0 && errno != EAGAIN)) {
             return false;
+        }
         got += n > 0 ? (size_t)n : 0;
     }
     return got == sizeof *report && report->header.magic == WIRE_MAGIC;
@@ -229,25 +243,29 @@ static void print_summary(struct stream *s, int64_t ended_ns) {
 static int tcp_run(const struct options *o) {
     struct stream s = {.o = o, .fd = -1};
     int rc = EXIT_FAILED;
-    if (host_resolve(o->host, o->family, (uint16_t)o->port, &s.peer))
+    if (host_resolve(o->host, o->family, (uint16_t)o->port, &s.peer)) {
         return EXIT_FAILED;
+    }
     s.chunk = calloc(1, CHUNK);
     if (!s.chunk) {
         say_error(ENOMEM, "preparing", "the data");
         return EXIT_FAILED;
     }
-    if (stream_connect(&s, now_ns() + o->wait_ns))
+    if (stream_connect(&s, now_ns() + o->wait_ns)) {
         goto cleanup;
+    }
     s.start_ns = now_ns();
     s.end_ns = s.start_ns + o->seconds_ns;
-    if (run(&s))
+    if (run(&s)) {
         goto cleanup;
+    }
     print_summary(&s, now_ns());
     rc = s.before + s.moved ? EXIT_OK : EXIT_FAILED;
 cleanup:
     free(s.chunk);
-    if (s.fd >= 0)
+    if (s.fd >= 0) {
         close(s.fd);
+    }
     return rc;
 }
 
@@ -258,14 +276,16 @@ int cmd_stream(int argc, char **argv) {
                         .wait_ns = 10 * NS_PER_S,
                         .size = 1500};
     if (options_parse(argc, argv, "port seconds interval cc reverse skip wait stall udp size", true,
-                      &o))
+                      &o)) {
         return EXIT_USAGE;
+    }
     if (!o.interval_ns) {
         say_error(0, "--interval must be", "above 0");
         return EXIT_USAGE;
     }
-    if (!o.rate_bps)
+    if (!o.rate_bps) {
         return tcp_run(&o);
+    }
     if (o.cc || o.reverse || o.stall_ns) {
         say_error(0, "--udp goes without", "--cc, --reverse and --stall");
         return EXIT_USAGE;

@@ -28,8 +28,9 @@ struct flow {
 };
 
 static int64_t due_at(const struct flow *f, int64_t n) {
-    if (!f->o->pps)
+    if (!f->o->pps) {
         return 0;
+    }
     /* Exact without overflow for a day at any rate: whole seconds apart. */
     return f->start_ns + n / f->o->pps * NS_PER_S + n % f->o->pps * NS_PER_S / f->o->pps;
 }
@@ -54,15 +55,16 @@ static void send_batch(struct flow *f, int64_t now) {
                                                        .msg_namelen = f->peer.length}};
     }
     int sent = sendmmsg(f->fd, messages, count, MSG_NOSIGNAL);
-    if (sent > 0)
+    if (sent > 0) {
         f->sent += sent;
-    else if (errno == EAGAIN)
+    } else if (errno == EAGAIN) {
         poll(&(struct pollfd){.fd = f->fd, .events = POLLOUT}, 1, 1);
-    else { /* no route, device down, refused: these datagrams are lost, time goes on */
+    } else { /* no route, device down, refused: these datagrams are lost, time goes on */
         f->refused += count;
         f->sent += f->o->pps ? count : 0;
-        if (!f->o->pps)
+        if (!f->o->pps) {
             sleep_until(now + NS_PER_S / 1000);
+        }
     }
 }
 
@@ -78,10 +80,12 @@ static void ask(struct flow *f) {
 static bool read_answers(struct flow *f) {
     struct wire_report r;
     ssize_t got;
-    while ((got = recv(f->fd, &r, sizeof r, MSG_DONTWAIT)) >= 0)
+    while ((got = recv(f->fd, &r, sizeof r, MSG_DONTWAIT)) >= 0) {
         if (got == (ssize_t)sizeof r && r.header.magic == WIRE_MAGIC &&
-            r.header.kind == WIRE_REPORT && r.header.session == f->session)
+            r.header.kind == WIRE_REPORT && r.header.session == f->session) {
             f->last = r;
+        }
+    }
     return f->asked > 0 && f->last.header.seq == (uint32_t)f->asked;
 }
 
@@ -91,8 +95,9 @@ static bool ask_finally(struct flow *f) {
         int64_t end = now_ns() + NS_PER_S / 4;
         while (now_ns() < end) {
             poll(&(struct pollfd){.fd = f->fd, .events = POLLIN}, 1, poll_ms(end));
-            if (read_answers(f))
+            if (read_answers(f)) {
                 return true;
+            }
         }
     }
     return false;
@@ -124,17 +129,20 @@ struct lines {
 };
 
 static void keep_lines(struct flow *f, struct lines *l, int64_t now) {
-    if (!f->o->interval_ns)
+    if (!f->o->interval_ns) {
         return;
+    }
     if (l->waiting && read_answers(f)) {
         print_answer(f, &l->before);
         l->before = f->last;
         l->waiting = false;
     }
-    if (now < l->next)
+    if (now < l->next) {
         return;
-    if (l->waiting)
+    }
+    if (l->waiting) {
         print_silence(f);
+    }
     ask(f);
     l->waiting = true;
     l->next += f->o->interval_ns;
@@ -146,10 +154,11 @@ static void send_all(struct flow *f) {
                       .before.header.sent_ns = f->start_ns};
     for (int64_t now; (now = now_ns()) < end;) {
         int64_t due = due_at(f, f->sent);
-        if (due <= now)
+        if (due <= now) {
             send_batch(f, now);
-        else
+        } else {
             sleep_until(due < end ? due : end);
+        }
         keep_lines(f, &l, now);
     }
 }
@@ -177,32 +186,37 @@ static void print_summary(struct flow *f, bool answered) {
 
 int udp_run(const struct options *o) {
     struct flow f = {.o = o};
-    if (host_resolve(o->host, o->family, (uint16_t)o->port, &f.peer))
+    if (host_resolve(o->host, o->family, (uint16_t)o->port, &f.peer)) {
         return EXIT_FAILED;
+    }
     if (getrandom(&f.session, sizeof f.session, 0) < 0) {
         say_error(errno, "drawing", "a session number");
         return EXIT_FAILED;
     }
     f.overhead = host_overhead(&f.peer);
     f.payload = (size_t)o->size - f.overhead;
-    if (f.payload < sizeof(struct wire_header))
+    if (f.payload < sizeof(struct wire_header)) {
         f.payload = sizeof(struct wire_header); /* ip_size in the summary says what was sent */
+    }
     f.fd = socket_udp(&f.peer);
-    if (f.fd < 0)
+    if (f.fd < 0) {
         return EXIT_FAILED;
+    }
     f.start_ns = now_ns();
     send_all(&f);
     bool answered = ask_finally(&f);
     print_summary(&f, answered);
-    if (!answered)
+    if (!answered) {
         say_error(0, "no answer about what arrived from", o->host);
+    }
     close(f.fd);
     return answered ? EXIT_OK : EXIT_FAILED;
 }
 
 int cmd_blast(int argc, char **argv) {
     struct options o = {.port = DEFAULT_PORT, .seconds_ns = 5 * NS_PER_S, .size = 64};
-    if (options_parse(argc, argv, "port seconds pps size skip", true, &o))
+    if (options_parse(argc, argv, "port seconds pps size skip", true, &o)) {
         return EXIT_USAGE;
+    }
     return udp_run(&o);
 }

@@ -36,8 +36,9 @@ static void test_queue(void) {
     enum order order;
     CHECK(signals >= 0);
     CHECK(signals_read(signals, &number, &order) == 0);
-    for (size_t i = 0; i < sizeof sent / sizeof *sent; i++)
+    for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) {
         CHECK(sigqueue(getpid(), HOLD_SIGNAL, (union sigval){.sival_int = sent[i]}) == 0);
+    }
     for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) {
         CHECK(signals_read(signals, &number, &order) == 1);
         CHECK(number == HOLD_SIGNAL && (int)order == (sent[i] <= ORDER_CRASH ? sent[i] : 0));

@@ -92,8 +92,9 @@ static void test_start(void) {
     char said[64] = "";
     size_t length = 0;
     ssize_t got;
-    while ((got = read(ends[0], said + length, sizeof said - 1 - length)) > 0)
+    while ((got = read(ends[0], said + length, sizeof said - 1 - length)) > 0) {
         length += (size_t)got;
+    }
     close(ends[0]);
     int status;
     CHECK(waitpid(pid, &status, 0) == pid && exit_status(status) == 7);
@@ -133,8 +134,9 @@ static void test_numbers(void) {
     CHECK(parse_number("0", &value) == 0 && value == 0);
     CHECK(parse_number("4194304", &value) == 0 && value == 4194304);
     static const char *const bad[] = {"", "-1", "+1", " 1", "1 ", "x", "99999999999999999999"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK(parse_number(bad[i], &value) == -1);
+    }
 }
 
 int main(void) {

@@ -18,10 +18,6 @@ enum port_kind { PORT_AUTO, PORT_TAP, PORT_PACKET };
 #define PORT_MAC_BYTES                                                                             \
     { 0x02, 0x54, 0x53, 0x00, 0x00, 0x01 }
 
-/* Longest time a packet may wait in the device before pktd reads it and still count by its stamp.
- */
-#define STAMP_AGE_LIMIT_NS (10 * NS_PER_S)
-
 struct port_request {
     uint32_t number;
     enum port_kind kind;

@@ -7,6 +7,7 @@
  */
 #include "common/clock.h"
 #include "port_kinds.h"
+#include "stamp.h"
 
 #include <errno.h>
 #include <fcntl.h>

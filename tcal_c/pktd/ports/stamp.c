@@ -7,8 +7,6 @@
  */
 #include "stamp.h"
 
-#include "port.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -3,10 +3,15 @@
 #ifndef PKTD_STAMP_H
 #define PKTD_STAMP_H
 
+#include "common/limits.h"
 #include "common/netlink.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* Longest time a packet may wait in the device before pktd reads it and still count by its stamp.
+ */
+#define STAMP_AGE_LIMIT_NS (10 * NS_PER_S)
 
 /* Loads the program that stamps; a descriptor, or -errno where BPF is not allowed. */
 int stamp_load(void);

@@ -42,8 +42,9 @@ static void test_counts(void) {
 static void test_percentiles(void) {
     struct sample s = {0};
     assert(sample_at(&s, 500) == 0);
-    for (int64_t v = 100; v >= 1; v--)
+    for (int64_t v = 100; v >= 1; v--) {
         assert(sample_add(&s, v) == 0);
+    }
     assert(sample_at(&s, 0) == 1);
     assert(sample_at(&s, 500) == 50);
     assert(sample_at(&s, 990) == 99);

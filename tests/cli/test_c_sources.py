@@ -1,0 +1,66 @@
+"""How the C side is laid out: which folder knows which, and braces around every body."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2] / "tcal_c"
+# Folder -> the folders whose headers its sources may include: the engine in pktd/core knows no
+# device, and neither it nor libtcal a protocol or a program.
+KNOWS = {
+    "common": [],
+    "pktd/core": ["common"],
+    "pktd/ports": ["common"],
+    "pktd/protocol": ["common", "pktd/core", "pktd/ports"],
+    "pktd": ["common", "pktd/core", "pktd/ports", "pktd/protocol"],
+    "tcal": ["common"],
+    "tcald": ["common", "tcal"],
+    "ns": ["common"],
+    "hold": ["common"],
+    "probe": ["common"],
+    "routes": [],
+    "share": [],
+}
+SOURCES = sorted(path for path in ROOT.rglob("*.[ch]") if "build" not in path.parts)
+PRODUCT = [path for path in SOURCES if "tests" not in path.parts]
+
+
+def test_every_folder_is_in_the_table() -> None:
+    assert {str(path.parent.relative_to(ROOT)) for path in PRODUCT} == set(KNOWS)
+
+
+@pytest.mark.parametrize("folder", sorted(KNOWS))
+def test_folders_know_only_what_is_below_them(folder: str) -> None:
+    for path in (path for path in PRODUCT if path.parent == ROOT / folder):
+        for name in re.findall(r'#include "([^"]+)"', path.read_text(encoding="utf-8")):
+            beside = (path.parent / name).exists()
+            assert beside or str(Path(name).parent) in KNOWS[folder], f"{path}: {name}"
+            assert beside or (ROOT / name).exists(), f"{path}: {name}"
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCES}))
+def test_no_folder_has_too_many_sources(folder: Path) -> None:
+    assert len(list(folder.glob("*.c"))) <= 20
+
+
+def bodies(text: str) -> list[str]:
+    """What follows each `if (…)`, `for (…)`, `while (…)` and `else`."""
+    found = []
+    for match in re.finditer(
+        r"^ *(?:(?:} else if|else if|if|for|while) \(|(?:} )?else\b(?! if))", text, re.M
+    ):
+        end, depth = match.end(), int(match[0].endswith("("))
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        found.append(text[end:].lstrip())
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_bodies_have_braces(path: Path) -> None:
+    for body in bodies(path.read_text(encoding="utf-8")):
+        assert body.startswith(("{", ";")), body[:60]
