@@ -9,7 +9,7 @@ from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.needs import Needs, Stage
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from tests.agent.test_loop import MS, T0, World, plan_with_steps
+from tests.agent.share.test_loop import MS, T0, World, plan_with_steps
 
 
 class Told:

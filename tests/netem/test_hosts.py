@@ -70,7 +70,7 @@ def test_an_example_runs_over_four_hosts(tmp_path: Path) -> None:
 
 def test_frames_made_by_hand_take_the_planned_time(tmp_path: Path) -> None:
     """Round the queueing disciplines of eth0, in frames to all: tcald is not attached there."""
-    script = f"{sys.executable} {ROOT / 'tests/runtime/evade.py'}"
+    script = f"{sys.executable} {ROOT / 'tests/runtime/hosts/evade.py'}"
     out = carried_out(
         f'service server img=x replicas=2 exec="{script} listen"\n'
         f'service client img=x exec="{script} bypass,to-all,plain 1 10.77.0.1 10.77.0.2"\n'

@@ -19,7 +19,7 @@ from compiler.plan.routes.routing import Routes
 from compiler.plan.types import Topology
 from tests.plan.networks import listing
 
-HEADER = Path(__file__).resolve().parents[2] / "tcal_c" / "routes" / "tsroutes.h"
+HEADER = Path(__file__).resolve().parents[3] / "tcal_c" / "routes" / "tsroutes.h"
 C_TYPES = {
     "void": None,
     "uint32_t": ctypes.c_uint32,

@@ -19,8 +19,8 @@ import pytest
 
 from tests.intime import Attempt, in_time
 from tests.runs.delivered import Delivered
+from tests.runtime.hosts.test_lost_agents import agent_of, kill, of_kind, result
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
-from tests.runtime.test_lost_agents import agent_of, kill, of_kind, result
 from tests.waiting import wait_until
 
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
@@ -156,7 +156,12 @@ def attack(user: User, host: int, seconds: float) -> dict[str, int]:
     more = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
     inside = ["nsenter", f"--target={pid}", *more, "--net", sys.executable]
     done = subprocess.run(
-        [*inside, str(ROOT / "tests/runtime/attack.py"), f"100.64.1.{1 + host}", str(seconds)],
+        [
+            *inside,
+            str(ROOT / "tests/runtime/hosts/attack.py"),
+            f"100.64.1.{1 + host}",
+            str(seconds),
+        ],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -14,7 +14,7 @@ from compiler.plan.format import PlanError
 from compiler.plan.routes.tsroutes import F64, U8, U16, U32, U64, Handle
 from runtime.agent.share import tsshare
 
-HEADER = Path(__file__).resolve().parents[2] / "tcal_c" / "share" / "tsshare.h"
+HEADER = Path(__file__).resolve().parents[3] / "tcal_c" / "share" / "tsshare.h"
 C_TYPES = {
     "void": None,
     "uint32_t": ctypes.c_uint32,

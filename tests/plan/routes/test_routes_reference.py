@@ -14,8 +14,8 @@ from compiler.plan.properties import LinkState
 from compiler.plan.routes.routing import Routes
 from compiler.plan.state import epochs
 from compiler.plan.types import Event, Topology
-from tests.plan import reference_routes
 from tests.plan.networks import PLAIN, RandomTimeline, build, networks, random_topology
+from tests.plan.routes import reference_routes
 
 Case = tuple[Topology, tuple[Event, ...]]
 Batch = list[tuple[int, LinkState]]

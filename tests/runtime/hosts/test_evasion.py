@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
-SCRIPT = ROOT / "tests/runtime/evade.py"
+SCRIPT = ROOT / "tests/runtime/hosts/evade.py"
 DELAY_NS = 25_000_000
 STAR = "bridge s1\nlink server--s1 latency=15\nlink client--s1 latency=10\n"
 BOTH = "10.77.0.1 10.77.0.2"  # server.0 on the client's host, server.1 on the other

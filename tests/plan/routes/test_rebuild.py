@@ -16,7 +16,7 @@ from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import SECOND, contents, listing, networks, timeline
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tdl"))
+EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples").glob("*.tdl"))
 Files = dict[str, bytes]
 
 

@@ -20,7 +20,7 @@ from compiler.plan.writer import encode
 from runtime.agent.metadata.interest import Interest
 from runtime.coordinator.placement import place
 from tests.agent.hosts import dumbbell
-from tests.agent.reference_interest import Interest as Reference
+from tests.agent.metadata.reference_interest import Interest as Reference
 from tests.plan.networks import PLAIN, build, contents, joins, networks
 from tests.plan.topologies import scale_free
 

@@ -414,7 +414,7 @@ def in_a_sandbox(script: Path) -> dict[str, Any]:
 
 @pytest.mark.e2e
 def test_hosts_reach_each_other_and_their_instances() -> None:
-    assert in_a_sandbox(ROOT / "tests/runtime/make_hosts.py") == {
+    assert in_a_sandbox(ROOT / "tests/runtime/hosts/make_hosts.py") == {
         "coordinator to the last host": True,
         "program in the last host": "100.64.1.5 02:00:64:40:01:05",
         "same host": True,
@@ -468,7 +468,7 @@ SENT = {
 @pytest.mark.e2e
 def test_a_port_lets_through_what_an_honest_instance_sends_and_counts_the_rest() -> None:
     """Frames of each kind, sent round the queueing disciplines of the instance itself."""
-    found = in_a_sandbox(ROOT / "tests/runtime/guard_hosts.py")
+    found = in_a_sandbox(ROOT / "tests/runtime/hosts/guard_hosts.py")
     assert list(found) == list(SENT)
     for name, fate in SENT.items():
         chatter = {"group"} - set(fate)  # what its kernel says about multicast, at any time

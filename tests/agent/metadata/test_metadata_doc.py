@@ -11,7 +11,7 @@ from runtime.agent.metadata.metadata import COUNTERS, HEARTBEAT_NS, HELLO_NS, VE
 from runtime.agent.vocabulary import RemoteFlow
 from tests.agent.hosts import Hosts, dumbbell
 
-DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metadata.md").read_text()
+DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "metadata.md").read_text()
 KEY = bytes(range(32))
 RUN = b"example-run"
 INSTANCES = 160

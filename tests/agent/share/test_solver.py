@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runtime.agent.share import solver, tsshare
 from runtime.agent.share.solver import NO_LINK, UNLIMITED, Flow, solve
 from runtime.errors import MachineError
-from tests.agent import oracle
+from tests.agent.share import oracle
 
 MBIT = 1_000_000
 MS = 1_000_000
