@@ -109,7 +109,7 @@ def _target(story: EventStory, _: Statements) -> Iterator[str]:
         yield from _sample(sample, target)
     taken = {pick.candidate for sample in origin.samples for pick in sample.picks}
     if origin.step is not None and story.event.kind == "join" and target not in taken:
-        yield "  the draw says that one more joins; who does is the next of the service"
+        yield "  the draw decides that one more instance joins: the next one of the service"
     for coin in origin.coins:
         verdict = "replaced" if story.event.kind == "join" else "not replaced"
         yield f"  {_draw(coin)}: {verdict}"

@@ -29,7 +29,9 @@ VERSION = 2  # raised when a field comes, goes or changes its meaning; older one
 REMOVE_SECONDS = 2.0
 STALE_SECONDS = 60.0  # a socket is not listened on for a moment after it is made
 MAX_RECORD_BYTES = 1 << 20
-_ELSEWHERE = "end it there; if that machine or container is no more: tstorm destroy {} --forget"
+_ELSEWHERE = (
+    "end it there; if that machine or container no longer exists: tstorm destroy {} --forget"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _recording() -> Iterator[None]:
         raise RunError(
             f"cannot record the run in {userdirs.records()}: {error.strerror}",
             filesystem_remedy(error)
-            or "point XDG_STATE_HOME to a directory of your own with room in it",
+            or "point XDG_STATE_HOME to a directory of your own with free space",
         ) from error
 
 
@@ -134,7 +136,9 @@ def remove(record: Record) -> None:
             return
         while locks.take(descriptor) == locks.HELD:  # by somebody who removes it now, we hope
             if time.monotonic() > deadline:
-                raise RunError(f"somebody holds the record of run {record.run_id}", "try again")
+                raise RunError(
+                    f"another process holds the record of run {record.run_id}", "try again"
+                )
             time.sleep(0.01)
         _unlink(record, descriptor)
 

@@ -91,7 +91,7 @@ def _details(record: Mapping[str, Any]) -> str:
         if "error" in record:
             return str(record["error"])
         why = f": {record['reason']}" if "reason" in record else ""
-        return how_ended(record) + (" (asked for)" if record.get("asked") else "") + why
+        return how_ended(record) + (" (by the run)" if record.get("asked") else "") + why
     return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
 
 

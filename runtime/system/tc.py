@@ -159,7 +159,7 @@ def _counts_in(datagram: bytes) -> tuple[list[tuple[int, int]], bool]:
             return found, True
         if kind == NLMSG_ERROR:
             code = -struct.unpack_from("=i", body)[0]
-            raise OSError(code, "the kernel refuses to tell its actions")
+            raise OSError(code, "the kernel refuses to list its actions")
         table = dict(_attributes(body[4:])).get(_ROOT_TAB, b"")
         counts = (_count(action) for _place, action in _attributes(table))
         found += [count for count in counts if count is not None]

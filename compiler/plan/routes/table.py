@@ -259,7 +259,7 @@ class RouteReader:
             delta = self.changes(epoch)
             for cell, value in zip(delta.cells, delta.values, strict=True):
                 if table[cell] == value:
-                    self._place.fail(f"cell {cell} is said to change and does not")
+                    self._place.fail(f"cell {cell} is listed as changed and has not changed")
                 table[cell] = value
             if self._entries[epoch][3] == epoch and self.table(epoch) != table:
                 self._place.fail("its table is not what the changes lead to")

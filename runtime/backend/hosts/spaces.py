@@ -78,7 +78,7 @@ def _space(name: str) -> Space:
         reason = os.strerror(ctypes.get_errno())
         raise MachineError(
             f"cannot create the network namespace of {name}: {reason}",
-            "ask `tstorm doctor`; sysctl user.max_net_namespaces says how many there may be",
+            "run `tstorm doctor`; sysctl user.max_net_namespaces limits their number",
         )
     _without_ipv6()
     _without_forwarding(name)
