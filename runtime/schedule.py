@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
+from compiler.plan.state import DOWN
 from compiler.plan.types import Epoch, Event
 from runtime.errors import RunError
 from runtime.options import RunOptions
-
-DOWN = "down"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from compiler.plan import format as form
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
 from compiler.plan.files import Directory, Files, Memory
 from compiler.plan.format import Place, PlanError
-from compiler.plan.routes.behind import RouteGroup, route_changes, route_groups
+from compiler.plan.routes.behind import RouteGroup, route_groups
 from compiler.plan.routes.cells import CellReader
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteReader
 from compiler.plan.sparse import Outline, SparseState
 from compiler.plan.state import NetworkState, StateAt
-from compiler.plan.types import Epoch, Event, RouteChange, Topology
+from compiler.plan.types import Epoch, Event, Topology
 
 _COUNTS = ("epochs", "events", "instances", "links", "nodes", "services")
 
@@ -157,10 +157,6 @@ class Plan:
         if epoch == 0 or whole:
             return route_groups(self.core, self.routes.reachable(epoch), initial=True)
         return route_groups(self.core, self.routes.changes(epoch), initial=False)
-
-    def route_changes(self, epoch: int) -> Iterable[RouteChange]:
-        """The same, one (node, destination) at a time: large for epoch 0, see route_groups."""
-        return route_changes(self.route_groups(epoch))
 
     def folded_at(self, at_ns: int) -> StateAt:
         """Nodes and links at a moment, events at that moment included. Reads no timeline, and no

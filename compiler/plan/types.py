@@ -112,12 +112,3 @@ class Epoch:
     last_seq: int
     nodes: tuple[tuple[int, str], ...]  # (node, 'up' | 'cut' | 'down') that changed, by node
     links: tuple[tuple[int, LinkState], ...]  # full new state of each link that changed, by link
-
-
-@dataclass(frozen=True, slots=True)
-class RouteChange:
-    """The next link from `node` towards destination `dest` became `link` (-1: unreachable)."""
-
-    node: int
-    dest: int
-    link: int

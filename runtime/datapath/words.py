@@ -1,9 +1,12 @@
-"""The properties of a link or path as words of a line (docs/pktd.md, docs/tcal.md), for both
-datapaths."""
+"""What both datapaths are told in the same words (docs/pktd.md, docs/tcal.md): the properties of a
+link or path, nodes, and which port each is at."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from compiler.plan.properties import NUMBERS, PROPERTIES, LinkState
+from compiler.plan.types import Node
 
 NOTHING = " ".join(f"{row.word}=0" for row in NUMBERS)
 
@@ -19,3 +22,19 @@ def differences(before: LinkState, after: LinkState) -> str:
     """Those that differ."""
     both = zip(PROPERTIES, before[1:], after[1:], strict=True)
     return " ".join([f"{row.word}={new}" for row, old, new in both if new != old])
+
+
+def node_line(index: int, node: Node) -> str:
+    line = [f"node {index}"]
+    if node.ipv4:
+        line.append(f"ip={node.ipv4}")
+    if node.ipv6:
+        line.append(f"ip6={node.ipv6}")
+    return " ".join(line)
+
+
+def attach_lines(bound: Mapping[int, int], gone: Iterable[int] = ()) -> list[str]:
+    """`bound` maps a node to its port; nodes in `gone` are attached to nothing."""
+    lines = [f"unbind {node}" for node in sorted(gone)]
+    lines.extend(f"bind {node} {port}" for node, port in sorted(bound.items()))
+    return lines

@@ -128,7 +128,7 @@ class Driver:
             self._log,
             log_name,
             self.events.append,
-            self.notice,
+            self.report,
             self.conductor.on_effect,
         )
         if options.hosts == 0:
@@ -182,9 +182,6 @@ class Driver:
 
     # -- while it runs --------------------------------------------------------------------------
 
-    def notice(self, message: str) -> None:
-        self.report(message)
-
     def warn(self, message: str) -> None:
         """For something that is to be seen even by who wants no progress."""
         self.report(message, warning=True)
@@ -203,7 +200,7 @@ class Driver:
             }
         )
         what = "stood still" if who == DRIVER else "did not answer"
-        self.notice(f"{who} {what} for {stalled_ns / 1e9:.1f} s")
+        self.report(f"{who} {what} for {stalled_ns / 1e9:.1f} s")
 
     async def report_regularly(self) -> None:
         while True:
@@ -227,7 +224,7 @@ class Driver:
         self.events.append(record)
         if unasked:
             why = f": {news}" if news else ""
-            self.notice(
+            self.report(
                 f"{instance.name}: its program ended by itself with {how_ended(record)}{why}"
             )
 

@@ -14,21 +14,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.plan.reader import Plan
+from compiler.plan.state import CUT, DOWN, UP
 from compiler.plan.types import Event
 from runtime.backend.base import Change, Effect, Held, Log, Network, Notice
 from runtime.backend.instances import Incarnation, Instance
 from runtime.errors import RunError
-from runtime.schedule import DOWN, Schedule, Step, preparations
+from runtime.schedule import Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
 
 _STATE_AFTER = {
-    "join": "up",
-    "reconnect": "up",
-    "disconnect": "cut",
-    "leave": "down",
-    "crash": "down",
+    "join": UP,
+    "reconnect": UP,
+    "disconnect": CUT,
+    "leave": DOWN,
+    "crash": DOWN,
 }
 
 

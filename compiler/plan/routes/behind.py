@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from compiler.plan.routes.core import NO_LINK, Core
 from compiler.plan.routes.table import RouteDelta
-from compiler.plan.types import RouteChange
 
 Ranges = tuple[tuple[int, int], ...]  # (first, last) of destination instances, both included
 
@@ -80,10 +79,3 @@ def _fixed(core: Core) -> dict[int, dict[int, Ranges]]:
         found[instance] = {out: tuple(pair for pair in others if pair[0] <= pair[1])}
         found.setdefault(core.anchor[instance], {})[back] = ((instance, instance),)
     return found
-
-
-def route_changes(groups: Iterable[RouteGroup]) -> Iterator[RouteChange]:
-    """Every change of every pair, by node, then link, then destination."""
-    for group in groups:
-        for dest in group.dests():
-            yield RouteChange(group.node, dest, group.link)

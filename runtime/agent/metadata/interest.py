@@ -103,17 +103,9 @@ class Interest:
             mask |= part[link] << _AT_ONCE * place
         return mask
 
-    def of_flow(self, src: int, dst: int, links: Sequence[int] | None = None) -> int:
-        """The hosts, but that of `src`, with a path that shares a limited link with this one.
-
-        `links` are those of the path if they are known; else they are looked up.
-        """
-        if links is None:
-            return self.of_flows([src * self.instances + dst])[0]
-        mask = 0
-        for link in links:
-            mask |= self.of_link(link)
-        return mask & ~(1 << self.placement[src])
+    def of_flow(self, src: int, dst: int) -> int:
+        """The hosts, but that of `src`, with a path that shares a limited link with this one."""
+        return self.of_flows([src * self.instances + dst])[0]
 
     def of_flows(self, paths: Sequence[int]) -> list[int]:
         """of_flow() of many paths, each src × instances + dst."""

@@ -10,7 +10,7 @@ import hashlib
 from ipaddress import ip_network
 
 from compiler.plan.properties import LinkState
-from compiler.plan.types import Node, Topology
+from compiler.plan.types import Topology
 from runtime.datapath import words
 from runtime.system.interface import IPV4_PREFIX, IPV6_PREFIX
 
@@ -21,10 +21,6 @@ def path_seed(seed: int, src: str, dst: str) -> int:
     """63 bits: the first 8 bytes, big-endian, of the SHA-256 of this text, without the top bit."""
     text = f"thunderstorm path 1\n{seed}\n{src}\n{dst}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") & SEED_MASK
-
-
-def node_line(index: int, node: Node) -> str:
-    return f"node {index} ip={node.ipv4} ip6={node.ipv6}"
 
 
 def whole_line(src: int, dst: int, figures: LinkState, seed: int) -> str:

@@ -1,27 +1,18 @@
-"""Turns plan state into pktd lines (docs/pktd.md): declarations, deltas, routes, attachments.
+"""Turns plan state into pktd lines (docs/pktd.md): declarations, deltas, routes.
 
 Node and link numbers are the plan's indices, so nothing is translated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.behind import RouteGroup
-from compiler.plan.types import Link, Node, Topology
+from compiler.plan.types import Link, Topology
 from runtime.datapath import words
 
 LINE_BYTES = 60_000  # below pktd's 65,536
-
-
-def node_line(index: int, node: Node) -> str:
-    line = [f"node {index}"]
-    if node.ipv4:
-        line.append(f"ip={node.ipv4}")
-    if node.ipv6:
-        line.append(f"ip6={node.ipv6}")
-    return " ".join(line)
 
 
 def _state(state: LinkState) -> str:
@@ -39,7 +30,7 @@ def set_line(index: int, state: LinkState) -> str:
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
     """Every node and every link, the latter in the given states."""
     for index, node in enumerate(topology.nodes):
-        yield node_line(index, node)
+        yield words.node_line(index, node)
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
         yield link_line(index, link, state)
 
@@ -73,11 +64,4 @@ def delta_lines(links: Iterable[tuple[int, LinkState]], groups: Iterable[RouteGr
     """What an epoch changes about links and routes."""
     lines = [set_line(index, state) for index, state in links]
     lines.extend(route_lines(groups))
-    return lines
-
-
-def attach_lines(bound: Mapping[int, int], gone: Iterable[int]) -> list[str]:
-    """`bound` maps a node to its port; nodes in `gone` are attached to nothing."""
-    lines = [f"unbind {node}" for node in sorted(gone)]
-    lines.extend(f"bind {node} {port}" for node, port in sorted(bound.items()))
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from compiler.plan.format import PlanError
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
-from compiler.plan.routes.behind import RouteGroup, route_changes, route_groups
+from compiler.plan.routes.behind import RouteGroup, route_groups
 from compiler.plan.routes.routing import Routes
 from compiler.plan.snapshots import snapshots
 from compiler.plan.state import epochs
@@ -64,10 +65,17 @@ def test_repair_equals_recomputation_in_larger_networks(seed: int) -> None:
     check_against_recomputation(topology, RandomTimeline(rnd, topology).draw(40))
 
 
+def by_pair(groups: Iterable[RouteGroup]) -> Iterator[tuple[tuple[int, int], int]]:
+    """The next link of each (node, destination)."""
+    for group in groups:
+        for dest in group.dests():
+            yield (group.node, dest), group.link
+
+
 @settings(max_examples=100, deadline=None)
 @given(networks(services=3, bridges=6, length=12))
 def test_changes_lead_from_each_epoch_to_the_next(case: Case) -> None:
-    """Applying route_changes one epoch after the other gives every node's next link."""
+    """Applying route_groups one epoch after the other gives every node's next link."""
     topology, events = case
     plan = decode(encode(contents(topology, events)))
     known: dict[tuple[int, int], int] = {}
@@ -76,9 +84,9 @@ def test_changes_lead_from_each_epoch_to_the_next(case: Case) -> None:
         keys = [(group.node, group.link) for group in groups]
         assert keys == sorted(set(keys))
         assert all(group.dests() == sorted(set(group.dests())) for group in groups)
-        for change in plan.route_changes(epoch.index):
-            assert known.get((change.node, change.dest), -1) != change.link
-            known[change.node, change.dest] = change.link
+        for pair, link in by_pair(groups):
+            assert known.get(pair, -1) != link
+            known[pair] = link
         state = plan.state_at(epoch.at_ns)
         for node in range(len(topology.nodes)):
             for dest in range(plan.core.instances):
@@ -93,11 +101,9 @@ def test_an_engine_can_start_in_any_epoch(case: Case) -> None:
     plan = decode(encode(contents(topology, events)))
     known: dict[tuple[int, int], int] = {}
     for epoch in plan.epochs:
-        for change in plan.route_changes(epoch.index):
-            known[change.node, change.dest] = change.link
-        whole = route_changes(plan.route_groups(epoch.index, whole=True))
-        reachable = {pair: link for pair, link in known.items() if link >= 0}
-        assert {(found.node, found.dest): found.link for found in whole} == reachable
+        known.update(by_pair(plan.route_groups(epoch.index)))
+        whole = by_pair(plan.route_groups(epoch.index, whole=True))
+        assert dict(whole) == {pair: link for pair, link in known.items() if link >= 0}
 
 
 def test_groups_name_each_node_and_link_once_in_order() -> None:
@@ -109,7 +115,7 @@ def test_groups_name_each_node_and_link_once_in_order() -> None:
     server, s1 = names.index("server.0"), names.index("s1")
     assert RouteGroup(server, plan.core.access_out[server], ((1, 3),)) in groups
     assert [group.dests() for group in groups if group.node == s1] == [[0], [1], [2, 3]]
-    assert len(list(route_changes(groups))) == 4 * 3 + 2 * 4
+    assert len(list(by_pair(groups))) == 4 * 3 + 2 * 4
 
 
 def test_an_access_link_changes_no_route() -> None:
@@ -133,7 +139,8 @@ def test_a_bridge_that_leaves_takes_its_routes_along() -> None:
     assert topology.links[towards].name == "s1->s2"
     assert plan.state_at(SECOND).next_link(s1, 2) == -1
     assert plan.state_at(2 * SECOND).next_link(s1, 2) == towards
-    assert [change.link for change in plan.route_changes(1) if change.node == s1] == [-1, -1]
+    gone = [link for (node, _), link in by_pair(plan.route_groups(1)) if node == s1]
+    assert gone == [-1, -1]
 
 
 @pytest.mark.parametrize("changed", ["rate_bps", "loss_ppb", "jitter_ns", "queue_bytes"])
