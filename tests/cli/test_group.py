@@ -49,7 +49,6 @@ def test_every_command_has_help_with_examples(name: str) -> None:
         ["compile"],
         ["compile", "x.tdl", "-o", "-"],
         ["compile", "x.tdl", "-o", ""],
-        ["paths", "examples/quickstart.tdl"],
         ["paths", "examples/quickstart.tdl", "--at", "9"],
         ["paths", "examples/quickstart.tdl", "--at", ""],
         ["events", "examples/quickstart.tdl", "--seed", "-1"],
