@@ -40,16 +40,21 @@ static uint32_t packet_limit(const struct tcal_path *path, uint32_t limit) {
     return need > limit ? need : limit;
 }
 
+bool tcal_same_netem(const struct tcal_netem *a, const struct tcal_netem *b) {
+    return a->latency_ns == b->latency_ns && a->jitter_ns == b->jitter_ns && a->loss == b->loss &&
+           a->limit == b->limit;
+}
+
 struct tcal_params tcal_derive(const struct tcal_path *path, const struct tcal_options *options,
                                uint32_t mtu, uint32_t limit) {
     struct tcal_params p = {.open = path->up, .dist = path->dist};
     uint64_t rate = (path->rate_bps + 4) / 8;
     p.rate_bytes_ps = path->rate_bps == 0 ? TCAL_UNLIMITED_BYTES_PS : rate ? rate : 1;
     p.burst_ticks = burst_ticks(p.rate_bytes_ps, options->burst_ns, mtu);
-    p.latency_ns = path->delay_ns;
-    p.jitter_ns = path->jitter_ns * tcal_dist_scale(path->dist);
-    p.loss = (uint32_t)(((u128)path->loss_ppb * UINT32_MAX + NS_PER_S / 2) / NS_PER_S);
-    p.limit = packet_limit(path, limit);
+    p.netem.latency_ns = path->delay_ns;
+    p.netem.jitter_ns = path->jitter_ns * tcal_dist_scale(path->dist);
+    p.netem.loss = (uint32_t)(((u128)path->loss_ppb * UINT32_MAX + NS_PER_S / 2) / NS_PER_S);
+    p.netem.limit = packet_limit(path, limit);
     /* An empty queue must take any packet. The kernel counts on it: a drop by the queue that leaves
      * nothing behind takes the class away from under htb, which then stops the machine (fixed in
      * Linux 6.16). */

@@ -11,18 +11,25 @@
 #define TCAL_FRAME_EXTRA (TCAL_ETHERNET_BYTES + 4u)
 #define TCAL_UNLIMITED_BYTES_PS 1250000000000ull /* 10 Tb/s */
 
+/* What netem is told of one path, but for the table of its distribution. */
+struct tcal_netem {
+    uint64_t latency_ns;
+    uint64_t jitter_ns; /* as netem takes it: times the scale of the table */
+    uint32_t loss;      /* of 2^32 - 1 */
+    uint32_t limit;     /* packets */
+};
+
 /* What the kernel has, or shall have, for one path. */
 struct tcal_params {
     bool open; /* false: everything is dropped, and nothing else here counts */
     enum tcal_dist dist;
     uint64_t rate_bytes_ps;
     uint32_t burst_ticks; /* of 64 ns */
-    uint64_t latency_ns;
-    uint64_t jitter_ns; /* as netem takes it: times the scale of the table */
-    uint32_t loss;      /* of 2^32 - 1 */
-    uint32_t limit;     /* packets */
+    struct tcal_netem netem;
     uint32_t queue_bytes;
 };
+
+bool tcal_same_netem(const struct tcal_netem *a, const struct tcal_netem *b);
 
 /* `mtu` is the interface's. The packet limit never falls below `limit`, the one in force, so that a
  * change of the rate need not touch netem. */

@@ -126,7 +126,7 @@ void tcal_mail_split(const struct tcal_mail *m, uint32_t slot, uint32_t mtu) {
 
 void tcal_mail_netem(const struct tcal_mail *m, uint32_t slot, const struct tcal_params *p,
                      uint64_t seed, uint32_t parent, bool table) {
-    struct tc_netem_qopt opt = {.limit = p->limit, .loss = p->loss};
+    struct tc_netem_qopt opt = {.limit = p->netem.limit, .loss = p->netem.loss};
     /* A rate, however large, makes netem time each packet after the one before: order is kept. */
     struct tc_netem_rate rate = {.rate = UINT32_MAX};
     struct nl_buffer *b = m->buffer;
@@ -134,8 +134,8 @@ void tcal_mail_netem(const struct tcal_mail *m, uint32_t slot, const struct tcal
     nl_put_text(b, TCA_KIND, "netem");
     size_t nest = nl_nest(b, TCA_OPTIONS);
     nl_append(b, &opt, sizeof opt);
-    nl_put_u64(b, TCA_NETEM_LATENCY64, p->latency_ns);
-    nl_put_u64(b, TCA_NETEM_JITTER64, p->jitter_ns);
+    nl_put_u64(b, TCA_NETEM_LATENCY64, p->netem.latency_ns);
+    nl_put_u64(b, TCA_NETEM_JITTER64, p->netem.jitter_ns);
     nl_put(b, TCA_NETEM_RATE, &rate, sizeof rate);
     nl_put_u64(b, TCA_NETEM_RATE64, TCAL_NETEM_RATE_BYTES_PS);
     nl_put_u64(b, NETEM_PRNG_SEED, seed);

@@ -33,11 +33,8 @@ static void hear_failure(void *context, uint32_t sequence, int error, const char
 static void note_netem(struct tcal_peer *peer, const struct tcal_step *step) {
     const struct tcal_params *p = &step->params;
     peer->has_table = peer->has_table || step->table;
-    peer->lossy = peer->lossy || p->loss;
-    peer->now.latency_ns = p->latency_ns;
-    peer->now.jitter_ns = p->jitter_ns;
-    peer->now.loss = p->loss;
-    peer->now.limit = p->limit;
+    peer->lossy = peer->lossy || p->netem.loss;
+    peer->now.netem = p->netem;
     if (step->table) {
         peer->now.dist = p->dist;
     }
@@ -47,7 +44,7 @@ static void note_netem(struct tcal_peer *peer, const struct tcal_step *step) {
 void tcal_note_leaf(struct tcal_peer *peer, enum tcal_leaf leaf) {
     peer->leaf = leaf;
     peer->has_netem = peer->has_fifo = peer->has_table = peer->lossy = false;
-    peer->now.limit = 0;
+    peer->now.netem.limit = 0;
     /* Counters of new qdiscs begin at nothing; without loss netem's were not read. */
     peer->raw.drop_queue = peer->raw.drop_netem = peer->raw.drop_hole = 0;
     peer->queue_ahead = 0;

@@ -22,9 +22,8 @@ static void wish_netem(struct tcal_tree *tree, struct tcal_peer *peer, uint32_t 
                        const struct tcal_params *p, uint64_t seed) {
     const struct tcal_params *now = &peer->now;
     /* Without jitter the table is not looked at, so it need not be sent until there is some. */
-    bool table = p->jitter_ns && (parent || !peer->has_table || now->dist != p->dist);
-    if (!parent && !table && now->latency_ns == p->latency_ns && now->jitter_ns == p->jitter_ns &&
-        now->loss == p->loss && now->limit == p->limit) {
+    bool table = p->netem.jitter_ns && (parent || !peer->has_table || now->dist != p->dist);
+    if (!parent && !table && tcal_same_netem(&now->netem, &p->netem)) {
         return;
     }
     struct tcal_step *s = tcal_step(tree, TCAL_STEP_NETEM, peer);
@@ -142,7 +141,8 @@ void tcal_tree_wish(struct tcal_tree *tree, struct tcal_peer *peer, const struct
         tree->slot[tree->slots] = (uint32_t)(peer - tree->peer);
         peer->slot = tree->slots++;
     }
-    struct tcal_params p = tcal_derive(&wish->path, &tree->options, tree->mtu, peer->now.limit);
+    struct tcal_params p =
+        tcal_derive(&wish->path, &tree->options, tree->mtu, peer->now.netem.limit);
     wish_class(tree, peer, &p);
     if (p.open) {
         wish_open(tree, peer, &p, wish->path.seed);

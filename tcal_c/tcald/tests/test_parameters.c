@@ -46,25 +46,25 @@ static void limits_hold_what_flies_and_what_waits(void) {
     struct tcal_path path = {
         .rate_bps = 80000000, .delay_ns = 100000000, .queue_bytes = 100000, .up = true};
     /* A megabyte and the queue, as packets of 64 bytes, twice. */
-    uint32_t limit = derive(&path).limit;
+    uint32_t limit = derive(&path).netem.limit;
     CHECK(limit >= 2 * 1100000 / 64 && (limit & (limit - 1)) == 0);
     /* It never shrinks by itself, so that a change of the rate is one message. */
     path.rate_bps = 1000;
-    CHECK_EQ(tcal_derive(&path, &options, 1500, limit).limit, limit);
+    CHECK_EQ(tcal_derive(&path, &options, 1500, limit).netem.limit, limit);
     path.rate_bps = 0;
     path.delay_ns = 3600ull * 1000000000;
-    CHECK_EQ(derive(&path).limit, 1 << 20);
+    CHECK_EQ(derive(&path).netem.limit, 1 << 20);
 }
 
 static void losses_are_shares_of_all_draws(void) {
     struct tcal_path path = {.loss_ppb = 1000000000, .up = true};
-    CHECK_EQ(derive(&path).loss, UINT32_MAX);
+    CHECK_EQ(derive(&path).netem.loss, UINT32_MAX);
     path.loss_ppb = 500000000;
-    CHECK_EQ(derive(&path).loss, 0x80000000u);
+    CHECK_EQ(derive(&path).netem.loss, 0x80000000u);
     path.loss_ppb = 1;
-    CHECK_EQ(derive(&path).loss, 4);
+    CHECK_EQ(derive(&path).netem.loss, 4);
     path.loss_ppb = 0;
-    CHECK_EQ(derive(&path).loss, 0);
+    CHECK_EQ(derive(&path).netem.loss, 0);
 }
 
 static void jitter_has_its_limits(void) {

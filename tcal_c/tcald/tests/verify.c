@@ -96,14 +96,14 @@ static void check_netem(struct check *c, const struct tcal_peer *peer,
     }
     const char *run = options->bytes + sizeof opt;
     size_t length = options->length - sizeof opt;
-    compare(c, "netem", peer->node, "limit", opt.limit, peer->now.limit);
-    compare(c, "netem", peer->node, "loss", opt.loss, peer->now.loss);
+    compare(c, "netem", peer->node, "limit", opt.limit, peer->now.netem.limit);
+    compare(c, "netem", peer->node, "loss", opt.loss, peer->now.netem.loss);
     compare(c, "netem", peer->node, "gap", opt.gap, 0);
     compare(c, "netem", peer->node, "duplicate", opt.duplicate, 0);
     struct nl_attr attr = nl_find(run, length, TCA_NETEM_LATENCY64);
-    compare(c, "netem", peer->node, "latency", nl_get_u64(&attr), peer->now.latency_ns);
+    compare(c, "netem", peer->node, "latency", nl_get_u64(&attr), peer->now.netem.latency_ns);
     attr = nl_find(run, length, TCA_NETEM_JITTER64);
-    compare(c, "netem", peer->node, "jitter", nl_get_u64(&attr), peer->now.jitter_ns);
+    compare(c, "netem", peer->node, "jitter", nl_get_u64(&attr), peer->now.netem.jitter_ns);
     attr = nl_find(run, length, TCA_NETEM_RATE);
     nl_get(&attr, &rate, sizeof rate);
     attr = nl_find(run, length, TCA_NETEM_RATE64);
