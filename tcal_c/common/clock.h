@@ -1,4 +1,4 @@
-/* The one clock of a datapath. */
+/* The clocks of a program: nothing else in it reads one. */
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 
@@ -13,6 +13,13 @@ static inline uint64_t clock_ns(const struct timespec *t) {
 static inline uint64_t clock_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return clock_ns(&t);
+}
+
+/* CLOCK_REALTIME in ns. */
+static inline uint64_t clock_wall(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
     return clock_ns(&t);
 }
 

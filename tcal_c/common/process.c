@@ -37,10 +37,11 @@ int signal_fd(const int *signals, size_t count, int flags) {
     for (size_t i = 0; i < count; i++) {
         sigaddset(&set, signals[i]);
     }
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
-        return -1;
+    int fd = -1;
+    if (sigprocmask(SIG_BLOCK, &set, NULL) == 0) {
+        fd = signalfd(-1, &set, SFD_CLOEXEC | flags);
     }
-    return signalfd(-1, &set, SFD_CLOEXEC | flags);
+    return fd < 0 ? -errno : fd;
 }
 
 int process_become(char **argv) {
@@ -56,7 +57,7 @@ pid_t process_start(void (*become)(const void *context), const void *context) {
     int report[2];
     int reason;
     if (pipe2(report, O_CLOEXEC) < 0) {
-        return -1;
+        return -errno;
     }
     pid_t child = fork();
     if (child == 0) {
@@ -79,7 +80,7 @@ pid_t process_start(void (*become)(const void *context), const void *context) {
         waitpid(child, NULL, 0);
     }
     errno = length == (ssize_t)sizeof reason ? reason : EIO;
-    return -1;
+    return -errno;
 }
 
 int exit_status(int wait_status) {
@@ -94,7 +95,7 @@ int parse_number(const char *text, long *value) {
     errno = 0;
     long number = strtol(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || number < 0 || *text == '+' || *text == ' ') {
-        return -1;
+        return -EINVAL;
     }
     *value = number;
     return 0;

@@ -1,4 +1,4 @@
-/* What programs that start others share. 0 or more, or -1 with errno set, unless stated. */
+/* What programs that start others share. 0 or more, or -errno, which is also in errno for say(). */
 #ifndef COMMON_PROCESS_H
 #define COMMON_PROCESS_H
 
@@ -17,7 +17,7 @@ int signal_fd(const int *signals, size_t count, int flags);
 /* Becomes the program: the exit status to end with when that is refused, and said. */
 int process_become(char **argv);
 /* Forks. The child calls `become`, which returns only when exec is refused. The child's pid once
- * its program runs, or -1 with its reason. */
+ * its program runs, or -errno with its reason. */
 pid_t process_start(void (*become)(const void *context), const void *context);
 
 int exit_status(int wait_status);                /* as a shell says it: 128 + signal */

@@ -3,7 +3,7 @@
  * An order is a queued signal (sigqueue(3)) with a value, so orders are neither merged nor
  * reordered. The number is fixed and not SIGRTMIN + 1, which differs between C libraries.
  *
- * Functions return 0 or more on success and -1 with errno set on failure, unless stated.
+ * Functions return 0 or more, or -errno, which is also in errno, unless stated.
  */
 #ifndef TSTORM_HOLD_H
 #define TSTORM_HOLD_H
@@ -42,7 +42,7 @@ int signals_read(int descriptor, int *number, enum order *order); /* 0: nothing 
 
 /* program.c */
 int program_find(const char *name); /* 0, or the exit status a shell would give */
-pid_t program_start(char **argv);   /* its pid, or -1 with the reason that exec gave */
+pid_t program_start(char **argv);   /* its pid, or -errno with the reason that exec gave */
 
 /* report.c: one line of JSON on stderr for everything that happens, the last one also in a file. */
 struct field {
@@ -56,10 +56,6 @@ void report_to(const char *status_file); /* NULL: stderr only */
 void report(const char *event, const struct field *fields, size_t count);
 void report_text(const char *event, const char *name, const char *text);
 void report_number(const char *event, const char *name, long long number);
-
-/* clock.c: the only file that reads a clock. */
-int64_t clock_unix_ns(void);
-int64_t clock_steady_ms(void);
 
 /* send.c: whether the text of /proc/PID/status is that of a tstorm-hold that takes orders. */
 bool waits_for_orders(const char *status);

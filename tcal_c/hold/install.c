@@ -13,14 +13,14 @@
 
 enum { MODE = 0755, CHUNK = 1 << 20 };
 
-static int copy(int from, int to) {
+static bool copy(int from, int to) {
     ssize_t moved;
     while ((moved = sendfile(to, from, NULL, CHUNK)) != 0) {
         if (moved < 0 && errno != EINTR) {
-            return -1;
+            return false;
         }
     }
-    return fchmod(to, MODE); /* whatever the umask */
+    return fchmod(to, MODE) == 0; /* whatever the umask */
 }
 
 int cmd_install(int argc, char **argv) {
@@ -38,7 +38,7 @@ int cmd_install(int argc, char **argv) {
     }
     int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     int to = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, MODE);
-    bool whole = from >= 0 && to >= 0 && copy(from, to) == 0 && close(to) == 0;
+    bool whole = from >= 0 && to >= 0 && copy(from, to) && close(to) == 0;
     if (whole && rename(partial, target) == 0) {
         return 0;
     }

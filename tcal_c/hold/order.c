@@ -36,7 +36,7 @@ int signals_read(int descriptor, int *number, enum order *order) {
         length = read(descriptor, &info, sizeof info);
     } while (length < 0 && errno == EINTR);
     if (length < 0) {
-        return errno == EAGAIN ? 0 : -1;
+        return errno == EAGAIN ? 0 : -errno;
     }
     bool queued = info.ssi_code == SI_QUEUE;
     bool known = info.ssi_int >= ORDER_JOIN && info.ssi_int <= ORDER_CRASH;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "hold.h"
 
 static const char *status_path;
@@ -98,7 +99,7 @@ static void write_status(const char *line, size_t length) {
 
 void report(const char *event, const struct field *fields, size_t count) {
     char line[STATUS_BYTES];
-    size_t length = report_format(line, sizeof line, event, clock_unix_ns(), fields, count);
+    size_t length = report_format(line, sizeof line, event, (int64_t)clock_wall(), fields, count);
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written; /* there is nobody left to tell */
     if (status_path) {

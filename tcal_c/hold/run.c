@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "hold.h"
 
 enum phase { HELD, RUNNING, LEAVING, EMPTYING };
@@ -63,7 +64,7 @@ static void empty(struct hold *self, const char *event) {
 static void leave(struct hold *self) {
     kill(self->program, SIGTERM); /* it is there: only we reap it */
     self->phase = LEAVING;
-    self->deadline_ms = clock_steady_ms() + GRACE_MS;
+    self->deadline_ms = (int64_t)(clock_now() / 1000000) + GRACE_MS;
 }
 
 static void obey(struct hold *self, enum order order) {
@@ -131,7 +132,7 @@ static int patience_ms(const struct hold *self) {
     if (self->phase != LEAVING) {
         return -1;
     }
-    int64_t left = self->deadline_ms - clock_steady_ms();
+    int64_t left = self->deadline_ms - (int64_t)(clock_now() / 1000000);
     return left > 0 ? (int)left : 0;
 }
 

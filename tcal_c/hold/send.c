@@ -33,12 +33,12 @@ bool waits_for_orders(const char *status) {
     return strtoull(blocked, NULL, 16) >> (HOLD_SIGNAL - 1) & 1;
 }
 
-static int read_status(long pid, char *text, size_t size) {
+static bool read_status(long pid, char *text, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/status", pid);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
-        return -1;
+        return false;
     }
     size_t length = 0;
     ssize_t got;
@@ -47,13 +47,13 @@ static int read_status(long pid, char *text, size_t size) {
     }
     text[length] = '\0';
     close(file);
-    return 0;
+    return true;
 }
 
 static int send_order(long pid, enum order order) {
     char status[8192];
     int process = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-    if (process < 0 || read_status(pid, status, sizeof status) < 0) {
+    if (process < 0 || !read_status(pid, status, sizeof status)) {
         int reason = errno;
         say("cannot find process %ld", pid);
         return reason == ESRCH || reason == ENOENT ? EXIT_NOT_WAITING : EXIT_REFUSED;

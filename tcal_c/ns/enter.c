@@ -30,7 +30,7 @@ static void pass_on(int number) {
     }
 }
 
-static int parse(struct entry *entry, int argc, char **argv) {
+static bool parse(struct entry *entry, int argc, char **argv) {
     static const struct option options[] = {{"pidfd", required_argument, NULL, 'p'},
                                             {"userns", no_argument, NULL, 'u'},
                                             {"directory", required_argument, NULL, 'd'},
@@ -45,25 +45,25 @@ static int parse(struct entry *entry, int argc, char **argv) {
         } else if (option == 'd') {
             entry->directory = optarg;
         } else {
-            return -1;
+            return false;
         }
     }
     entry->program = argv + optind;
-    return entry->pidfd >= 0 && entry->directory && optind < argc ? 0 : -1;
+    return entry->pidfd >= 0 && entry->directory && optind < argc;
 }
 
 /* setns(2) on a pidfd (Linux 5.8) enters all of them or none. */
-static int join_namespaces(const struct entry *entry) {
+static bool join_namespaces(const struct entry *entry) {
     int kinds = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID;
     if (setns((int)entry->pidfd, entry->userns ? kinds | CLONE_NEWUSER : kinds) < 0) {
         say("cannot enter the instance's namespaces");
-        return -1;
+        return false;
     }
     if (entry->userns && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)) {
         say("cannot become root of the instance");
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 static _Noreturn void become(const struct entry *entry, const struct lifeline *line) {
@@ -99,12 +99,12 @@ static int wait_for(pid_t child) {
 int cmd_enter(int argc, char **argv) {
     struct entry entry = {.pidfd = -1};
     struct lifeline line;
-    if (parse(&entry, argc, argv) < 0) {
+    if (!parse(&entry, argc, argv)) {
         errno = 0;
         say("enter: --pidfd FD, --directory DIR and a program are needed");
         return EXIT_REFUSED;
     }
-    if (join_namespaces(&entry) < 0 || lifeline_open(&line) < 0) {
+    if (!join_namespaces(&entry) || lifeline_open(&line) < 0) {
         return EXIT_REFUSED;
     }
     signal(SIGINT, SIG_IGN); /* the terminal sends these to the program as well */

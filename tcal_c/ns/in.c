@@ -18,25 +18,25 @@ struct visit {
     char **program;
 };
 
-static int parse(struct visit *visit, int argc, char **argv) {
+static bool parse(struct visit *visit, int argc, char **argv) {
     static const struct option options[] = {
         {"net", required_argument, NULL, 'n'}, {"parent", required_argument, NULL, 'p'}, {0}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
         if (option != 'n' && option != 'p') {
-            return -1;
+            return false;
         }
         if (parse_number(optarg, option == 'n' ? &visit->net : &visit->parent) < 0) {
-            return -1;
+            return false;
         }
     }
     visit->program = argv + optind;
-    return visit->net >= 0 && visit->parent >= 0 && optind < argc ? 0 : -1;
+    return visit->net >= 0 && visit->parent >= 0 && optind < argc;
 }
 
 int cmd_in(int argc, char **argv) {
     struct visit visit = {.net = -1, .parent = -1};
-    if (parse(&visit, argc, argv) < 0) {
+    if (!parse(&visit, argc, argv)) {
         errno = 0;
         say("in: --net FD, --parent PID and a program are needed");
         return EXIT_REFUSED;

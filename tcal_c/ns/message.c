@@ -33,7 +33,7 @@ int message_send(int socket, const char *text, int descriptor) {
     do {
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
-    return sent < 0 ? -1 : 0;
+    return sent < 0 ? -errno : 0;
 }
 
 int message_sendf(int socket, const char *format, ...) {
@@ -60,7 +60,7 @@ ssize_t message_receive(int socket, char *buffer, size_t size, int *descriptor) 
         length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     } while (length < 0 && errno == EINTR);
     if (length < 0) {
-        return -1;
+        return -errno;
     }
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
@@ -72,7 +72,7 @@ ssize_t message_receive(int socket, char *buffer, size_t size, int *descriptor) 
         }
         *descriptor = -1;
         errno = EMSGSIZE;
-        return -1;
+        return -errno;
     }
     buffer[length] = '\0';
     return length;

@@ -1,7 +1,7 @@
 /* tstorm-ns: the parts that only a small C program can do safely: entering namespaces, being their
  * PID 1, dying with the process that asked for them. It knows no plans, only processes.
  *
- * Functions return 0 or more on success and -1 with errno set on failure, unless stated.
+ * Functions return 0 or more, or -errno, which is also in errno for say().
  */
 #ifndef TSTORM_NS_H
 #define TSTORM_NS_H
@@ -46,9 +46,10 @@ struct program {
     char *argv[MAX_WORDS + 1];
     char *env[MAX_WORDS + 1];
 };
-/* Takes "start\0DIRECTORY\0ARGC\0ARG…\0NAME=VALUE…\0" apart in place; -1/EINVAL if malformed. */
+/* Takes "start\0DIRECTORY\0ARGC\0ARG…\0NAME=VALUE…\0" apart in place; -EINVAL if malformed. */
 int program_parse(struct program *program, char *text, size_t length);
-/* Starts it with stdout and stderr to `log`; returns its pid, or -1 with the reason exec gave. */
+/* Starts it with stdout and stderr to `log`; returns its pid, or -errno with the reason exec gave.
+ */
 pid_t program_start(const struct program *program, int log);
 
 #endif

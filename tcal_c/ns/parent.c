@@ -11,7 +11,7 @@
 int lifeline_open(struct lifeline *line) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0) {
-        return -1;
+        return -errno;
     }
     *line = (struct lifeline){.read_end = ends[0], .write_end = ends[1]};
     return 0;
@@ -22,12 +22,12 @@ int lifeline_open(struct lifeline *line) {
 int die_with_parent(const struct lifeline *line) {
     close(line->write_end);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
-        return -1;
+        return -errno;
     }
     struct pollfd watch = {.fd = line->read_end, .events = POLLIN};
     if (poll(&watch, 1, 0) != 0) {
         errno = ESRCH;
-        return -1;
+        return -errno;
     }
     close(line->read_end);
     return 0;
@@ -35,11 +35,11 @@ int die_with_parent(const struct lifeline *line) {
 
 int die_with_process(pid_t parent) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
-        return -1;
+        return -errno;
     }
     if (getppid() != parent) {
         errno = ESRCH;
-        return -1;
+        return -errno;
     }
     return 0;
 }

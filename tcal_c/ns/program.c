@@ -24,17 +24,17 @@ int program_parse(struct program *program, char *text, size_t length) {
     errno = EINVAL;
     const char *verb = next_word(&at, end);
     if (!verb || strcmp(verb, "start") != 0) {
-        return -1;
+        return -EINVAL;
     }
     program->directory = next_word(&at, end);
     const char *count_text = program->directory ? next_word(&at, end) : NULL;
     long count;
     if (!count_text || parse_number(count_text, &count) < 0 || count < 1 || count > MAX_WORDS) {
-        return -1;
+        return -EINVAL;
     }
     for (long i = 0; i < count; i++) {
         if (!(program->argv[i] = next_word(&at, end))) {
-            return -1;
+            return -EINVAL;
         }
     }
     program->argv[count] = NULL;
@@ -42,12 +42,12 @@ int program_parse(struct program *program, char *text, size_t length) {
     char *entry;
     while ((entry = next_word(&at, end))) {
         if (entries == MAX_WORDS || !strchr(entry, '=')) {
-            return -1;
+            return -EINVAL;
         }
         program->env[entries++] = entry;
     }
     program->env[entries] = NULL;
-    return at == end ? 0 : -1; /* a last word without its NUL is a cut message */
+    return at == end ? 0 : -EINVAL; /* a last word without its NUL is a cut message */
 }
 
 struct start {

@@ -34,51 +34,51 @@ struct sandbox {
     char **program;
 };
 
-static int write_file(const char *path, const char *text) {
+static bool write_file(const char *path, const char *text) {
     int file = open(path, O_WRONLY | O_CLOEXEC);
     if (file < 0) {
-        return -1;
+        return false;
     }
     ssize_t written = write(file, text, strlen(text));
     int reason = errno;
     close(file);
     errno = reason;
-    return written == (ssize_t)strlen(text) ? 0 : -1;
+    return written == (ssize_t)strlen(text);
 }
 
 /* The caller becomes root in a user namespace of its own; user_namespaces(7) asks for setgroups to
  * be denied before an ordinary user may map a group. */
-static int enter_user_namespace(void) {
+static bool enter_user_namespace(void) {
     char user[64];
     char group[64];
     snprintf(user, sizeof user, "0 %u 1\n", (unsigned)geteuid());
     snprintf(group, sizeof group, "0 %u 1\n", (unsigned)getegid());
     if (unshare(CLONE_NEWUSER) < 0) {
         say("cannot create a user namespace");
-        return -1;
+        return false;
     }
-    if (write_file("/proc/self/setgroups", "deny") < 0 ||
-        write_file("/proc/self/uid_map", user) < 0 || write_file("/proc/self/gid_map", group) < 0) {
+    if (!write_file("/proc/self/setgroups", "deny") || !write_file("/proc/self/uid_map", user) ||
+        !write_file("/proc/self/gid_map", group)) {
         say("cannot map this user to root in its user namespace");
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
-static int prepare_mounts(const char *hosts) {
+static bool prepare_mounts(const char *hosts) {
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
         say("cannot make the mounts private");
-        return -1;
+        return false;
     }
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
         say("cannot mount a /proc of the run's own");
-        return -1;
+        return false;
     }
     if (hosts && mount(hosts, "/etc/hosts", NULL, MS_BIND, NULL) < 0) {
         say("cannot bind %s over /etc/hosts", hosts);
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 /* Waits until `child` ends and passes signals on to it. Reaps whatever else is handed to us. */
@@ -135,7 +135,7 @@ static _Noreturn void init_main(const struct sandbox *box, const struct lifeline
     if (die_with_parent(line) < 0) {
         _exit(EXIT_REFUSED);
     }
-    if (prepare_mounts(box->hosts) < 0) {
+    if (!prepare_mounts(box->hosts)) {
         _exit(EXIT_REFUSED);
     }
     pid_t program = fork();
@@ -150,7 +150,7 @@ static _Noreturn void init_main(const struct sandbox *box, const struct lifeline
     _exit(supervise(program, signals, -1));
 }
 
-static int parse(struct sandbox *box, int argc, char **argv) {
+static bool parse(struct sandbox *box, int argc, char **argv) {
     static const struct option options[] = {{"parent", required_argument, NULL, 'p'},
                                             {"userns", no_argument, NULL, 'u'},
                                             {"hosts", required_argument, NULL, 'h'},
@@ -165,37 +165,37 @@ static int parse(struct sandbox *box, int argc, char **argv) {
         } else if (option == 'h') {
             box->hosts = optarg;
         } else {
-            return -1;
+            return false;
         }
     }
     box->program = argv + optind;
-    return number >= 0 && optind < argc ? 0 : -1;
+    return number >= 0 && optind < argc;
 }
 
 /* Namespaces of the run, entered by the next child. The death signal is set twice because a change
  * of credentials clears it (prctl(2)). */
-static int separate(const struct sandbox *box) {
+static bool separate(const struct sandbox *box) {
     if (die_with_process(box->parent) < 0) {
         say("the process that started the run is gone");
-        return -1;
+        return false;
     }
-    if (box->userns && enter_user_namespace() < 0) {
-        return -1;
+    if (box->userns && !enter_user_namespace()) {
+        return false;
     }
     if (die_with_process(box->parent) < 0) {
-        return -1;
+        return false;
     }
     if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID) < 0) {
         say("cannot create mount, network, UTS, IPC and PID namespaces");
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 int cmd_sandbox(int argc, char **argv) {
     struct sandbox box = {.parent = -1};
     struct lifeline line;
-    if (parse(&box, argc, argv) < 0) {
+    if (!parse(&box, argc, argv)) {
         errno = 0;
         say("sandbox: --parent PID and a program are needed");
         return EXIT_REFUSED;
@@ -203,7 +203,7 @@ int cmd_sandbox(int argc, char **argv) {
     /* Watched besides the death signal: that one follows the thread that started us, not tstorm. */
     int parent = (int)syscall(SYS_pidfd_open, box.parent, 0);
     int signals = signal_fd(WATCHED, WATCHED_COUNT, 0);
-    if (signals < 0 || separate(&box) < 0 || lifeline_open(&line) < 0) {
+    if (signals < 0 || !separate(&box) || lifeline_open(&line) < 0) {
         return EXIT_REFUSED;
     }
     pid_t init = fork();

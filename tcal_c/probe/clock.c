@@ -2,20 +2,15 @@
 #include <errno.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "probe.h"
 
-static int64_t read_clock(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 int64_t now_ns(void) {
-    return read_clock(CLOCK_MONOTONIC);
+    return (int64_t)clock_now();
 }
 
 int64_t wall_ns(void) {
-    return read_clock(CLOCK_REALTIME);
+    return (int64_t)clock_wall();
 }
 
 void sleep_until(int64_t at) {

@@ -118,7 +118,7 @@ static void test_start(void) {
     int status;
     pid_t pid = program_start(good);
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && exit_status(status) == 7);
-    CHECK(program_start(bad) == -1 && errno == ENOENT);
+    CHECK(program_start(bad) == -ENOENT && errno == ENOENT);
 }
 
 static void test_install(const char *folder) {

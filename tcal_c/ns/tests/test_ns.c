@@ -72,7 +72,7 @@ static void test_parse_bad(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *kept;
-        CHECK(parse(cases[i].text, cases[i].length, &kept) < 0);
+        CHECK(parse(cases[i].text, cases[i].length, &kept) == -EINVAL);
         free(kept);
     }
 }
@@ -108,7 +108,7 @@ static void test_start_refused(void) {
     static const char text[] = "start\0/\0"
                                "1\0/nowhere/at/all";
     CHECK(parse(text, sizeof text, &kept) == 0);
-    CHECK(program_start(&program, 2) == -1);
+    CHECK(program_start(&program, 2) == -ENOENT);
     CHECK(errno == ENOENT);
     free(kept);
 }
@@ -123,7 +123,8 @@ static void test_messages(void) {
     CHECK(strcmp(buffer, "hello") == 0 && descriptor > STDERR_FILENO);
     close(descriptor);
     CHECK(message_sendf(ends[0], "%070d", 1) == 0);
-    CHECK(message_receive(ends[1], buffer, sizeof buffer, &descriptor) == -1 && errno == EMSGSIZE);
+    CHECK(message_receive(ends[1], buffer, sizeof buffer, &descriptor) == -EMSGSIZE &&
+          errno == EMSGSIZE);
     close(ends[0]);
     CHECK(message_receive(ends[1], buffer, sizeof buffer, &descriptor) == 0);
     close(ends[1]);
@@ -135,7 +136,7 @@ static void test_numbers(void) {
     CHECK(parse_number("4194304", &value) == 0 && value == 4194304);
     static const char *const bad[] = {"", "-1", "+1", " 1", "1 ", "x", "99999999999999999999"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK(parse_number(bad[i], &value) == -1);
+        CHECK(parse_number(bad[i], &value) == -EINVAL);
     }
 }
 
