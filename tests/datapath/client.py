@@ -53,6 +53,12 @@ class Client:
 
     def line(self) -> str:
         """The next line; fails after a deadline or at the end of the stream."""
+        if not self._lines:
+            self._read()
+        return self._lines.popleft().decode()
+
+    def _read(self) -> None:
+        """Takes in what has come, at least one line of it."""
         assert self.process.stdout is not None
         fd = self.process.stdout.fileno()
         deadline = time.monotonic() + DEADLINE_S
@@ -65,7 +71,6 @@ class Client:
                 raise EOFError("the datapath has ended")
             *lines, self._rest = (self._rest + data).split(b"\n")
             self._lines.extend(lines)
-        return self._lines.popleft().decode()
 
     def answer(self) -> str:
         while (line := self.line()).startswith("!"):
