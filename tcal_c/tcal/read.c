@@ -123,9 +123,6 @@ static void hear_nothing(void *context, uint32_t sequence, int error, const char
     *first = *first ? *first : error;
 }
 
-static const struct nl_listener class_listener = {.failed = hear_nothing, .message = hear_class};
-static const struct nl_listener qdisc_listener = {.failed = hear_nothing, .message = hear_qdisc};
-
 /* What may have changed about a path besides what it sent: the qdiscs that tell. */
 static uint32_t tellers(const struct tcal_peer *peer, uint32_t handle[2]) {
     uint32_t count = 0;
@@ -163,8 +160,7 @@ static uint32_t build_asks(struct tcal_tree *tree, struct nl_buffer *b, uint32_t
 
 static int read_qdiscs(struct tcal_tree *tree) {
     struct nl_buffer b = {0};
-    struct nl_listener listener = qdisc_listener;
-    listener.context = tree;
+    struct nl_listener listener = {tree, hear_nothing, hear_qdisc};
     uint32_t asks = build_asks(tree, &b, ASKS);
     int error = 0;
     if (asks > ASKS) {
@@ -181,8 +177,7 @@ static int read_qdiscs(struct tcal_tree *tree) {
 
 /* A dump during which the state changes is not complete; nobody but us changes it often. */
 int tcal_tree_read(struct tcal_tree *tree) {
-    struct nl_listener listener = class_listener;
-    listener.context = tree;
+    struct nl_listener listener = {tree, hear_nothing, hear_class};
     int error = -EINTR;
     for (int attempt = 0; attempt < 3 && error == -EINTR; attempt++) {
         error = tcal_tree_dump(tree, RTM_GETTCLASS, TCAL_HTB, &listener);

@@ -46,6 +46,28 @@ static void any_message_may_fail(int error) {
     CHECK_EQ(messages, 0);
 }
 
+/* More than one send: what was built after the failure is dropped, and made the next time. */
+static void what_follows_a_failure_is_not_sent(void) {
+    struct bench b;
+    bench_start(&b, false);
+    bench_star(&b, 4);
+    size_t objects = kernel_objects();
+    for (int turn = 0; turn < 2; turn++) {
+        for (int node = 10; node < 250; node++) {
+            bench_do(&b, "node %d ip=10.77.%d.1", node, node);
+            bench_do(&b, "path 0 %d " BENCH_PATH, node);
+        }
+        kernel_fail(turn ? 0 : 3, -EINVAL);
+        kernel_count();
+        CHECK_EQ(bench_commit(&b), turn);
+        CHECK(turn || kernel_count() < 240 * 6);
+        CHECK_EQ(bench_verify(&b), kernel_objects());
+    }
+    /* A class, netem, its queue, a filter, a table and the link to it. */
+    CHECK(kernel_objects() >= objects + 240 * 6);
+    bench_end(&b);
+}
+
 static void the_item_and_the_kernels_words_are_told(void) {
     struct bench b;
     bench_start(&b, false);
@@ -184,6 +206,7 @@ void test_failures(void) {
     any_message_may_fail(-EINVAL);
     any_message_may_fail(KERNEL_SEND_FAILS);
     any_message_may_fail(KERNEL_ANSWER_LOST);
+    what_follows_a_failure_is_not_sent();
     the_item_and_the_kernels_words_are_told();
     a_jitter_that_netem_does_not_take();
     all_paths_or_none();
