@@ -74,7 +74,8 @@ def test_frames_made_by_hand_take_the_planned_time(tmp_path: Path) -> None:
     out = carried_out(
         f'service server img=x replicas=2 exec="{script} listen"\n'
         f'service client img=x exec="{script} bypass,to-all,plain 1 10.77.0.1 10.77.0.2"\n'
-        "bridge s1\nlink server--s1 latency=30\nlink client--s1 latency=30\nat 9s quit\n",
+        "bridge s1\nlink server--s1 latency=30\nlink client--s1 latency=30\n"
+        "at 0s server join\nat 3s client join\nat 11s quit\n",  # who listens is there first
         tmp_path,
         hosts=2,
     )
