@@ -95,6 +95,15 @@ BOUNDS: Mapping[str, Bound] = {
         "{subject} was not there {count} times, for up to {figure}",
     ),
 }
+# What was within its bound, for people who read of a run without reasons.
+_CHECKED = {
+    "network_change": "changes of the network",
+    "process_change": "joins, leaves and crashes",
+    "program_start": "starts of programs",
+    **dict.fromkeys(("engine_late_p50", "engine_late_p99", "engine_late_max"), "packets in pktd"),
+    **dict.fromkeys(("driver_stall", "engine_stall"), "stalls of driver and engine"),
+    **dict.fromkeys(("agent_stall", "agent_away"), "stalls of agents"),
+}
 # Each subject of these is judged by itself; of the others only the worst one is named.
 _APART = frozenset(BOUNDS) - {"network_change", "process_change", "program_start"}
 
@@ -226,10 +235,12 @@ def told(verdict: object) -> Iterator[str]:
     if reasons:
         return
     if judged:
-        kinds = ", ".join(sorted({str(one.get("what", "")).replace("_", " ") for one in judged}))
-        yield f"{state}: nothing that was judged was late ({kinds}); paths were not measured"
+        kinds = [str(one.get("what", "")) for one in judged]
+        checked = ", ".join(dict.fromkeys(_CHECKED.get(kind, kind) for kind in sorted(kinds)))
+        yield f"nothing was too late. Within their bounds: {checked}"
+        yield "not measured: what packets met on their paths (so it is 'unknown', not 'valid')"
     else:
-        yield f"{state}: nothing was judged"
+        yield f"{state}: nothing was checked"
 
 
 def _records(value: object) -> list[dict[str, Any]]:

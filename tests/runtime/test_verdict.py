@@ -226,12 +226,20 @@ def test_people_are_told_in_capitals_and_no_more_than_was_judged() -> None:
         "DEGRADED: a change of the network took effect 1.00 s late (set a.0), at 0.000 s; the bound"
         " is 100 ms"
     ]
-    (line,) = verdict.told(judged(done("set", 0, 0)))
-    assert line == (
-        "UNKNOWN: nothing that was judged was late (network change); paths were not measured"
-    )
+    assert list(verdict.told(judged(done("set", 0, 0)))) == [
+        "nothing was too late. Within their bounds: changes of the network",
+        "not measured: what packets met on their paths (so it is 'unknown', not 'valid')",
+    ]
     for nonsense in ({}, None, 7, ["x"], {"reasons": 1, "judged": [3]}):
-        assert list(verdict.told(nonsense)) == ["UNKNOWN: nothing was judged"]
+        assert list(verdict.told(nonsense)) == ["UNKNOWN: nothing was checked"]
+
+
+@pytest.mark.parametrize("what", BOUNDS)
+def test_whatever_was_within_its_bound_is_named_in_words(what: str) -> None:
+    first, _ = verdict.told({"state": "unknown", "judged": [{"what": what}]})
+    named = first.partition("Within their bounds: ")[2]
+    assert named
+    assert "_" not in named
 
 
 def test_the_page_has_every_bound_with_its_figures() -> None:
