@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from tstorm import output, units
@@ -40,8 +41,9 @@ def _services(record: Progress) -> str:
         counts = [f"{service.joined} up"]
         counts += [f"{service.cut} cut"] if service.cut else []
         counts += [f"{service.down} down"] if service.down else []
-        counts += [f"{service.exited} exited"] if service.exited else []
-        counts += [f"{service.failed} failed to start"] if service.failed else []
+        counts += [f"{service.done} done"] if service.done else []
+        counts += [f"{service.failed} failed"] if service.failed else []
+        counts += [f"{service.not_started} failed to start"] if service.not_started else []
         parts.append(f"{service.name} {' '.join(counts)}")
     return ", ".join(parts)
 
@@ -101,10 +103,10 @@ def panel(record: Progress) -> RenderableType:
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("SERVICE")
-    for name in ("UP", "CUT", "DOWN", "EXITED", "FAILED TO START"):
+    for name in ("UP", "CUT", "DOWN", "DONE", "FAILED", "FAILED TO START"):
         table.add_column(name, justify="right")
     for service in record.services:
-        counts = (service.joined, service.cut, service.down, service.exited, service.failed)
+        _, *counts = astuple(service)
         table.add_row(service.name, *(str(count) if count else "-" for count in counts))
     bar = Table.grid(expand=True)  # a bar alone does not end its line
     done = min(record.at_ns, record.end_ns)

@@ -58,6 +58,10 @@ class Ended:
     status: int
     signal: int
 
+    @property
+    def well(self) -> bool:
+        return self.status == 0
+
 
 class Holder:
     """One incarnation's PID 1, seen from the driver.

@@ -22,8 +22,9 @@ class ServiceState:
     joined: int  # present and connected
     cut: int  # present, network cut by a disconnect
     down: int  # not there: not joined yet, left or crashed
-    exited: int  # present, but the program ended by itself (counted in joined or cut as well)
-    failed: int = 0  # present, but the program could not start (counted nowhere else)
+    done: int  # present, but the program has ended with status 0 (counted in joined or cut as well)
+    failed: int  # the same with another status, by a signal, or killed from outside
+    not_started: int = 0  # present, but the program could not start (counted nowhere else)
 
 
 @dataclass(frozen=True, slots=True)

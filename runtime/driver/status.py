@@ -22,7 +22,7 @@ _OF_PROGRESS = ("run_id", "directory", "at_ns", "end_ns", "elapsed_ns", "applied
 def services(conductor: TimelineRunner) -> tuple[ServiceState, ...]:
     """Counted over all declared instances; those that never join are down."""
     topology = conductor.plan.topology
-    shown = ("up", "cut", "down", "exited", "failed")  # in the order of ServiceState
+    shown = ("up", "cut", "down", "done", "failed", "not_started")  # in the order of ServiceState
     counts = [dict.fromkeys(shown, 0) for _ in topology.services]
     for node in topology.nodes:
         if node.service < 0:
@@ -31,10 +31,12 @@ def services(conductor: TimelineRunner) -> tuple[ServiceState, ...]:
         if instance is None:
             counts[node.service]["down"] += 1
             continue
-        failed = shown_state(instance) == FAILED_TO_START
-        counts[node.service]["failed" if failed else instance.state] += 1
+        count = counts[node.service]
+        not_started = shown_state(instance) == FAILED_TO_START
+        count["not_started" if not_started else instance.state] += 1
         if (instance.ended or instance.killed) and instance.state != "down":
-            counts[node.service]["exited"] += 1
+            well = instance.ended is not None and instance.ended.well and not instance.killed
+            count["done" if well else "failed"] += 1
     return tuple(
         ServiceState(service.name, *count.values())
         for service, count in zip(topology.services, counts, strict=True)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from runtime.backend.nursery import Ended
 from runtime.driver.progress import RUNNING, STARTING, STOPPING, NextEvent, Progress, ServiceState
+from runtime.driver.status import services
 from tstorm.display import PlainLines, panel, reporter
 
 SECOND = 10**9
@@ -22,8 +26,31 @@ RECORD = Progress(
     applied=3,
     total=9,
     next_event=NextEvent(90 * SECOND, "crash", "server.2"),
-    services=(ServiceState("server", 2, 1, 0, 0), ServiceState("client", 1, 0, 3, 1, 2)),
+    services=(ServiceState("server", 2, 1, 0, 0, 0), ServiceState("client", 1, 0, 3, 4, 1, 2)),
 )
+
+
+def test_a_program_that_ended_well_has_not_failed() -> None:
+    def instance(number: int, **more: Any) -> tuple[str, Any]:
+        usual = {"state": "up", "ended": None, "killed": False, "start_error": ""}
+        return f"a.{number}", SimpleNamespace(**{**usual, **more})
+
+    instances = dict(
+        [
+            instance(0),
+            instance(1, ended=Ended(0, 0)),
+            instance(2, ended=Ended(1, 0), state="cut"),
+            instance(3, ended=Ended(-1, 9)),
+            instance(4, ended=Ended(0, 0), killed=True),
+            instance(5, start_error="no such file"),
+            instance(6, ended=Ended(0, 0), state="down"),
+        ]
+    )
+    nodes = [SimpleNamespace(name=name, service=0) for name in (*instances, "a.7")]
+    topology = SimpleNamespace(services=[SimpleNamespace(name="a")], nodes=nodes)
+    conductor: Any = SimpleNamespace(plan=SimpleNamespace(topology=topology), instances=instances)
+    (counted,) = services(conductor)
+    assert counted == ServiceState("a", 4, 1, 2, done=1, failed=3, not_started=1)
 
 
 def lines(capsys: pytest.CaptureFixture[str], *records: Progress) -> list[str]:
@@ -38,7 +65,7 @@ def lines(capsys: pytest.CaptureFixture[str], *records: Progress) -> list[str]:
 def test_a_line_tells_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(capsys, RECORD) == [
         "1m1s/10m; running; 3/9 events; next: crash server.2 at 1m30s; "
-        "server 2 up 1 cut, client 1 up 3 down 1 exited 2 failed to start"
+        "server 2 up 1 cut, client 1 up 3 down 4 done 1 failed 2 failed to start"
     ]
 
 
@@ -72,9 +99,9 @@ def test_the_table_has_a_line_for_everything() -> None:
     rows = [line.split() for line in capture.get().splitlines()]
     assert rows[0][:2] == ["day-1", "running"]
     assert len(rows[1]) <= 1  # the bar
-    assert rows[2] == ["SERVICE", "UP", "CUT", "DOWN", "EXITED", "FAILED", "TO", "START"]
-    assert rows[3] == ["server", "2", "1", "-", "-", "-"]
-    assert rows[4] == ["client", "1", "-", "3", "1", "2"]
+    assert rows[2] == ["SERVICE", "UP", "CUT", "DOWN", "DONE", "FAILED", "FAILED", "TO", "START"]
+    assert rows[3] == ["server", "2", "1", "-", "-", "-", "-"]
+    assert rows[4] == ["client", "1", "-", "3", "4", "1", "2"]
 
 
 def test_warnings_are_told_even_to_who_wants_no_progress(

@@ -355,7 +355,7 @@ def test_summary_and_report(plan_of: Compile, tmp_path: Path) -> None:
 
 
 def test_progress_survives_its_channel() -> None:
-    state = progress.ServiceState("a", 1, 0, 2, 0)
+    state = progress.ServiceState("a", 1, 0, 2, 0, 0)
     following = progress.NextEvent(5, "crash", "a.0")
     one = progress.Progress("running", "r", "/d", 1, 2, 3, 4, 5, following, (state,), "news")
     assert progress.from_record(json.loads(json.dumps(asdict(one)))) == one
