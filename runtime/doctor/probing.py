@@ -23,7 +23,7 @@ from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
 from runtime.datapath import pktd
 from runtime.errors import RunError
-from runtime.system import programs
+from runtime.system import namespaces, programs
 
 _NODE = Node("probe.0", 0, "10.77.0.1", "fd77:7473::1", ())
 
@@ -121,7 +121,8 @@ def main() -> int:
     try:
         checks.extend(asyncio.run(_attach()))
     except (RunError, OSError) as error:
-        checks.append(_check("instances", "fail", str(error), getattr(error, "remedy", "")))
+        remedy = getattr(error, "remedy", "") or namespaces.refusal_remedy()
+        checks.append(_check("instances", "fail", str(error), remedy))
     checks.append(_hosts())
     try:
         checks.extend(_disciplines())

@@ -21,6 +21,7 @@ import pytest
 from compiler.plan.reader import read_plan
 from runtime.backend import environment
 from runtime.backend.nursery import Program
+from runtime.doctor import probing
 from runtime.doctor.checks import parse_kernel
 from runtime.driver import messages, progress
 from runtime.errors import MachineError, RunError
@@ -481,6 +482,23 @@ def test_the_switch_that_forbids_namespaces_is_named(
 def test_a_missing_hosts_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces, "_HOSTS", tmp_path / "hosts")
     assert "create /etc/hosts" in namespaces.refusal_remedy(tmp_path)
+
+
+def test_a_doctor_that_cannot_make_instances_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def refused() -> list[dict[str, str]]:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(probing, "_attach", refused)
+    monkeypatch.setattr(probing, "_hosts", lambda: {"name": "local hosts"})
+    monkeypatch.setattr(probing, "_disciplines", list)
+    monkeypatch.setattr(namespaces, "_SWITCHES", ())
+    monkeypatch.setattr(namespaces, "_CONTAINER_MARKS", ("/",))
+    assert probing.main() == 0
+    found = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
+    assert found["instances"]["status"] == "fail"
+    assert "--security-opt systempaths=unconfined" in found["instances"]["remedy"]
 
 
 def test_without_a_switch_something_else_is_suspected(tmp_path: Path) -> None:
