@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import site
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from compiler.plan.types import Node, Service
@@ -66,6 +67,18 @@ def variables(
 
 def instance_directory(run: Path, name: str) -> Path:
     return run / "instances" / name
+
+
+def misplaced(program: Program, source: str) -> str:
+    """What to say of arguments that name files in `source`, where no program looks for them; or ''.
+
+    Only the program's own name is looked for there: an argument may be anything.
+    """
+    for word in program.argv[1:]:
+        with suppress(OSError):  # too long for a name
+            if (Path(source) / word).exists() and not (program.directory / word).exists():
+                return f"; '{word}' is in {source}, but the program runs in {program.directory}"
+    return ""
 
 
 def program(

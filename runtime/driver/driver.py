@@ -224,6 +224,8 @@ class Driver:
         self.events.append(record)
         if unasked:
             why = f": {news}" if news else ""
+            if not ended.well and instance.program is not None:
+                why += environment.misplaced(instance.program, self.config.source_directory)
             self.report(
                 f"{instance.name}: its program ended by itself with {how_ended(record)}{why}"
             )

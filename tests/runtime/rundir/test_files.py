@@ -484,6 +484,23 @@ def test_a_missing_hosts_file_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     assert "create /etc/hosts" in namespaces.refusal_remedy(tmp_path)
 
 
+def test_an_argument_that_names_a_file_beside_the_text_is_told(tmp_path: Path) -> None:
+    own, source = tmp_path / "own", tmp_path / "source"
+    for folder in (own, source):
+        folder.mkdir()
+        (folder / "both").touch()
+    (source / "serve.py").touch()
+
+    def told(*words: str) -> str:
+        return environment.misplaced(Program(words, {}, own, own / "log"), str(source))
+
+    assert told("python3", "-u", "serve.py") == (
+        f"; 'serve.py' is in {source}, but the program runs in {own}"
+    )
+    for fine in ("both", "absent", "x" * 5000, f"{own}/both", ""):
+        assert told("python3", fine) == ""
+
+
 def test_a_doctor_that_cannot_make_instances_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
