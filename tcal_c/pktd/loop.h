@@ -4,7 +4,7 @@
 
 #include "pktd/core/batch.h"
 #include "pktd/core/engine.h"
-#include "pktd/core/histogram.h"
+#include "pktd/core/structures/histogram.h"
 #include "pktd/core/pace.h"
 #include "pktd/ports/port.h"
 

@@ -1,5 +1,5 @@
 /* Rounds, or says that it cannot. */
-#include "rounding.h"
+#include "stretch.h"
 
 #include <math.h>
 

@@ -3,7 +3,6 @@
  * Nearly every pair is told from briefs, in 64 bits; the others are added up from the stretches.
  */
 #include "paths.h"
-#include "rounding.h"
 
 #include <errno.h>
 #include <math.h>

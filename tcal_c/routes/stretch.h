@@ -69,4 +69,13 @@ static inline u128 stretch_error(const struct stretch *s) {
     return 3 * ((u128)s->hops + 2);
 }
 
+/* From exact sums to whole numbers, halves up, as docs/plan.md says: rounding.c. */
+
+/* The square root, rounded; a tie cannot occur, (r + 1/2)^2 is no integer. False if it does not fit
+ * (2^64). */
+bool round_root(u128 square, uint64_t *root);
+
+/* PPB * (1 - kept), rounded. False if `kept` is not exact enough to tell. */
+bool round_loss(const struct stretch *stretch, uint64_t *loss_ppb);
+
 #endif

@@ -2,7 +2,7 @@
 #ifndef TCAL_MODEL_H
 #define TCAL_MODEL_H
 
-#include "tree.h"
+#include "tcal/tree/tree.h"
 
 struct node {
     bool known;

@@ -4,9 +4,9 @@
  */
 #include "probe.h"
 
-#include "common/netns.h"
-#include "dist.h"
-#include "objects.h"
+#include "common/netlink/netns.h"
+#include "tcal/tree/dist.h"
+#include "tcal/tree/objects.h"
 #include "socket.h"
 
 #include <errno.h>

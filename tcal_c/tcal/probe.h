@@ -5,7 +5,7 @@
 
 #include "error.h"
 #include "tcal.h"
-#include "common/netlink.h"
+#include "common/netlink/netlink.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Sockets in other network namespaces, and what is to be known of an interface. */
 #include "socket.h"
 
-#include "common/netns.h"
-#include "objects.h"
+#include "common/netlink/netns.h"
+#include "tcal/tree/objects.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #define TCAL_SOCKET_H
 
 #include "error.h"
-#include "common/netlink.h"
+#include "common/netlink/netlink.h"
 
 struct tcal_interface {
     uint32_t ifindex;

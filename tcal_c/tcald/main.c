@@ -2,7 +2,7 @@
  * on its standard input and output. */
 #include "common/startup.h"
 #include "control.h"
-#include "tcal/dist.h"
+#include "tcal/tree/dist.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #define PKTD_ENGINE_H
 
 #include "common/addr.h"
-#include "counter.h"
-#include "fib.h"
+#include "pktd/core/structures/counter.h"
+#include "pktd/core/structures/fib.h"
 #include "link.h"
 #include "pairs.h"
 

@@ -2,9 +2,9 @@
 #ifndef PKTD_LINK_H
 #define PKTD_LINK_H
 
-#include "counter.h"
+#include "pktd/core/structures/counter.h"
 #include "draw.h"
-#include "heap.h"
+#include "pktd/core/structures/heap.h"
 #include "pool.h"
 #include "queue.h"
 

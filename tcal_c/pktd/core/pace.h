@@ -3,7 +3,7 @@
 #define PKTD_PACE_H
 
 #include "common/limits.h"
-#include "counter.h"
+#include "pktd/core/structures/counter.h"
 
 struct pace {
     uint64_t wake_ns;   /* how late the 99th of 100 sleeps ends, estimated */

@@ -3,7 +3,7 @@
 #define PKTD_PAIRS_H
 
 #include "common/limits.h"
-#include "counter.h"
+#include "pktd/core/structures/counter.h"
 
 #define PAIR_FAN 256u
 

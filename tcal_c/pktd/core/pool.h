@@ -2,7 +2,7 @@
 #ifndef PKTD_POOL_H
 #define PKTD_POOL_H
 
-#include "counter.h"
+#include "pktd/core/structures/counter.h"
 #include "packet.h"
 
 struct pair;

@@ -1,7 +1,7 @@
 /* Opening a port: into the target's network namespace and back, one kind after the other. */
 #include "port.h"
 
-#include "common/netns.h"
+#include "common/netlink/netns.h"
 #include "common/clock.h"
 #include "port_kinds.h"
 #include "stamp.h"

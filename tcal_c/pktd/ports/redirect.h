@@ -4,7 +4,7 @@
 #define PKTD_REDIRECT_H
 
 #include "common/addr.h"
-#include "common/netlink.h"
+#include "common/netlink/netlink.h"
 
 /* Where a redirect is, for taking it back. */
 struct redirect {

@@ -4,7 +4,7 @@
 #define PKTD_STAMP_H
 
 #include "common/limits.h"
-#include "common/netlink.h"
+#include "common/netlink/netlink.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* Heap, address table, routing table, histogram, pacing: against simple references. */
 #include "common/addr.h"
 #include "common/tests/check.h"
-#include "pktd/core/fib.h"
-#include "pktd/core/heap.h"
-#include "pktd/core/histogram.h"
+#include "pktd/core/structures/fib.h"
+#include "pktd/core/structures/heap.h"
+#include "pktd/core/structures/histogram.h"
 #include "pktd/core/pace.h"
 
 #define NODES 300

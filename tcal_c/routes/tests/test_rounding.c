@@ -1,7 +1,7 @@
 /* Roots and losses beside the places where they round the other way. */
 #include "brute.h"
 #include "common/tests/check.h"
-#include "routes/rounding.h"
+#include "routes/stretch.h"
 #include "suites.h"
 
 static void root_is(wide square) {

@@ -2,7 +2,7 @@
 #include "bench.h"
 
 #include "common/tests/check.h"
-#include "tcal/objects.h"
+#include "tcal/tree/objects.h"
 #include "verify.h"
 
 #include <stdarg.h>

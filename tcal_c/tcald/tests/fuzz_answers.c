@@ -2,7 +2,7 @@
  * bytes in datagrams of any size, or real answers with some bytes changed.
  * Nothing but the sanitizers judges. */
 #include "bench.h"
-#include "tcal/dist.h"
+#include "tcal/tree/dist.h"
 #include "common/tests/driver.h"
 
 #include <string.h>

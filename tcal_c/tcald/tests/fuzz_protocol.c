@@ -5,7 +5,7 @@
  */
 #include "bench.h"
 #include "common/tests/driver.h"
-#include "tcal/dist.h"
+#include "tcal/tree/dist.h"
 #include "verify.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The kernel's side of tcald's conversation, in memory (kernel.h). */
 #include "kernel.h"
 
-#include "tcal/objects.h"
+#include "tcal/tree/objects.h"
 #include "tcal/probe.h"
 #include "tcal/socket.h"
 

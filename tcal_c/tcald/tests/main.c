@@ -1,6 +1,6 @@
 /* Every test of libtcal and of tcald's protocol, under the sanitizers; ends with the first failure.
  */
-#include "tcal/dist.h"
+#include "tcal/tree/dist.h"
 #include "suites.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Netlink messages: built as the kernel wants them, read whatever is in them. */
 #include "common/tests/check.h"
 #include "suites.h"
-#include "common/netlink.h"
+#include "common/netlink/netlink.h"
 
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 /* From properties of paths to the kernel's numbers. */
 #include "common/tests/check.h"
-#include "tcal/derive.h"
-#include "tcal/dist.h"
-#include "tcal/objects.h"
+#include "tcal/tree/derive.h"
+#include "tcal/tree/dist.h"
+#include "tcal/tree/objects.h"
 #include "suites.h"
 
 #include <math.h>

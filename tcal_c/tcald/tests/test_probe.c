@@ -2,7 +2,7 @@
  * ability keeps its name, is found or has a reason, and what is needed stays needed. */
 #include "common/tests/check.h"
 #include "kernel.h"
-#include "tcal/objects.h"
+#include "tcal/tree/objects.h"
 #include "tcal/probe.h"
 #include "tcal/socket.h"
 #include "suites.h"

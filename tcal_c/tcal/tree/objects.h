@@ -3,7 +3,7 @@
 #define TCAL_OBJECTS_H
 
 #include "derive.h"
-#include "common/netlink.h"
+#include "common/netlink/netlink.h"
 
 /* Where a message goes. */
 struct tcal_mail {

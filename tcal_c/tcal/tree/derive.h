@@ -3,7 +3,7 @@
 #ifndef TCAL_DERIVE_H
 #define TCAL_DERIVE_H
 
-#include "tcal.h"
+#include "tcal/tcal.h"
 
 #define TCAL_ETHERNET_BYTES 14u
 #define TCAL_TICK_NS 64u /* of htb's bursts */

@@ -2,7 +2,7 @@
 #ifndef TCAL_DIST_H
 #define TCAL_DIST_H
 
-#include "tcal.h"
+#include "tcal/tcal.h"
 
 #define TCAL_TABLE_SIZE 4096
 
