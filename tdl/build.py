@@ -27,7 +27,7 @@ from tdl.words import (
 )
 
 
-class Property(NamedTuple):
+class WrittenProperty(NamedTuple):
     """`name=value`, `tags=…` or a flag as written. `op` is '=', '+=', '-=' or '' for a flag."""
 
     name: str
@@ -122,16 +122,16 @@ class Builder:
         items.append(close)
         return True, items
 
-    def keyed(self, key: Token, value: tuple[bool, list[Token]]) -> Property:
+    def keyed(self, key: Token, value: tuple[bool, list[Token]]) -> WrittenProperty:
         head = key.text.rstrip("=")
         op = head[-1] + "=" if head[-1] in "+-" else "="
-        return Property(head.rstrip("+- \t\u00a0"), op, key, value[1], value[0])
+        return WrittenProperty(head.rstrip("+- \t\u00a0"), op, key, value[1], value[0])
 
-    def flag(self, word: Token) -> Property:
-        return Property(word.text, "", word, [])
+    def flag(self, word: Token) -> WrittenProperty:
+        return WrittenProperty(word.text, "", word, [])
 
-    def tags(self, key: Token, names: list[Token]) -> Property:
-        return Property("tags", "=", key, names)
+    def tags(self, key: Token, names: list[Token]) -> WrittenProperty:
+        return WrittenProperty("tags", "=", key, names)
 
     # --- what the statements use ---
 
@@ -151,7 +151,7 @@ class Builder:
             self.error(problem.code, token.span, problem.message, problem.hint)
             return default
 
-    def single(self, prop: Property, kinds: tuple[str, ...], wanted: str) -> Token | None:
+    def single(self, prop: WrittenProperty, kinds: tuple[str, ...], wanted: str) -> Token | None:
         """The one token that a property's value consists of, if it is of one of these kinds."""
         token = prop.values[0]
         if prop.array or len(prop.values) > 1:
@@ -168,7 +168,7 @@ class Builder:
         return token
 
     def measure(
-        self, prop: Property, convert: Callable[[str], int], wanted: str, default: int = 0
+        self, prop: WrittenProperty, convert: Callable[[str], int], wanted: str, default: int = 0
     ) -> int:
         """A property whose value is one number."""
         token = self.single(prop, ("VALUE",), wanted)
@@ -176,14 +176,14 @@ class Builder:
 
     def collect(
         self,
-        properties: list[Property],
+        properties: list[WrittenProperty],
         what: str,
         known: tuple[str, ...],
         aliases: dict[str, str],
         flags: tuple[str, ...] = (),
-    ) -> dict[str, Property]:
+    ) -> dict[str, WrittenProperty]:
         """The properties by their canonical names; reports unknown and repeated ones."""
-        found: dict[str, Property] = {}
+        found: dict[str, WrittenProperty] = {}
         for prop in properties:
             canonical = aliases.get(prop.name, prop.name)
             if canonical not in (flags if not prop.op else known):
@@ -201,7 +201,7 @@ class Builder:
         return found
 
     def _unknown_property(
-        self, prop: Property, what: str, known: tuple[str, ...], aliases: tuple[str, ...]
+        self, prop: WrittenProperty, what: str, known: tuple[str, ...], aliases: tuple[str, ...]
     ) -> None:
         other = OTHER_PROPERTIES.get(prop.key_name)
         hint = did_you_mean(other if other in known else prop.key_name, (*known, *aliases))

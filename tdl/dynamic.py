@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tdl import ast, values
-from tdl.build import Property, cover, join_spans, name, shown
+from tdl.build import WrittenProperty, cover, join_spans, name, shown
 from tdl.lexer import Token
 from tdl.static import StaticActions
 from tdl.suggest import did_you_mean
@@ -293,16 +293,16 @@ class Actions(StaticActions):
 
     # --- set ---
 
-    def set_all(self, verb: Token, assignments: list[Property]) -> Clause:
+    def set_all(self, verb: Token, assignments: list[WrittenProperty]) -> Clause:
         return self.set_of((), verb, assignments)
 
     def set_verb(
-        self, verb: Token, selectors: tuple[ast.Selector, ...], assignments: list[Property]
+        self, verb: Token, selectors: tuple[ast.Selector, ...], assignments: list[WrittenProperty]
     ) -> Clause:
         return self.set_of(selectors, verb, assignments)
 
     def set_of(
-        self, selectors: tuple[ast.Selector, ...], verb: Token, assignments: list[Property]
+        self, selectors: tuple[ast.Selector, ...], verb: Token, assignments: list[WrittenProperty]
     ) -> Clause:
         if verb.text == "ramp":
             hint = "use several 'at T … set …' statements"
@@ -318,7 +318,7 @@ class Actions(StaticActions):
         span = join_spans([verb.span, assignments[-1].span])
         return self._clause(selectors, ast.Set(tuple(found.values()), span), verb)
 
-    def _assign(self, prop: Property, found: dict[str, ast.Assignment]) -> None:
+    def _assign(self, prop: WrittenProperty, found: dict[str, ast.Assignment]) -> None:
         word = LINK_ALIASES.get(prop.name, prop.name)
         if word not in SET_PROPERTIES:
             meant = OTHER_PROPERTIES.get(prop.name, prop.name)
@@ -337,7 +337,7 @@ class Actions(StaticActions):
             return
         found[word] = self._assignment(prop, ast.Name(word, prop.name_span))
 
-    def _set_flag(self, prop: Property, found: dict[str, ast.Assignment]) -> None:
+    def _set_flag(self, prop: WrittenProperty, found: dict[str, ast.Assignment]) -> None:
         """`up=… symmetric` sets the rate of both directions."""
         if prop.name != "symmetric":
             self.error("TS0012", prop.span, f"set does not know '{prop.name}'")
@@ -366,7 +366,7 @@ class Actions(StaticActions):
             hint = "delay cannot be negative: raise the latency or lower the jitter"
             self.error("TS0105", jitter.span, "jitter is greater than the latency", hint)
 
-    def _assignment(self, prop: Property, word: ast.Name) -> ast.Assignment:
+    def _assignment(self, prop: WrittenProperty, word: ast.Name) -> ast.Assignment:
         op = {"=": ast.Op.ASSIGN, "+=": ast.Op.ADD, "-=": ast.Op.SUB}[prop.op]
         kind = LINK_WORDS[word.text].kind
         if kind == "name":
@@ -383,18 +383,20 @@ class Actions(StaticActions):
             return ast.Assignment(word, ast.Op.SCALE, value, prop.span)
         return ast.Assignment(word, op, self._set_value(prop, word.text, op), prop.span)
 
-    def _assign_distribution(self, prop: Property, word: ast.Name, op: ast.Op) -> ast.Assignment:
+    def _assign_distribution(
+        self, prop: WrittenProperty, word: ast.Name, op: ast.Op
+    ) -> ast.Assignment:
         token = self.single(prop, ("NAME",), "a distribution")
         if op is not ast.Op.ASSIGN:
             self.error("TS0214", prop.key.span, f"dist is a name; {prop.op} has no meaning")
         chosen = None if token is None else self.distribution_name(token)
         return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, chosen)
 
-    def _relative_share(self, prop: Property, token: Token) -> None:
+    def _relative_share(self, prop: WrittenProperty, token: Token) -> None:
         hint = f"write {prop.key_name}=… with the percentage that is left, such as 110% or 90%"
         self.error("TS0214", prop.span, f"{prop.op} takes a value, not {shown(token)}", hint)
 
-    def _set_value(self, prop: Property, word: str, op: ast.Op) -> int | None:
+    def _set_value(self, prop: WrittenProperty, word: str, op: ast.Op) -> int | None:
         """The value of an absolute, += or -= assignment in the property's own unit."""
         if op is ast.Op.ASSIGN:
             match LINK_WORDS[word].kind:

@@ -8,7 +8,7 @@ from functools import partial
 
 from tdl import ast, values
 from tdl.bounds import MAX_SEED
-from tdl.build import Builder, Property, cover, name, shown
+from tdl.build import Builder, WrittenProperty, cover, name, shown
 from tdl.lexer import Token
 from tdl.suggest import did_you_mean
 from tdl.words import (
@@ -52,10 +52,12 @@ class StaticActions(Builder):
             self.error("TS0116", metric.span, f"unknown routing '{metric.text}'", hint)
         return (ast.Routing(metric.text, self.whole_span),)
 
-    def bridge(self, _word: Token, token: Token, properties: list[Property]) -> _Statements:
+    def bridge(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
         return self.bridges(_word, [token], properties)
 
-    def bridges(self, _word: Token, tokens: list[Token], properties: list[Property]) -> _Statements:
+    def bridges(
+        self, _word: Token, tokens: list[Token], properties: list[WrittenProperty]
+    ) -> _Statements:
         found = self.collect(properties, "bridge", BRIDGE_PROPERTIES, {})
         names: list[ast.Name] = []
         seen: set[str] = set()
@@ -66,7 +68,7 @@ class StaticActions(Builder):
             names.append(name(token))
         return (ast.Bridges(tuple(names), self.whole_span, self._tags(found)),)
 
-    def service(self, _word: Token, token: Token, properties: list[Property]) -> _Statements:
+    def service(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
         flags = ("supervisor", "share", "reuse")
         found = self.collect(properties, "service", SERVICE_PROPERTIES, SERVICE_ALIASES, flags)
         get = found.get
@@ -91,7 +93,7 @@ class StaticActions(Builder):
         )
 
     def link(
-        self, _word: Token, a: Token, _dash: Token, b: Token, properties: list[Property]
+        self, _word: Token, a: Token, _dash: Token, b: Token, properties: list[WrittenProperty]
     ) -> _Statements:
         ends = (self.element(a), self.element(b))
         if ends[0].name.text == ends[1].name.text and not _two_instances(*ends):
@@ -117,7 +119,7 @@ class StaticActions(Builder):
         )
 
     def link_arrow(
-        self, word: Token, a: Token, arrow: Token, b: Token, properties: list[Property]
+        self, word: Token, a: Token, arrow: Token, b: Token, properties: list[WrittenProperty]
     ) -> _Statements:
         hint = f"write {a.text}--{b.text}; up= is this direction, down= the other"
         self.error("TS0119", cover(a, b), "a link is declared with both directions", hint)
@@ -138,12 +140,12 @@ class StaticActions(Builder):
 
     # --- values ---
 
-    def _tags(self, found: dict[str, Property]) -> tuple[ast.Name, ...]:
+    def _tags(self, found: dict[str, WrittenProperty]) -> tuple[ast.Name, ...]:
         prop = found.get("tags")
         return () if prop is None else self.names(prop.values, "tag")
 
     def _options(
-        self, found: dict[str, Property], words: tuple[str, ...]
+        self, found: dict[str, WrittenProperty], words: tuple[str, ...]
     ) -> tuple[tuple[ast.Name, str], ...]:
         options = []
         for word in words:
@@ -160,7 +162,7 @@ class StaticActions(Builder):
             options.append((ast.Name(word, prop.name_span), value))
         return tuple(options)
 
-    def _image_property(self, prop: Property) -> str:
+    def _image_property(self, prop: WrittenProperty) -> str:
         token = self.single(prop, ("WORD", "STRING"), "an image such as nginx:1.27")
         return "" if token is None else self._image(token)
 
@@ -171,7 +173,7 @@ class StaticActions(Builder):
             self.error("TS0118", token.span, f"{shown(token)} is not an image", hint)
         return image
 
-    def _exec(self, prop: Property) -> str:
+    def _exec(self, prop: WrittenProperty) -> str:
         token = self.single(prop, ("WORD", "STRING"), 'a command line such as "redis-server"')
         if token is None:
             return ""
@@ -185,7 +187,7 @@ class StaticActions(Builder):
             self.error("TS0111", token.span, "this command line is empty")
         return line
 
-    def _words(self, prop: Property, such_as: str) -> tuple[str, ...]:
+    def _words(self, prop: WrittenProperty, such_as: str) -> tuple[str, ...]:
         """A list of words: command=['A', 'B']."""
         if not prop.array:
             span = cover(prop.values[0], prop.values[-1])
@@ -194,7 +196,7 @@ class StaticActions(Builder):
             return ()
         return tuple(self.text(token) for token in prop.values[:-1])
 
-    def _entrypoint(self, prop: Property) -> tuple[str, ...]:
+    def _entrypoint(self, prop: WrittenProperty) -> tuple[str, ...]:
         errors = self.errors
         words = self._words(prop, "'redis-server'")
         if self.errors == errors and not (words and words[0]):
@@ -202,22 +204,22 @@ class StaticActions(Builder):
             self.error("TS0122", prop.span, "this entrypoint names no program", hint)
         return words
 
-    def _replicas(self, prop: Property) -> int:
+    def _replicas(self, prop: WrittenProperty) -> int:
         count = self.measure(prop, values.whole, "a whole number", default=1)
         return self._positive(count, prop)
 
-    def _cpu(self, prop: Property) -> int:
+    def _cpu(self, prop: WrittenProperty) -> int:
         return self._positive(self.measure(prop, values.cpu, "a number such as 0.5", 1), prop)
 
-    def _size(self, prop: Property) -> int:
+    def _size(self, prop: WrittenProperty) -> int:
         return self._positive(self.measure(prop, values.size, "a size such as 64KB", 1), prop)
 
-    def _positive(self, value: int, prop: Property) -> int:
+    def _positive(self, value: int, prop: WrittenProperty) -> int:
         if value < 1:
             self.error("TS0113", prop.span, f"{prop.key_name} must be greater than zero")
         return value
 
-    def _ports(self, prop: Property | None) -> tuple[int, ...]:
+    def _ports(self, prop: WrittenProperty | None) -> tuple[int, ...]:
         ports: dict[int, None] = {}
         for token in [] if prop is None else prop.values:
             if token.type != "VALUE" or (prop is not None and prop.array):
@@ -233,7 +235,7 @@ class StaticActions(Builder):
                 ports[port] = None
         return tuple(ports)
 
-    def _env(self, prop: Property) -> tuple[tuple[str, str], ...]:
+    def _env(self, prop: WrittenProperty) -> tuple[tuple[str, str], ...]:
         pairs: dict[str, str] = {}
         for token in prop.values:
             key, colon, value = token.text.partition(":")
@@ -251,7 +253,7 @@ class StaticActions(Builder):
             pairs[key] = value
         return tuple(pairs.items())
 
-    def _amounts(self, found: dict[str, Property]) -> dict[str, int]:
+    def _amounts(self, found: dict[str, WrittenProperty]) -> dict[str, int]:
         """What both directions of a link have, by field of the statement."""
         amounts: dict[str, int] = {}
         wrong: set[str] = set()
@@ -271,7 +273,7 @@ class StaticActions(Builder):
             self.error("TS0105", jitter.span, message, hint)
         return amounts
 
-    def _amount(self, prop: Property, word: str) -> int:
+    def _amount(self, prop: WrittenProperty, word: str) -> int:
         """A time or a share that a link is to have."""
         value = self.measured(prop, word)
         kind, _, verb = LINK_WORDS[word]
@@ -280,7 +282,7 @@ class StaticActions(Builder):
             self.sink.warning("TS0905", prop.span, f"this {verb} every packet", hint)
         return value
 
-    def measured(self, prop: Property, word: str) -> int:
+    def measured(self, prop: WrittenProperty, word: str) -> int:
         """The number that a property has, in its own unit."""
         match LINK_WORDS[word].kind:
             case "time":
@@ -292,7 +294,7 @@ class StaticActions(Builder):
         share = partial(values.probability, what=word)
         return self.measure(prop, share, "a share such as 0.01 or 1%")
 
-    def _queue(self, prop: Property | None) -> int | None:
+    def _queue(self, prop: WrittenProperty | None) -> int | None:
         if prop is None:
             return None
         size = self._positive(self.measure(prop, values.queue, "a size such as 64KB", 1), prop)
@@ -301,7 +303,7 @@ class StaticActions(Builder):
             self.sink.warning("TS0906", prop.span, message)
         return size
 
-    def _distribution(self, prop: Property | None) -> str | None:
+    def _distribution(self, prop: WrittenProperty | None) -> str | None:
         token = None if prop is None else self.single(prop, ("NAME",), "a distribution")
         return None if token is None else self.distribution_name(token)
 
@@ -311,7 +313,7 @@ class StaticActions(Builder):
             self.error("TS0115", token.span, f"unknown distribution '{token.text}'", hint)
         return token.text
 
-    def _rates(self, found: dict[str, Property]) -> tuple[int | None, int | None, bool]:
+    def _rates(self, found: dict[str, WrittenProperty]) -> tuple[int | None, int | None, bool]:
         """Rates up and down, and whether the link is symmetric."""
         up, down, both = found.get("up"), found.get("down"), found.get("rate")
         flag = found.get("symmetric")
@@ -336,7 +338,7 @@ class StaticActions(Builder):
             self.error("TS0110", flag.span, message, "add up=… or leave symmetric out")
         return up_bps, up_bps, True
 
-    def rate(self, prop: Property) -> int | None:
+    def rate(self, prop: WrittenProperty) -> int | None:
         """The rate in bits per second, None for unlimited."""
         token = self.single(prop, ("VALUE", "NAME"), "a rate such as 100Mb")
         if token is None:

@@ -10,7 +10,7 @@ from tstorm import output, units
 
 if TYPE_CHECKING:
     from compiler.analysis.obstacles import Obstacle
-    from compiler.analysis.story import Direction, Hop, PathChange, Story
+    from compiler.analysis.story import Direction, Hop, PathDifference, Story
     from compiler.plan.types import Event
     from tstorm.notes import Statements
 
@@ -159,7 +159,7 @@ def _obstacle_record(obstacle: Obstacle, statements: Statements) -> dict[str, An
     }
 
 
-def _change_record(change: PathChange | None, statements: Statements) -> dict[str, Any] | None:
+def _change_record(change: PathDifference | None, statements: Statements) -> dict[str, Any] | None:
     if change is None:
         return None
     return {

@@ -42,7 +42,7 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True)
-class PathChange:
+class PathDifference:
     """An instant at which the path of a direction, or its properties, become others."""
 
     at_ns: int
@@ -54,8 +54,8 @@ class Story:
     at_ns: int  # the time asked for
     there: Direction
     back: Direction
-    last: PathChange | None  # None: the paths are as they were at 0
-    next: PathChange | None
+    last: PathDifference | None  # None: the paths are as they were at 0
+    next: PathDifference | None
     number: int  # of changes until now
     total: int
 
@@ -115,7 +115,7 @@ def _hops(history: History, walk: RouteWalk, epoch: int) -> Iterable[Hop]:
 
 def _change(
     history: History, changes: Sequence[tuple[int, tuple[Outcome, ...]]], number: int
-) -> PathChange:
+) -> PathDifference:
     """The events of the epoch that concern a link or node on a path before or after it.
 
     There always are some: where a path becomes another, its links have become worse or those of
@@ -129,4 +129,6 @@ def _change(
             ends = topology.links[link]
             concerned |= {ends.name, topology.nodes[ends.src].name, topology.nodes[ends.dst].name}
     events = history.plan.events[epoch.first_seq : epoch.last_seq]
-    return PathChange(epoch.at_ns, tuple(event for event in events if event.target in concerned))
+    return PathDifference(
+        epoch.at_ns, tuple(event for event in events if event.target in concerned)
+    )

@@ -17,7 +17,7 @@ DRAWS = (ast.Join, ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Reconnec
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class DrawIdentity:
     """What the key of a statement's draws is made of, beside the seed."""
 
     text: str  # canonical
@@ -27,10 +27,10 @@ class Identity:
         return statement_key(seed, self.text, self.ordinal)
 
 
-def identities(steps: Iterable[StatementStep]) -> dict[int, Identity]:
+def identities(steps: Iterable[StatementStep]) -> dict[int, DrawIdentity]:
     """Of every step that may draw, by order."""
     seen: dict[str, int] = {}
-    found: dict[int, Identity] = {}
+    found: dict[int, DrawIdentity] = {}
     for step in steps:
         action = step.statement.action
         if not isinstance(action, DRAWS) or (action.count is None and step.end_ns is None):
@@ -38,7 +38,7 @@ def identities(steps: Iterable[StatementStep]) -> dict[int, Identity]:
         text = format_statement(step.statement)
         ordinal = seen.get(text, 0)
         seen[text] = ordinal + 1
-        found[step.order] = Identity(text, ordinal)
+        found[step.order] = DrawIdentity(text, ordinal)
     return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from compiler.declare.steps import StatementStep
 from compiler.draws import TRIES, Candidates, Stream
-from compiler.expand.identity import Identity
+from compiler.expand.identity import DrawIdentity
 from compiler.plan.types import Event
 
 
@@ -73,7 +73,7 @@ class Origin:
 
     event: Event
     step: StatementStep | None
-    identity: Identity | None  # None: the statement draws nothing
+    identity: DrawIdentity | None  # None: the statement draws nothing
     moment: Moment | None
     samples: tuple[DrawnSample, ...]
     coins: tuple[Draw, ...]  # of churn: whether the crashed instance is replaced
@@ -97,7 +97,7 @@ class Recorder:
         self._wanted = wanted
         self.begin(lambda: 0, {})
 
-    def begin(self, count: Callable[[], int], identities: dict[int, Identity]) -> None:
+    def begin(self, count: Callable[[], int], identities: dict[int, DrawIdentity]) -> None:
         """A new walk; `count` says how many events there are."""
         self._count = count
         self._identities = identities

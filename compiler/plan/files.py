@@ -48,7 +48,7 @@ class Memory:
         return [self.files[name][offset : offset + size] for offset, size in ranges]
 
 
-class Directory:
+class PlanFiles:
     """The files of a plan on disk. Only regular files are opened.
 
     Raises PlanError if `path` is no directory.

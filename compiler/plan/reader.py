@@ -17,7 +17,7 @@ from typing import Any
 from compiler.plan import consistency, sparse
 from compiler.plan import format as form
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
-from compiler.plan.files import Directory, Files, Memory
+from compiler.plan.files import Files, Memory, PlanFiles
 from compiler.plan.format import Place, PlanError
 from compiler.plan.routes.behind import RouteGroup, route_groups
 from compiler.plan.routes.cells import CellReader
@@ -281,7 +281,7 @@ def read_plan(path: str | Path, *, lazy: bool = False) -> Plan:
 
     Everything is read and checked now; with `lazy`, each part when it is first used.
     """
-    plan = Plan(Directory(Path(path)))
+    plan = Plan(PlanFiles(Path(path)))
     if not lazy:
         plan.verify()
     return plan

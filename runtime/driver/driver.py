@@ -39,7 +39,7 @@ from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.rpc.secure import make_key
-from runtime.rundir.directory import Directory
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import EventLog, how_ended
 from runtime.rundir.records import LineFile
 from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, INSTANCES, SAMPLES
@@ -59,7 +59,7 @@ class Driver:
         self.config = config
         self.channel = channel
         self.directory = Path(config.directory)
-        held = Directory.hold(self.directory)
+        held = HeldDirectory.hold(self.directory)
         self._homes = held.enter(INSTANCES)
         self._log = log
         self.plan = read_plan(config.plan, lazy=True)

@@ -22,7 +22,7 @@ from typing import Any
 from runtime.errors import RunError, filesystem_remedy
 from runtime.launch import userdirs
 from runtime.system import locks, procs
-from runtime.system.place import Place, here
+from runtime.system.place import ProcessScope, here
 from runtime.system.procs import Process
 
 VERSION = 2  # raised when a field comes, goes or changes its meaning; older ones are read
@@ -41,7 +41,7 @@ class Record:
     socket: str
     tstorm: Process  # the process that started the run
     keeper: Process | None  # the process whose death ends everything in the run; None: not yet
-    place: Place = field(default_factory=here)
+    place: ProcessScope = field(default_factory=here)
     locked: bool = False  # with a lock that everybody sees who sees the record
 
     @property
@@ -279,13 +279,13 @@ def _decode(data: bytes, name: str) -> Record:
     values: dict[str, Any] = json.loads(data)
     if values.pop("version", 1) != VERSION:
         directory, path = str(values.get("directory", "")), str(values.get("socket", ""))
-        return Record(name, directory, path, Process(0, 0), None, Place())
+        return Record(name, directory, path, Process(0, 0), None, ProcessScope())
     keeper = values.pop("keeper")
     return Record(
         **{
             **values,
             "tstorm": Process(**values["tstorm"]),
-            "place": Place(**values["place"]),
+            "place": ProcessScope(**values["place"]),
             "keeper": Process(**keeper) if keeper else None,
         }
     )

@@ -5,14 +5,14 @@ in the file's place: nothing but a regular file is read, and nothing reaches a t
 from __future__ import annotations
 
 from runtime.errors import RunError
-from runtime.rundir.directory import Directory
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import LOGS
 
 TAIL_BYTES = 4096
 LINE_CHARACTERS = 200
 
 
-def last_line(run: Directory, name: str) -> str:
+def last_line(run: HeldDirectory, name: str) -> str:
     """The last line that is not empty, cut to a readable length; '' if there is none."""
     try:
         data = run.enter(LOGS).tail(name, TAIL_BYTES)

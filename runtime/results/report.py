@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from runtime.judge import verdict
-from runtime.rundir.directory import Directory
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import how_ended, read_events
 from runtime.rundir.runfiles import EVENTS
 
@@ -70,7 +70,7 @@ def _lag_rows(events: Mapping[str, Any]) -> Iterable[Sequence[object]]:
         yield (title, lag["count"], *(lag[name] // 1000 for name in ("p50_ns", "p99_ns", "max_ns")))
 
 
-def _event_rows(directory: Directory) -> Iterable[Sequence[object]]:
+def _event_rows(directory: HeldDirectory) -> Iterable[Sequence[object]]:
     if not directory.has(EVENTS):
         return
     for record in read_events(directory):
@@ -127,7 +127,9 @@ def _paragraph(kind: str, text: str) -> str:
     return f'<p class="{escape(str(kind))}">{escape(text)}</p>'
 
 
-def render(directory: Directory, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+def render(
+    directory: HeldDirectory, manifest: Mapping[str, Any], summary: Mapping[str, Any]
+) -> str:
     """The whole page."""
     title = escape(str(manifest.get("run_id", "run")))
     outcome = escape(str(summary["outcome"]))

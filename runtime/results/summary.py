@@ -13,7 +13,7 @@ from runtime.judge import lateness
 from runtime.judge.lateness import PROCESS_KINDS
 from runtime.judge.verdict import Judge
 from runtime.results.logtail import last_line
-from runtime.rundir.directory import Directory
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.records import read_lines
 from runtime.rundir.runfiles import EVENTS, SAMPLES
@@ -37,7 +37,7 @@ def _lags(values: Iterable[int]) -> dict[str, int]:
     }
 
 
-def _records(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
+def _records(directory: HeldDirectory, name: str) -> Iterator[dict[str, Any]]:
     """None if the run ended before it began."""
     if not directory.has(name):
         return iter(())
@@ -47,7 +47,7 @@ def _records(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
 Rows = dict[tuple[int, ...], list[int]]
 
 
-def _counters(directory: Directory) -> tuple[dict[str, list[str]], Rows, Rows]:
+def _counters(directory: HeldDirectory) -> tuple[dict[str, list[str]], Rows, Rows]:
     """Names of the columns, and the last counters of each link and pair: they are cumulative."""
     columns: dict[str, list[str]] = {"links": [], "pairs": []}
     links: Rows = {}
@@ -89,7 +89,7 @@ def _events(records: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _exits(directory: Directory, records: list[dict[str, Any]]) -> list[dict[str, object]]:
+def _exits(directory: HeldDirectory, records: list[dict[str, Any]]) -> list[dict[str, object]]:
     """Programs that ended, did not start or were killed without the timeline asking for it."""
     found = [r for r in records if r.get("kind") in ("exit", "killed") and not r.get("asked")]
     keys = ("target", "applied_ns", "status", "signal", "error", "reason")
@@ -114,7 +114,7 @@ def failed_exits(exits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def summarise(
-    directory: Directory,
+    directory: HeldDirectory,
     plan: Plan,
     planned: int,
     final: Mapping[str, Any],

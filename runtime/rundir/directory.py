@@ -32,7 +32,7 @@ _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.new", re.ASCII)
 _NO_RUN = "give the directory of a run"
 
 
-class Directory:
+class HeldDirectory:
     """`path` is absolute; in messages only, once the directory is held."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -45,11 +45,11 @@ class Directory:
         """An absolute path on which there is no link, not even among its parents. OSError."""
         return cls(path, _walk(path))
 
-    def enter(self, name: str) -> Directory:
+    def enter(self, name: str) -> HeldDirectory:
         """A directory in it. OSError."""
-        return Directory(self.path / name, os.open(name, _HOLD, dir_fd=self._descriptor))
+        return HeldDirectory(self.path / name, os.open(name, _HOLD, dir_fd=self._descriptor))
 
-    def make(self, name: str) -> Directory:
+    def make(self, name: str) -> HeldDirectory:
         """A new directory in it, held. OSError."""
         with self._named(name):
             os.mkdir(name, dir_fd=self._descriptor)
@@ -191,8 +191,8 @@ class Directory:
 
 
 def append(path: Path) -> int:
-    """Directory.append_to for an absolute path. OSError."""
-    return Directory.hold(path.parent).append_to(path.name)
+    """HeldDirectory.append_to for an absolute path. OSError."""
+    return HeldDirectory.hold(path.parent).append_to(path.name)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.rundir.directory import Directory
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile, read_lines
 from runtime.rundir.runfiles import EVENTS
 
@@ -58,6 +58,6 @@ def how_ended(record: Mapping[str, Any]) -> str:
     return f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
 
 
-def read_events(directory: Directory) -> Iterator[dict[str, Any]]:
+def read_events(directory: HeldDirectory) -> Iterator[dict[str, Any]]:
     """Every whole record but the header. RunError, also if the file is missing."""
     return (record for record in read_lines(directory, EVENTS) if record.get("kind") != HEADER)

@@ -13,7 +13,7 @@ from typing import Any
 
 from runtime.errors import RunError
 from runtime.foreign import REMEDY, parse
-from runtime.rundir.directory import Directory
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import LINE_CHECKS, MAX_BYTES, MAX_LINE_BYTES
 
 OnError = Callable[[str], None]
@@ -32,7 +32,7 @@ class LineFile:
     after that, so that a line which was cut stays the last one.
     """
 
-    def __init__(self, directory: Directory, name: str, on_error: OnError) -> None:
+    def __init__(self, directory: HeldDirectory, name: str, on_error: OnError) -> None:
         self._path = directory / name
         self._on_error = on_error
         self._failed = False
@@ -54,7 +54,7 @@ class LineFile:
         os.close(self._descriptor)
 
 
-def read_lines(directory: Directory, name: str) -> Iterator[dict[str, Any]]:
+def read_lines(directory: HeldDirectory, name: str) -> Iterator[dict[str, Any]]:
     """Every whole record of EVENTS or SAMPLES; a last line cut by a crash is left out.
 
     RunError names a line that is broken, too long or not what such a line is.

@@ -14,13 +14,13 @@ import errno
 import os
 from contextlib import suppress
 
-from runtime.rundir.directory import Directory, write_all
+from runtime.rundir.directory import HeldDirectory, write_all
 
 NAME = ".manifest.reserve"
 BYTES = 8 << 10  # more than an outcome and its message take
 
 
-def put_aside(directory: Directory, size: int) -> None:
+def put_aside(directory: HeldDirectory, size: int) -> None:
     """Room for a file of `size` bytes and what is added to it later. OSError if there is none."""
     if not directory.has(NAME):
         os.close(directory.create(NAME))
@@ -40,7 +40,7 @@ def _allocate(descriptor: int, size: int) -> None:
         write_all(descriptor, bytes(size))
 
 
-def spend(directory: Directory, name: str, data: bytes) -> None:
+def spend(directory: HeldDirectory, name: str, data: bytes) -> None:
     """Writes the file `name` with what was put aside; like any other if nothing was. OSError."""
     with suppress(OSError):
         descriptor = directory.rewriting(NAME)

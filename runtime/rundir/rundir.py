@@ -20,7 +20,7 @@ from runtime.errors import RunError
 from runtime.foreign import parse
 from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import etchosts, reserve
-from runtime.rundir.directory import Directory
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import (
     FORMAT,
     HOSTS,
@@ -66,7 +66,7 @@ def default_path(name: str, stamp: str, attempt: int) -> Path:
     return Path("runs") / f"{name}-{stamp}{suffix}"
 
 
-class RunDirectory(Directory):
+class RunDirectory(HeldDirectory):
     """A run directory, held. Reading raises RunError, writing OSError.
 
     `made` are the directories that were made for it, the outermost first. Whoever has begun a

@@ -22,7 +22,7 @@ _INITIAL_USERS = 0xEFFFFFFD  # inode of the first user namespace (linux/nsfs.h, 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProcessScope:
     """'' is what is not known; it equals nothing."""
 
     machine: str = ""  # hash of the machine's id: the id itself is not to be told (machine-id(5))
@@ -54,9 +54,9 @@ class Place:
         return f"on another machine (or in another container), host name {self.host}"
 
 
-def here() -> Place:
+def here() -> ProcessScope:
     """MachineError if /proc is not this PID namespace's: its numbers would name strangers."""
-    return Place(
+    return ProcessScope(
         machine=_machine(),
         boot=_read(_PROC / "sys/kernel/random/boot_id"),
         pids=_pid_namespace(),

@@ -18,7 +18,7 @@ from runtime.judge.verdict import BOUNDS, MS, Judge
 from runtime.options import RunOptions, RunResult
 from runtime.results.logtail import LINE_CHARACTERS, last_line
 from runtime.results.summary import failed_exits
-from runtime.rundir.directory import Directory
+from runtime.rundir.directory import HeldDirectory
 from runtime.schedule import Schedule
 from runtime.system import wallclock
 
@@ -335,7 +335,7 @@ def test_the_wall_clock_is_that_of_the_moment() -> None:
 
 
 def test_the_last_line_of_a_log_is_text_of_a_bounded_length(tmp_path: Path) -> None:
-    run = Directory.hold(tmp_path)
+    run = HeldDirectory.hold(tmp_path)
     assert last_line(run, "a.log") == "", "there are no logs"
     (tmp_path / "logs").mkdir()
     log = tmp_path / "logs/a.log"
@@ -356,5 +356,5 @@ def test_only_a_regular_file_is_a_log(tmp_path: Path) -> None:
     (logs / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(logs / "pipe")
     (logs / "folder").mkdir()
-    run = Directory.hold(tmp_path)
+    run = HeldDirectory.hold(tmp_path)
     assert [last_line(run, name) for name in ("link", "pipe", "folder")] == ["", "", ""]

@@ -36,7 +36,7 @@ from typing import Any
 from compiler.plan.types import Topology
 from runtime.backend.hosts import devices, portpolicy, spaces
 from runtime.backend.hosts.devices import mac_of
-from runtime.backend.hosts.portpolicy import Identity
+from runtime.backend.hosts.portpolicy import PortOwner
 from runtime.errors import MachineError, RunError
 from runtime.system import netlink, tc
 from runtime.system.netlink import QUIET, Request, address, link, loopback_up, neighbour
@@ -135,7 +135,7 @@ class LocalHost:
             *(devices.WHOLE_SEGMENTS if wanted.whole_segments else ()),
         ]
         made = devices.veth(device, near, peer, _ETH0)
-        who = Identity(mac_of(wanted.ipv4), wanted.ipv4, wanted.ipv6)
+        who = PortOwner(mac_of(wanted.ipv4), wanted.ipv4, wanted.ipv6)
         # Datapaths give what they send the MAC of the device that they are attached to.
         entry: list[Any] = [("IFLA_IFNAME", shaper_name(port)), ("IFLA_ADDRESS", who.mac)]
         pair = devices.veth(leaves, [("IFLA_IFNAME", f"f{port}"), group], entry, shaper)

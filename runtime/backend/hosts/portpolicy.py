@@ -49,7 +49,7 @@ Rule = tuple[int, Sequence[Key], int]  # protocol, what must be so, what becomes
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class PortOwner:
     """Whose port it is."""
 
     mac: str
@@ -73,7 +73,7 @@ def _inside(network: IPv4Network | IPv6Network, offset: int) -> list[Key]:
 class _Rules:
     """The rules of one port."""
 
-    def __init__(self, who: Identity, *, any_source: bool) -> None:
+    def __init__(self, who: PortOwner, *, any_source: bool) -> None:
         self._mac = mac = bytes.fromhex(who.mac.replace(":", ""))
         self._ipv4 = socket.inet_pton(socket.AF_INET, who.ipv4)
         self._ipv6 = socket.inet_pton(socket.AF_INET6, who.ipv6)
@@ -161,7 +161,7 @@ def _number(port: int, reason: int) -> int:
 
 
 def requests(
-    port: int, device: int, shaper: int, nowhere: int, who: Identity, *, any_source: bool
+    port: int, device: int, shaper: int, nowhere: int, who: PortOwner, *, any_source: bool
 ) -> list[Request]:
     """What makes a port hold an instance to that. `shaper` is the device for what is taken (it
     keeps the counters, too), `nowhere` the one for what is dropped. With `any_source` IP packets

@@ -21,7 +21,7 @@ from runtime.errors import RunError
 from runtime.launch import cleanup, lookup, registry, userdirs
 from runtime.rundir import rundir, runfiles
 from runtime.system import locks, place, procs
-from runtime.system.place import Place
+from runtime.system.place import ProcessScope
 from runtime.system.procs import Process
 from tests.runtime.recorded import BEGUN
 from tests.runtime.support import NOBODY, ROOT
@@ -44,7 +44,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @contextmanager
-def lost(where: Path, at: Place, *, lock: bool = False) -> Iterator[registry.Record]:
+def lost(where: Path, at: ProcessScope, *, lock: bool = False) -> Iterator[registry.Record]:
     """The record of a run at a place, of processes that nobody here has; locked if asked."""
     record = registry.Record("far", str(where), str(where / "sock"), NOWHERE, None, at)
     claim = registry.register(record)
@@ -67,15 +67,15 @@ def names() -> list[str]:
     return [record.run_id for record in registry.records()]
 
 
-def other_container() -> Place:
+def other_container() -> ProcessScope:
     return replace(place.here(), pids="4:1", host="box")
 
 
-def other_machine() -> Place:
+def other_machine() -> ProcessScope:
     return replace(other_container(), machine="another", boot="another")
 
 
-def earlier_boot() -> Place:
+def earlier_boot() -> ProcessScope:
     return replace(place.here(), boot="of yesterday")
 
 
@@ -88,7 +88,7 @@ def earlier_boot() -> Place:
 )
 @pytest.mark.parametrize("lock", [True, False])
 def test_a_run_of_elsewhere_is_told_and_left_alone(
-    tmp_path: Path, at: type[Place], words: str, lock: bool
+    tmp_path: Path, at: type[ProcessScope], words: str, lock: bool
 ) -> None:
     directory = begun(tmp_path)
     (tmp_path / "sock").touch()
