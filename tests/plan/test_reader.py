@@ -313,7 +313,9 @@ def test_bad_route_changes() -> None:
     assert "cell 0 leads away from" in refused(routes_with(start, "<IH", 0, 1)).what
     assert "cell 9 is beyond the table" in refused(routes_with(start, "<I", 9)).what
     assert "names link 7 of 1" in refused(routes_with(start + 4, "<H", 7)).what
-    assert "said to change and does not" in refused(routes_with(start + 4, "<H", 1)).what
+    assert (
+        "is listed as changed and has not changed" in refused(routes_with(start + 4, "<H", 1)).what
+    )
     found[ROUTES] = found[ROUTES][:-1]
     assert refused(signed(found)).file == ROUTES
     found[ROUTES] = found[ROUTES][:30]
