@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2] / "tcal_c"
+ROOT = Path(__file__).resolve().parents[1] / "tcal_c"
 # Folder -> the folders (and single headers) that its sources may include: the engine in pktd/core
 # knows no device, and neither it nor libtcal a protocol or a program.
 KNOWS = {
