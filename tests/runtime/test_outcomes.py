@@ -226,8 +226,8 @@ def test_a_program_that_never_started_is_never_shown_as_running(
     news = [one for one in told if "cannot start /nowhere/postgress" in one["message"]]
     assert [one["warning"] for one in news] == [True]
     services = {one["name"]: one for one in told[-1]["services"]}
-    assert (services["db"]["joined"], services["db"]["failed"]) == (0, 1)
-    assert (services["web"]["joined"], services["web"]["failed"]) == (1, 0)
+    assert (services["db"]["joined"], services["db"]["not_started"]) == (0, 1)
+    assert (services["web"]["joined"], services["web"]["not_started"]) == (1, 0)
     exits = {one["target"]: one for one in summary(user)["exits"]}
     assert exits["flaky.0"]["last_log_line"] == "out of disk"
     assert exits["db.0"]["error"] == "No such file or directory"
