@@ -45,7 +45,7 @@ def _block(item: Diagnostic, filename: str, lines: Sequence[str], colour: bool) 
     tint = _RED if item.severity is Severity.ERROR else _YELLOW
     kind = _paint(f"{item.severity.value} {item.code}", tint, colour)
     place = _paint(f"{filename}:{span.line}:{span.col}:", _BOLD, colour)
-    out = [f"{place} {kind}: {item.message}"]
+    out = [f"{place} {kind}: {visible(item.message)}"]
     margin = " " * (len(str(span.line)) + 1)
     bar = _paint("|", _BLUE, colour)
     line = lines[span.line - 1] if 1 <= span.line <= len(lines) else ""
@@ -55,7 +55,7 @@ def _block(item: Diagnostic, filename: str, lines: Sequence[str], colour: bool) 
         out.append(f" {number} {bar} {shown}")
         out.append(f"{margin} {bar} {_paint(marks, tint, colour)}")
     if item.hint:
-        out.append(f"{margin} {_paint('=', _BLUE, colour)} help: {item.hint}")
+        out.append(f"{margin} {_paint('=', _BLUE, colour)} help: {visible(item.hint)}")
     return "\n".join(out) + "\n"
 
 

@@ -60,8 +60,8 @@ def test_a_long_line_is_cut_around_the_span() -> None:
 
 
 def test_control_characters_of_the_source_do_not_reach_the_terminal() -> None:
-    text = "bridge s1 \x1b[31m"
-    assert "\x1b" not in render_text(found(text), "f", text)
+    for text in ("bridge s1 \x1b[31m", "bridge s1 é\x1b[31m"):  # alone, and among what is repeated
+        assert "\x1b" not in render_text(found(text), "f", text)
 
 
 def test_a_place_outside_the_text_is_not_shown() -> None:
