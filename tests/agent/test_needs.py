@@ -19,7 +19,7 @@ from compiler.plan.writer import encode
 from runtime.agent.path import lines
 from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage
 from runtime.agent.path.view import PlanView
-from runtime.datapath import wording
+from runtime.datapath import dialect
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.agent.told import Told
@@ -57,7 +57,7 @@ def expected(plan: Plan, state: NetworkState, own: Iterable[int]) -> dict[tuple[
 def told_for(plan: Plan) -> Told:
     told = Told()
     nodes = plan.topology.nodes[: plan.core.instances]
-    told.take(wording.node_line(index, node) for index, node in enumerate(nodes))
+    told.take(dialect.node_line(index, node) for index, node in enumerate(nodes))
     return told
 
 

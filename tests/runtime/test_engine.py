@@ -13,8 +13,8 @@ import pytest
 from compiler.plan.reader import read_plan
 from compiler.plan.routes.behind import RouteGroup
 from runtime.backend.onehost import staging
+from runtime.datapath import dialect, sampler
 from runtime.datapath import pktd as engines
-from runtime.datapath import sampler, wording
 from runtime.datapath.pktd import Engine, EngineError
 from tests.datapath.fake import FakeDatapath
 from tests.runtime.support import Compile
@@ -141,7 +141,7 @@ def test_lines_for_a_plan(plan_of: Compile) -> None:
     down = staging.delta_lines(plan.epochs[1].links, plan.route_groups(1))
     assert [line.split()[:2] for line in down] == [["set", "2"], ["set", "3"]]
     assert all(line.endswith("up=0") for line in down)
-    assert wording.attach_lines({1: 4, 0: 7}, [5]) == ["unbind 5", "bind 0 7", "bind 1 4"]
+    assert dialect.attach_lines({1: 4, 0: 7}, [5]) == ["unbind 5", "bind 0 7", "bind 1 4"]
 
 
 def test_route_lines_use_ranges_and_stay_short() -> None:

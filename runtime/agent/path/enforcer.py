@@ -21,7 +21,7 @@ from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.holds import Holds
 from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage
 from runtime.agent.vocabulary import PathChange
-from runtime.datapath import wording
+from runtime.datapath import dialect
 from runtime.datapath.pktd import NOW
 
 KEPT_STEPS = 2  # states of steps that are over are kept for a hold that comes late
@@ -76,13 +76,13 @@ class Enforcer:
 
     async def _declare_nodes(self) -> None:
         nodes = self._needs.state.topology.nodes
-        told = [wording.node_line(i, node) for i, node in enumerate(nodes) if node.service >= 0]
+        told = [dialect.node_line(i, node) for i, node in enumerate(nodes) if node.service >= 0]
         for begin in range(0, len(told), PART_LINES):
             await self._datapath.commit(told[begin : begin + PART_LINES])
 
     async def attach_early(self, bound: Mapping[int, int]) -> None:
         """Stages bindings of the first step, before the start."""
-        await self._datapath.stage(wording.attach_lines(bound))
+        await self._datapath.stage(dialect.attach_lines(bound))
 
     async def start(self, t0_ns: int) -> None:
         """Commits what is staged for T0."""
@@ -176,7 +176,7 @@ class Enforcer:
         """
         back = self.holds.come_back(joined, step)
         self.holds.hold(hold, step)
-        await self._datapath.commit(wording.attach_lines(bound, gone), self.due_ns(step))
+        await self._datapath.commit(dialect.attach_lines(bound, gone), self.due_ns(step))
         if step > self.staged:
             return  # its lines will be told with that in mind
         for told_step in sorted(known for known in self._states if back and known >= step):

@@ -11,7 +11,7 @@ from ipaddress import ip_network
 
 from compiler.plan.properties import LinkState
 from compiler.plan.types import Topology
-from runtime.datapath import wording
+from runtime.datapath import dialect
 from runtime.system.interface import IPV4_PREFIX, IPV6_PREFIX
 
 SEED_MASK = (1 << 63) - 1  # as the seeds of links
@@ -25,12 +25,12 @@ def path_seed(seed: int, src: str, dst: str) -> int:
 
 def whole_line(src: int, dst: int, figures: LinkState, seed: int) -> str:
     """Everything about a path: good for its first declaration and for any later one."""
-    return f"path {src} {dst} {wording.properties(figures)} seed={seed} up=1"
+    return f"path {src} {dst} {dialect.properties(figures)} seed={seed} up=1"
 
 
 def changed_line(src: int, dst: int, before: LinkState, after: LinkState) -> str:
     """What differs between two figures of a path that are not the same."""
-    return f"path {src} {dst} {wording.differences(before, after)}"
+    return f"path {src} {dst} {dialect.differences(before, after)}"
 
 
 def rate_line(src: int, dst: int, rate_bps: int, queue_bytes: int) -> str:
@@ -44,7 +44,7 @@ def down_line(src: int, dst: int) -> str:
 
 def closed_line(src: int, dst: int) -> str:
     """For a path of which nobody knows whether it was declared."""
-    return f"path {src} {dst} {wording.NOTHING} up=0"
+    return f"path {src} {dst} {dialect.NOTHING} up=0"
 
 
 def attach_line(port: int, netns: str, interface: str, prefixes: str) -> str:

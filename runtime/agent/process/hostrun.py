@@ -22,7 +22,7 @@ from runtime.agent.path.needs import Needs, Stage
 from runtime.agent.process.orders import OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
 from runtime.agent.vocabulary import PathChange
-from runtime.datapath import wording
+from runtime.datapath import dialect
 from runtime.datapath.sampler import arrays
 from runtime.errors import fail
 from runtime.options import CLOSE
@@ -162,7 +162,7 @@ class HostRun:
         await self.enforcer.take_over(resume.t0_ns, first)
         await self.enforcer.enforce(limits)
         bound = {port.node: port.port for port in resume.ports if port.node >= 0}
-        await self._datapath.commit(wording.attach_lines(bound))
+        await self._datapath.commit(dialect.attach_lines(bound))
         self.applied = first + 1
         for step in range(resume.applied, first + 1):
             self._say_applied(step, self._clock.now_ns(), late=True)

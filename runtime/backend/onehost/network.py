@@ -13,7 +13,7 @@ from runtime.backend.onehost import staging
 from runtime.backend.onehost.holds import Holds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
-from runtime.datapath import pktd, wording
+from runtime.datapath import dialect, pktd
 from runtime.datapath.pktd import EngineError, EngineProcess
 from runtime.datapath.sampler import Sampler
 from runtime.errors import RunError
@@ -69,7 +69,7 @@ class HopNetwork:
         plan, timeline = self._plan, self._timeline
         lines = list(staging.declaration_lines(plan.topology, timeline.start.links))
         lines.extend(staging.route_lines(plan.route_groups(timeline.first, whole=True)))
-        lines.extend(wording.attach_lines(bound))
+        lines.extend(dialect.attach_lines(bound))
         await self.engine.stage(lines)
         self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
         self._t0_ns = time.monotonic_ns() + START_MARGIN_NS
@@ -86,7 +86,7 @@ class HopNetwork:
         links, held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
         links.extend(self._holds.back(change.bound, links))
         lines = staging.delta_lines(links, self._plan.route_groups(step.epoch.index))
-        lines.extend(wording.attach_lines(change.bound, gone - held.keys()))
+        lines.extend(dialect.attach_lines(change.bound, gone - held.keys()))
         if lines:
             await self._commit(lines, change.number, step)
         else:

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.behind import RouteGroup
 from compiler.plan.types import Link, Topology
-from runtime.datapath import wording
+from runtime.datapath import dialect
 
 LINE_BYTES = 60_000  # below pktd's 65,536
 
 
 def _state(state: LinkState) -> str:
-    return f"{wording.properties(state)} up={int(state.up)}"
+    return f"{dialect.properties(state)} up={int(state.up)}"
 
 
 def link_line(index: int, link: Link, state: LinkState) -> str:
@@ -30,7 +30,7 @@ def set_line(index: int, state: LinkState) -> str:
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
     """Every node and every link, the latter in the given states."""
     for index, node in enumerate(topology.nodes):
-        yield wording.node_line(index, node)
+        yield dialect.node_line(index, node)
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
         yield link_line(index, link, state)
 
