@@ -17,7 +17,7 @@ from runtime.coordinator.clocks import (
     measured,
 )
 from runtime.errors import RunError
-from runtime.rpc import secure
+from runtime.rpc import endpoint, secure
 from runtime.rpc.calls import Answer, Asker, RefusedError
 from runtime.rpc.secure import ChannelError
 
@@ -38,7 +38,7 @@ class Host:
     port: int = 7474
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.address}:{self.port})"
+        return f"{self.name} ({endpoint.text((self.address, self.port))})"
 
 
 class AgentError(RunError):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from runtime.errors import RunError, fail
+from runtime.rpc import endpoint
 from runtime.rpc.seal import (
     KEY_BYTES,
     ClientHandshake,
@@ -125,7 +126,7 @@ class Channel(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         name = transport.get_extra_info("peername") or ("?", 0)
-        self.peer = f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+        self.peer = endpoint.text(name[:2])
         if self.reason:
             transport.abort()  # given up before it began
         else:
@@ -262,7 +263,8 @@ class Server:
             self._server = await loop.create_server(self._connection, address, port, backlog=64)
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
-            raise RunError(f"cannot listen on {address}:{port}: {reason}") from error
+            where = endpoint.text((address, port))
+            raise RunError(f"cannot listen on {where}: {reason}") from error
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
@@ -342,7 +344,7 @@ class Connection:
 
 async def connect(address: str, port: int, key: bytes) -> Connection:
     """One attempt, at most HANDSHAKE_SECONDS. Raises ChannelError that says what is wrong."""
-    where = f"{address}:{port}"
+    where = endpoint.text((address, port))
     try:
         async with asyncio.timeout(HANDSHAKE_SECONDS):
             return await _connect(address, port, key)
@@ -358,7 +360,7 @@ async def connect(address: str, port: int, key: bytes) -> Connection:
 async def _connect(address: str, port: int, key: bytes) -> Connection:
     loop = asyncio.get_running_loop()
     _, channel = await loop.create_connection(lambda: Channel(ClientHandshake(key)), address, port)
-    where = f"{address}:{port}"
+    where = endpoint.text((address, port))
     try:
         await _proof(channel, where)
         first = (await channel.receive()).message

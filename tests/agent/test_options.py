@@ -26,6 +26,7 @@ OPTIONS = AgentOptions(Path("a plan"), HERE, ("127.0.0.1", 7473), "fd:9", 4)
         OPTIONS,
         AgentOptions(Path("p"), HERE, HERE, "key", 0, True, -50_000_000, 300_000_000),
         AgentOptions(Path("p"), HERE, HERE, "key", 0, clock_offset_ns=7),
+        AgentOptions(Path("p"), ("::", 7474), ("fd00::1:2", 7473), "key", 0),
     ],
 )
 def test_a_command_line_means_what_it_was_made_of(options: AgentOptions) -> None:
@@ -39,6 +40,8 @@ def test_a_command_line_means_what_it_was_made_of(options: AgentOptions) -> None
     [
         (["--listen", "here"], "'here' is not ADDRESS:PORT"),
         (["--listen", "1.2.3.4:99999"], "is not ADDRESS:PORT"),
+        (["--metadata", "::1:7473"], "'::1:7473' is not ADDRESS:PORT or [IPV6]:PORT"),
+        (["--metadata", "[]:7473"], "is not ADDRESS:PORT"),
         (["--datapath-fd", "-1"], "not a number of 0 or more"),
         (["--drop-metadata", "1000000001"], "more than 1000000000 parts"),
         (["--plans", "x"], "unrecognized arguments"),
@@ -72,6 +75,8 @@ def test_an_order() -> None:
     assert found.starts == (3, 1)
     assert found.options == RunOptions(pace=2, on_agent_loss="close")
     assert (found.options.start_at_ns, found.options.period_ns) == (0, 25_000_000)
+    six = [{"address": "FD00:0::1"}, {"address": "fd00::2", "metadata_port": 9}]
+    assert preparation({**ORDER, "hosts": six}, 4, 3).hosts == (("fd00::1", 7473), ("fd00::2", 9))
     resume = {"t0_ns": -5, "ports": [[3, 1, "/n", "e3"], [4, -1, "/m", "e4"]], "held": [2, 0]}
     again = preparation({**ORDER, "resume": resume}, 4, 3).resume
     assert again is not None
@@ -92,7 +97,8 @@ def test_an_order() -> None:
         ({"starts": [1, 2**64]}, "a start is"),
         ({"run": 7}, "run is 7: a text"),
         ({"hosts": "h"}, "hosts is 'h': a list"),
-        ({"hosts": [{"address": "localhost"}] * 2}, "address is 'localhost': an IPv4 address"),
+        ({"hosts": [{"address": "localhost"}] * 2}, "address is 'localhost': an IPv4 or"),
+        ({"hosts": [{"address": "fe80::1%eth0"}] * 2}, "address is 'fe80::1%eth0': an IPv4 or"),
         ({"options": {"pace": 0}}, "pace is 0"),
         ({"options": {"on_agent_loss": "cry"}}, "options: there is no 'cry' for lost agents"),
         ({"options": {"on_loss": "keep"}}, "does not know the option 'on_loss'"),

@@ -410,6 +410,20 @@ def test_what_somebody_in_between_does_is_noticed(how: str) -> None:
 # -- an address ---------------------------------------------------------------------------------
 
 
+def test_an_agent_is_found_by_ipv6() -> None:
+    async def talk(meeting: Meeting) -> None:
+        server = Server(KEY, lambda _channel: None)
+        port = await server.listen("::1", 0)
+        connection = await secure.connect("::1", port, KEY)
+        assert connection.identity == server.identity
+        assert connection.channel.peer == f"[::1]:{port}"
+        await server.close()
+        with pytest.raises(ChannelError, match=rf"cannot connect to \[::1\]:{port}: "):
+            await secure.connect("::1", port, KEY)
+
+    meet(talk)
+
+
 def test_an_address_that_is_taken_is_named() -> None:
     async def talk(meeting: Meeting) -> None:
         with pytest.raises(RunError, match=f"cannot listen on {HERE}:{meeting.port}: "):

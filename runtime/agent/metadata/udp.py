@@ -15,8 +15,10 @@ from contextlib import suppress
 
 from runtime.agent.clock import Clock
 from runtime.agent.metadata.socketfilter import accept_only, drops
-from runtime.agent.process.commandline import PPB, Address
+from runtime.agent.process.commandline import PPB
 from runtime.errors import RunError
+from runtime.rpc import endpoint
+from runtime.rpc.endpoint import Endpoint
 
 BUFFER_BYTES = 1 << 20  # asked for; the kernel may give less (net.core.rmem_max)
 DATAGRAM_BYTES = 2048  # longer than any of ours: a longer one arrives cut, and is refused
@@ -29,24 +31,34 @@ COUNTERS = ("received", "drains_cut_short", "dropped_on_purpose", "send_errors")
 class Mailbox:
     """Hosts are numbers. Datagrams are taken from anybody: whether one is genuine shows in it."""
 
-    def __init__(self, clock: Clock, address: Address, drop_ppb: int = 0) -> None:
+    def __init__(self, clock: Clock, address: Endpoint, drop_ppb: int = 0) -> None:
         self._clock = clock
         self._drop_ppb = drop_ppb
         self._random = random.Random(0)
-        self._hosts: Sequence[Address] = ()
+        self._hosts: Sequence[Endpoint] = ()
         self._counts = dict.fromkeys(COUNTERS, 0)
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._six = endpoint.is_ipv6(address)
+        family = socket.AF_INET6 if self._six else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
         try:
             self._socket.bind(address)
         except OSError as error:
             self._socket.close()
-            where = f"{address[0]}:{address[1]}"
+            where = endpoint.text(address)
             raise RunError(f"cannot receive on {where} (UDP): {error.strerror}") from error
         self.port: int = self._socket.getsockname()[1]
 
-    def meet(self, hosts: Sequence[Address], prefix: bytes) -> None:
-        """Who the others are, and how their datagrams begin."""
+    def meet(self, hosts: Sequence[Endpoint], prefix: bytes) -> None:
+        """Who the others are, and how their datagrams begin. RunError for those that cannot be
+        reached from here."""
+        for host in hosts:
+            if endpoint.is_ipv6(host) is not self._six:
+                mine = "IPv6" if self._six else "IPv4"
+                raise RunError(
+                    f"{endpoint.text(host)} cannot be reached: this agent sends metadata by {mine}",
+                    "give the agents of all hosts addresses of one family (--metadata)",
+                )
         self._hosts = hosts
         with suppress(OSError):  # then strangers' datagrams are refused here, at more cost
             accept_only(self._socket, prefix)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtime.rpc import endpoint
+from runtime.rpc.endpoint import Endpoint
+
 CONTROL_PORT = 7474  # TCP: the agent listens, the coordinator connects
 METADATA_PORT = 7473  # UDP: between agents
 PPB = 1_000_000_000
-
-Address = tuple[str, int]  # IPv4 address, port
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class AgentOptions:
     """How one agent is started; what the experiment asks of it comes with `prepare`."""
 
     plan: Path
-    listen: Address
-    metadata: Address
+    listen: Endpoint
+    metadata: Endpoint
     key: str  # a file, or `fd:N`
     datapath_fd: int  # a connected stream socket to the datapath of this host
     resume: bool = False  # wait for a `prepare` that says where the experiment is
@@ -35,7 +36,8 @@ def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
     Descriptors named in it (`datapath_fd`, a key of `fd:N`) must be inherited by the process.
     """
     words = [python, "-P", "-m", "runtime.agent", "--plan", str(options.plan)]
-    words += ["--listen", _text(options.listen), "--metadata", _text(options.metadata)]
+    words += ["--listen", endpoint.text(options.listen)]
+    words += ["--metadata", endpoint.text(options.metadata)]
     words += ["--key", options.key, "--datapath-fd", str(options.datapath_fd)]
     if options.resume:
         words.append("--resume")
@@ -50,8 +52,8 @@ def parse(words: Sequence[str]) -> AgentOptions:
     """Exits with status 2 and a message on stderr for words that argv() does not make."""
     parser = argparse.ArgumentParser(prog="runtime.agent", allow_abbrev=False)
     parser.add_argument("--plan", type=Path, required=True)
-    parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
-    parser.add_argument("--metadata", type=_address, required=True, metavar="ADDRESS:PORT")
+    parser.add_argument("--listen", type=_endpoint, required=True, metavar="ADDRESS:PORT")
+    parser.add_argument("--metadata", type=_endpoint, required=True, metavar="ADDRESS:PORT")
     parser.add_argument("--key", required=True, metavar="FILE|fd:N")
     parser.add_argument("--datapath-fd", type=_natural, required=True, metavar="N")
     parser.add_argument("--resume", action="store_true")
@@ -61,15 +63,11 @@ def parse(words: Sequence[str]) -> AgentOptions:
     return AgentOptions(**vars(parser.parse_args(words)))
 
 
-def _text(address: Address) -> str:
-    return f"{address[0]}:{address[1]}"
-
-
-def _address(text: str) -> Address:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not ADDRESS:PORT")
-    return host, int(port)
+def _endpoint(text: str) -> Endpoint:
+    try:
+        return endpoint.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _natural(text: str) -> int:

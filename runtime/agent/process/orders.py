@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from typing import Any
 
 from runtime.agent.metadata.codec import MAX_BOOT
-from runtime.agent.process.commandline import METADATA_PORT, Address
+from runtime.agent.process.commandline import METADATA_PORT
 from runtime.errors import RunError
 from runtime.options import RunOptions, decode
+from runtime.rpc.endpoint import Endpoint
 
 MAX_PORT = 65535
 
@@ -97,7 +98,7 @@ class PrepareOrder:
     run: str
     digest: str
     host: int
-    hosts: tuple[Address, ...]  # where each agent receives metadata
+    hosts: tuple[Endpoint, ...]  # where each agent receives metadata
     starts: tuple[int, ...]  # which start of each host's agent is the present one
     placement: tuple[int, ...]
     options: RunOptions
@@ -140,15 +141,17 @@ def starts(value: Any, hosts: int) -> tuple[int, ...]:
     return tuple([number(item, "a start", 1, MAX_BOOT + 1) for item in found])
 
 
-def _host(value: Any) -> Address:
+def _host(value: Any) -> Endpoint:
     item = mapping(value, "a host")
     port = number(item.get("metadata_port", METADATA_PORT), "metadata_port", 1, MAX_PORT + 1)
     address = text(item["address"], "address")
     try:
-        return str(IPv4Address(address)), port
+        if "%" in address:
+            raise ValueError("the name of an interface means nothing on another host")
+        return str(ip_address(address)), port
     except ValueError as error:  # a name would be looked up again and again
         raise OrderError(
-            f"a host's address is {address!r:.60}: an IPv4 address is expected"
+            f"a host's address is {address!r:.60}: an IPv4 or IPv6 address is expected"
         ) from error
 
 

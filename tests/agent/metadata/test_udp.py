@@ -57,6 +57,23 @@ def test_what_was_sent_arrives(mailbox: Mailbox) -> None:
     other.close()
 
 
+def test_datagrams_go_by_ipv6(mailbox: Mailbox) -> None:
+    one, other = Mailbox(SystemClock(), ("::1", 0)), Mailbox(SystemClock(), ("::1", 0))
+    hosts = [("::1", one.port), ("::1", other.port)]
+    one.meet(hosts, PREFIX)
+    other.meet(hosts, PREFIX)
+    other.send(0, b"garbage")
+    other.send(0, PREFIX + b"news")
+    assert drained(one) == [PREFIX + b"news"]
+    assert one.counters()["kernel_drops"] == 1
+    with pytest.raises(RunError, match=r"\[::1\]:7 cannot be reached: .* by IPv4"):
+        mailbox.meet([(HERE, 7), ("::1", 7)], PREFIX)
+    with pytest.raises(RunError, match=f"{HERE}:7 cannot be reached: .* by IPv6"):
+        one.meet([(HERE, 7)], PREFIX)
+    one.close()
+    other.close()
+
+
 def test_only_this_runs_datagrams_take_up_room(mailbox: Mailbox, sender: socket.socket) -> None:
     mailbox.meet([], PREFIX)
     wrong = [b"", b"T", PREFIX[:-1], b"xM\x01abcdefg", PREFIX[:-1] + b"e" + b"f" * 100]
