@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runtime.agent.path import lines
+from runtime.agent.process.agent import LOST
 from runtime.coordinator.coordinator import Experiment
 from runtime.coordinator.link import AgentError
 from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act
@@ -116,6 +118,18 @@ def test_who_comes_back_ends_its_hold(tmp_path: Path, late: bool) -> None:
         assert datapath.told.ports[3] == 9
         held = [c for c in datapath.history if c.applied_ns < at_ns[3] - 5 * MS][-1]
         assert held.open[0, 3]["up"] == held.open[3, 0]["up"] == 1
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_an_agent_to_which_nobody_comes_ends_when_it_has_waited(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        stage.processes[0].kill()
+        stage.processes[0].wait(DEADLINE_SECONDS)
+        stage.processes[0] = stage.start_agent(replace(stage.options(0), wait_seconds=1))
+        await asyncio.to_thread(stage.processes[0].wait, DEADLINE_SECONDS)
+        assert stage.processes[0].returncode == LOST
+        assert "coordinator is lost" in (tmp_path / "agents.log").read_text()
 
     act(tmp_path, TWO, 1, play)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from runtime.agent.path.holds import Holds
 from runtime.agent.process import orders
+from runtime.agent.process.agent import LOST_SECONDS, first_patience
 from runtime.agent.process.commandline import AgentOptions, argv, parse
 from runtime.agent.process.orders import OrderError, PortOrder, preparation
 from runtime.options import RunOptions
@@ -26,6 +29,7 @@ OPTIONS = AgentOptions(Path("a plan"), HERE, ("127.0.0.1", 7473), "fd:9", 4)
         OPTIONS,
         AgentOptions(Path("p"), HERE, HERE, "key", 0, True, -50_000_000, 300_000_000),
         AgentOptions(Path("p"), HERE, HERE, "key", 0, clock_offset_ns=7),
+        AgentOptions(Path("p"), HERE, HERE, "key", 0, wait_seconds=0),
         AgentOptions(Path("p"), ("::", 7474), ("fd00::1:2", 7473), "key", 0),
     ],
 )
@@ -44,6 +48,7 @@ def test_a_command_line_means_what_it_was_made_of(options: AgentOptions) -> None
         (["--metadata", "[]:7473"], "is not ADDRESS:PORT"),
         (["--datapath-fd", "-1"], "not a number of 0 or more"),
         (["--drop-metadata", "1000000001"], "more than 1000000000 parts"),
+        (["--wait", "1.5"], "not a number of 0 or more"),
         (["--plans", "x"], "unrecognized arguments"),
     ],
 )
@@ -54,6 +59,13 @@ def test_wrong_command_lines(
         parse([*argv(OPTIONS)[4:], *change])
     assert end.value.code == 2
     assert says in capsys.readouterr().err
+
+
+def test_how_long_an_agent_waits_for_its_first_coordinator() -> None:
+    assert first_patience(OPTIONS) == 60
+    assert first_patience(replace(OPTIONS, wait_seconds=900)) == 900
+    assert first_patience(replace(OPTIONS, wait_seconds=0)) == math.inf
+    assert first_patience(replace(OPTIONS, wait_seconds=0, resume=True)) == LOST_SECONDS
 
 
 ORDER: dict[str, Any] = {

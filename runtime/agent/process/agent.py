@@ -8,6 +8,7 @@ the whole.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -27,7 +28,6 @@ from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server
 
 ENDED, FAILED, LOST = 0, 1, 4  # exit status; 2 is for wrong options
-FIRST_SECONDS = 60.0  # a coordinator that has not come by then does not come
 LOST_SECONDS = 10.0  # one that was there and has said nothing for so long is lost
 CHECK_SECONDS = 0.5
 LAST_SECONDS = 1.0  # for an answer that is on its way at the end
@@ -98,7 +98,7 @@ class Agent:
     async def _watch(self) -> None:
         """Returns when the coordinator does not come, or stays away."""
         began = time.monotonic_ns()
-        first = LOST_SECONDS if self.options.resume else FIRST_SECONDS
+        first = first_patience(self.options)
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             now, channel = time.monotonic_ns(), self._channel
@@ -175,6 +175,11 @@ class Agent:
             await asyncio.wait(self._serving, timeout=LAST_SECONDS)
         await self.server.close()
         self.mailbox.close()
+
+
+def first_patience(options: AgentOptions) -> float:
+    """Seconds to wait for the first coordinator. Who resumes a run knows that there is one."""
+    return LOST_SECONDS if options.resume else options.wait_seconds or math.inf
 
 
 def _tell(text: str) -> None:

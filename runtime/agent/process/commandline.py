@@ -14,6 +14,7 @@ from runtime.rpc.endpoint import Endpoint
 CONTROL_PORT = 7474  # TCP: the agent listens, the coordinator connects
 METADATA_PORT = 7473  # UDP: between agents
 PPB = 1_000_000_000
+WAIT_SECONDS = 60  # for the first coordinator, where nobody says how long
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class AgentOptions:
     resume: bool = False  # wait for a `prepare` that says where the experiment is
     clock_offset_ns: int = 0  # fault injection: this agent's clock is wrong by so much
     drop_metadata_ppb: int = 0  # fault injection: this part of incoming metadata is lost
+    wait_seconds: int = WAIT_SECONDS  # for the first coordinator; 0: as long as it takes
 
 
 def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
@@ -45,6 +47,8 @@ def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
         words.append(f"--clock-offset={options.clock_offset_ns}")  # may begin with a minus sign
     if options.drop_metadata_ppb:
         words += ["--drop-metadata", str(options.drop_metadata_ppb)]
+    if options.wait_seconds != WAIT_SECONDS:
+        words += ["--wait", str(options.wait_seconds)]
     return words
 
 
@@ -60,6 +64,8 @@ def parse(words: Sequence[str]) -> AgentOptions:
     offset, lost = "clock_offset_ns", "drop_metadata_ppb"
     parser.add_argument("--clock-offset", dest=offset, type=int, default=0, metavar="NS")
     parser.add_argument("--drop-metadata", dest=lost, type=_ppb, default=0, metavar="PPB")
+    patience, seconds = "wait_seconds", WAIT_SECONDS
+    parser.add_argument("--wait", dest=patience, type=_natural, default=seconds, metavar="SECONDS")
     return AgentOptions(**vars(parser.parse_args(words)))
 
 
