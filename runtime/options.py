@@ -25,7 +25,7 @@ TOO_LATE, PROGRAMS_FAILED = 4, 5  # exit codes of a run that is completed nevert
 VERSION = 1  # raised when an option goes, or changes its meaning or unit; not for a new one
 DATAPATHS = ("auto", "user", "kernel")
 ON_AGENT_LOSS = KEEP, CLOSE = ("keep", "close")
-MAX_HOSTS = 64
+MAX_HOSTS = 1024
 LEAST_PERIOD_NS = 1_000_000
 FAULTS = ("clock_offset_ns", "drop_metadata_ppb")  # an agent's clock is wrong; it loses metadata
 REMEDY = "use the release that made the run"
@@ -41,7 +41,7 @@ class RunOptions:
     pace: int = 1
     datapath: str = "auto"
     ports: str = "auto"  # how instances are attached: auto | tap | packet (docs/pktd.md, `open`)
-    hosts: int = 0  # how many local hosts; 0: none, one engine models every link
+    hosts: int = 0  # how many; 0: none, one engine models every link
     period_ns: int = 25_000_000  # of the agents' sharing loop
     clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
     on_agent_loss: str = KEEP  # traffic of a host without agent: as it was last, or closed
@@ -71,7 +71,8 @@ class RunOptions:
     def _check_hosts(self) -> None:
         if not 0 <= self.hosts <= MAX_HOSTS:
             raise RunError(
-                f"a run cannot have {self.hosts} local hosts", f"give --hosts 1 to {MAX_HOSTS}"
+                f"a run cannot have {self.hosts} hosts",
+                f"give a whole number from 1 to {MAX_HOSTS}",
             )
         if self.datapath == "kernel" and self.hosts == 0:
             raise RunError(

@@ -15,6 +15,7 @@ from runtime.options import RunOptions
 from runtime.system import namespaces, programs
 
 PROBE_SECONDS = 20.0
+MAX_LOCAL_HOSTS = 64  # they share this machine's processors and memory
 MODULES = {"htb": "sch_htb", "tbf": "sch_tbf", "netem": "sch_netem", "u32": "cls_u32"}
 
 
@@ -35,7 +36,12 @@ def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
 
 
 def check(plan: Plan, options: RunOptions) -> None:
-    """Raises UnfitError if the plan has what the datapath would refuse in the middle of the run."""
+    """Raises RunError for more hosts than one machine is good for, UnfitError if the plan has what
+    the datapath would refuse in the middle of the run."""
+    if options.hosts > MAX_LOCAL_HOSTS:
+        raise RunError(
+            f"a run cannot have {options.hosts} local hosts", f"give --hosts 1 to {MAX_LOCAL_HOSTS}"
+        )
     kernel = options.datapath == "kernel"
     end = {} if options.until_ns is None else {"end_ns": options.until_ns}
     found = misfit(plan, "kernel" if kernel else "user", options.start_at_ns, **end)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from compiler.plan.types import Topology
 from runtime.errors import RunError
+from runtime.options import MAX_HOSTS
 
 NO_HOST = -1  # a bridge is nowhere
-MAX_HOSTS = 1024
 
 
 def place(topology: Topology, hosts: int) -> tuple[int, ...]:

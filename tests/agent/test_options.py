@@ -89,6 +89,9 @@ def test_an_order() -> None:
     assert (found.options.start_at_ns, found.options.period_ns) == (0, 25_000_000)
     six = [{"address": "FD00:0::1"}, {"address": "fd00::2", "metadata_port": 9}]
     assert preparation({**ORDER, "hosts": six}, 4, 3).hosts == (("fd00::1", 7473), ("fd00::2", 9))
+    many = {"hosts": [{"address": f"10.0.1.{n}"} for n in range(200)], "starts": [1] * 200}
+    found = preparation({**ORDER, **many, "host": 199, "options": {"hosts": 200}}, 4, 3)
+    assert (len(found.hosts), found.own) == (200, ())
     resume = {"t0_ns": -5, "ports": [[3, 1, "/n", "e3"], [4, -1, "/m", "e4"]], "held": [2, 0]}
     again = preparation({**ORDER, "resume": resume}, 4, 3).resume
     assert again is not None

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from compiler.pipeline import compile_source
 from compiler.plan.types import Node, Topology
 from runtime.backend import choice
 from runtime.backend.base import Effect
@@ -34,8 +35,8 @@ from tests.runtime.support import ROOT
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"hosts": 65}, "give --hosts 1 to 64"),
-        ({"hosts": -1}, "give --hosts 1 to 64"),
+        ({"hosts": 1025}, "give a whole number from 1 to 1024"),
+        ({"hosts": -1}, "give a whole number from 1 to 1024"),
         ({"datapath": "kernel"}, "add --hosts 1"),
         ({"datapath": "magic", "hosts": 2}, "auto or user or kernel"),
         ({"on_agent_loss": "cry", "hosts": 2}, "keep or close"),
@@ -50,6 +51,14 @@ def test_what_makes_no_sense_is_refused_with_a_suggestion(
     with pytest.raises(RunError) as refusal:
         RunOptions(**options)
     assert words in str(refusal.value)
+
+
+def test_one_machine_is_not_for_as_many_hosts_as_a_cluster() -> None:
+    plan = compile_source("service a img=x replicas=2\nbridge s\nlink a--s latency=1 bw=1Mb\n").plan
+    choice.check(plan, RunOptions(hosts=64))
+    with pytest.raises(RunError, match="cannot have 65 local hosts") as refusal:
+        choice.check(plan, RunOptions(hosts=65))
+    assert refusal.value.remedy == "give --hosts 1 to 64"
 
 
 def test_a_kernel_that_cannot_is_found_out_by_trying(
