@@ -24,6 +24,7 @@ from bench.tables import Record, Table
 from runtime.coordinator import says
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
+from runtime.coordinator.placement import Placement
 from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.options import DEFAULTS
 from runtime.rpc import secure
@@ -168,7 +169,8 @@ async def _samples(agent: Agent, key: bytes, count: int) -> list[Record]:
 async def _gathering(agents: list[Agent], key: bytes, quick: bool) -> list[Record]:
     hosts = [Host(f"host{n}", HERE, agent.port) for n, agent in enumerate(agents)]
     coordinator = Coordinator(hosts, key, lambda _host, _message: None)
-    experiment = Experiment("bench", "d", tuple(n % len(hosts) for n in range(1000)), DEFAULTS)
+    placed = Placement(tuple(n % len(hosts) for n in range(1000)), (), ())
+    experiment = Experiment("bench", "d", placed, DEFAULTS)
     row: Record = {"part": "gathering", "agents": len(agents)}
     for name, step in (
         ("connect", coordinator.connect),

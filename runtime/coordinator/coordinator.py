@@ -24,6 +24,7 @@ from runtime.coordinator.link import (
     OnLost,
     OnSay,
 )
+from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.options import DEFAULTS, RunOptions
 
@@ -48,7 +49,7 @@ class Experiment:
 
     run: str
     digest: str
-    placement: tuple[int, ...]
+    placement: Placement
     options: RunOptions
 
 
@@ -142,6 +143,7 @@ class Coordinator:
         return answer
 
     def _preparation(self, experiment: Experiment, host: int) -> dict[str, object]:
+        placement = experiment.placement
         return {
             "do": "prepare",
             "run": experiment.run,
@@ -149,7 +151,9 @@ class Coordinator:
             "host": host,
             "hosts": [{"name": host.name, "address": host.address} for host in self.hosts],
             "starts": list(self._starts),
-            "placement": list(experiment.placement),
+            "placement": list(placement.hosts),
+            "addresses": [list(pair) for pair in placement.addresses],
+            "networks": list(placement.networks),
             "options": experiment.options.to_record(),
         }
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from compiler.plan.properties import NUMBERS, PROPERTIES, LinkState
-from compiler.plan.types import Node
 
 NOTHING = " ".join(f"{row.word}=0" for row in NUMBERS)
 
@@ -24,12 +23,13 @@ def differences(before: LinkState, after: LinkState) -> str:
     return " ".join([f"{row.word}={new}" for row, old, new in both if new != old])
 
 
-def node_line(index: int, node: Node) -> str:
+def node_line(index: int, ipv4: str, ipv6: str) -> str:
+    """Addresses that are '' are not there."""
     line = [f"node {index}"]
-    if node.ipv4:
-        line.append(f"ip={node.ipv4}")
-    if node.ipv6:
-        line.append(f"ip6={node.ipv6}")
+    if ipv4:
+        line.append(f"ip={ipv4}")
+    if ipv6:
+        line.append(f"ip6={ipv6}")
     return " ".join(line)
 
 

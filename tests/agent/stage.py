@@ -34,7 +34,8 @@ class Stage:
         self.directory = directory
         write(compile_source(text, filename="exp.tdl", seed=None), directory / "exp.plan")
         self.plan: Plan = read_plan(directory / "exp.plan")
-        self.placement = placement.place(self.plan.topology, hosts)
+        self.placed = placement.planned(self.plan.topology, hosts)
+        self.placement = self.placed.hosts
         self.said: list[tuple[int, dict[str, Any]]] = []
         self.lost: list[tuple[int, str]] = []
         self.datapaths: list[FakeDatapath] = []
@@ -82,7 +83,7 @@ class Stage:
         self.processes[host] = self.start_agent(replace(self.options(host), resume=True))
 
     def experiment(self, **options: Any) -> Experiment:
-        return Experiment("run1", self.plan.digest, self.placement, RunOptions(**options))
+        return Experiment("run1", self.plan.digest, self.placed, RunOptions(**options))
 
     async def ready(self, **options: Any) -> list[dict[str, Any]]:
         """All agents connected and prepared."""

@@ -189,6 +189,22 @@ def test_ports_are_attached_to_the_networks_of_the_plan(tmp_path: Path) -> None:
     act(tmp_path, TWO, 1, play)
 
 
+def test_instances_have_the_addresses_that_the_coordinator_tells(tmp_path: Path) -> None:
+    """Those of pods are not the plan's, and may be of one family."""
+
+    async def play(stage: Stage) -> None:
+        pods = tuple((f"10.244.{node}.7", "") for node in range(4))
+        stage.placed = replace(stage.placed, addresses=pods, networks=("10.244.0.0/16",))
+        await stage.ready()
+        (datapath,) = stage.datapaths
+        assert datapath.told.nodes == {node: {"ip": f"10.244.{node}.7"} for node in range(4)}
+        request = {"do": "attach", "node": 0, "port": 4, "netns": "/n", "if": "eth0"}
+        await stage.coordinator.request(0, request)
+        assert datapath.ports == {4: "netns=/n if=eth0 prefix=10.244.0.0/16"}
+
+    act(tmp_path, TWO, 1, play)
+
+
 def test_samples_say_what_moved(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         await stage.ready()
@@ -390,6 +406,6 @@ def test_garbage_on_the_metadata_port_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_port() -> None:
-    assert lines.attach_line(1, "/n", "eth0", "10.0.0.0/8") == (
-        "attach 1 netns=/n if=eth0 prefix=10.0.0.0/8"
+    assert lines.attach_line(1, "/n", "eth0", ("10.0.0.0/8", "fd00::/8")) == (
+        "attach 1 netns=/n if=eth0 prefix=10.0.0.0/8,fd00::/8"
     )

@@ -24,7 +24,7 @@ class Told:
         datapath.stage = self.stage
         self.staged: list[str] = []
         self.enforcer = Enforcer(
-            datapath, self.world.clock, needs, lambda *_: None, self.notices.append
+            datapath, self.world.clock, needs, (), lambda *_: None, self.notices.append
         )
         asyncio.run(self.enforcer.declare())
         self.stages = [found for found in needs.later() if isinstance(found, Stage)]

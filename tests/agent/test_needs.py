@@ -57,7 +57,7 @@ def expected(plan: Plan, state: NetworkState, own: Iterable[int]) -> dict[tuple[
 def told_for(plan: Plan) -> Told:
     told = Told()
     nodes = plan.topology.nodes[: plan.core.instances]
-    told.take(dialect.node_line(index, node) for index, node in enumerate(nodes))
+    told.take(dialect.node_line(index, node.ipv4, node.ipv6) for index, node in enumerate(nodes))
     return told
 
 
@@ -220,11 +220,6 @@ def test_parts_are_filled() -> None:
 def test_seeds_are_those_of_the_document() -> None:
     assert lines.path_seed(7, "client.0", "server.1") == 0x4191_4340_703B_9CCB
     assert lines.path_seed(7, "client.0", "server.1") != lines.path_seed(7, "server.1", "client.0")
-
-
-def test_networks_of_a_plan() -> None:
-    topology = build([("a", 1)], ["s"], [("a", "s", PLAIN, PLAIN)])
-    assert lines.prefixes(topology) == "10.77.0.0/16,fd77:7473::/64"
 
 
 def test_queue_and_distribution_are_those_of_the_links_that_matter() -> None:

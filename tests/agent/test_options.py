@@ -76,6 +76,8 @@ ORDER: dict[str, Any] = {
     "hosts": [{"name": "h0", "address": "10.0.0.1"}, {"name": "h1", "address": "10.0.0.2"}],
     "starts": [3, 1],
     "placement": [0, 1, 1, -1],
+    "addresses": [["10.77.0.1", "fd77:7473::1"], ["10.77.0.2", ""], ["", "fd77:7473::3"]],
+    "networks": ["10.77.0.0/16", "fd77:7473::/64"],
     "options": {"pace": 2, "on_agent_loss": "close", "until_ns": None},
 }
 
@@ -85,6 +87,8 @@ def test_an_order() -> None:
     assert found.own == (1, 2)
     assert found.hosts == (("10.0.0.1", 7473), ("10.0.0.2", 7473))
     assert found.starts == (3, 1)
+    pairs = (("10.77.0.1", "fd77:7473::1"), ("10.77.0.2", ""), ("", "fd77:7473::3"))
+    assert (found.addresses, found.networks) == (pairs, ("10.77.0.0/16", "fd77:7473::/64"))
     assert found.options == RunOptions(pace=2, on_agent_loss="close")
     assert (found.options.start_at_ns, found.options.period_ns) == (0, 25_000_000)
     six = [{"address": "FD00:0::1"}, {"address": "fd00::2", "metadata_port": 9}]
@@ -107,6 +111,15 @@ def test_an_order() -> None:
         ({"placement": [0, 1, 1]}, "the placement has 3 nodes, and the plan 4"),
         ({"placement": [0, 1, 5, -1]}, "the host of node 2 is 5"),
         ({"placement": [0, 1, -1, -1]}, "the host of node 2 is -1"),
+        ({"addresses": [["10.77.0.1", ""]]}, "addresses of 1 instances, and the plan has 3"),
+        ({"addresses": [["", ""]] * 3}, "addresses of node 0 are"),
+        ({"addresses": [["10.77.0.1"]] * 3}, "addresses of node 0 are"),
+        ({"addresses": [["10.78.0.1", ""]] * 3}, "node 0 is at 10.78.0.1, which is in no"),
+        ({"addresses": [["fd77:7473::1", ""]] * 3}, "an address of node 0 is 'fd77:7473::1'"),
+        ({"addresses": [[5, ""]] * 3}, "an address of node 0 is 5: a text"),
+        ({"networks": []}, "there are 0 networks: 1 to 32"),
+        ({"networks": ["10.77.0.0/16"] * 33}, "there are 33 networks"),
+        ({"networks": ["10.77.0.1/16"]}, "a network is '10.77.0.1/16': .* has host bits set"),
         ({"starts": [1]}, "there are 1 starts, and 2 hosts"),
         ({"starts": [1, 0]}, "a start is 0: a number from 1"),
         ({"starts": [1, 2**64]}, "a start is"),

@@ -107,7 +107,7 @@ class Scene:
         )
 
     def experiment(self) -> Experiment:
-        placed = placement.place(self.plan.topology, len(self.agents))
+        placed = placement.planned(self.plan.topology, len(self.agents))
         return Experiment("run1", self.plan.digest, placed, RunOptions())
 
     async def begin(self) -> int:

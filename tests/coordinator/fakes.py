@@ -9,6 +9,7 @@ from typing import Any
 
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
+from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.rpc.calls import answer
@@ -17,7 +18,12 @@ from runtime.rpc.secure import Channel, Server
 KEY = bytes(range(32))
 HERE = "127.0.0.1"
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
-EXPERIMENT = Experiment("run1", "d1", (0, 1, 0, -1), RunOptions())
+PLACED = Placement(
+    (0, 1, 0, -1),
+    (("10.1.0.1", ""), ("", "fd01::1"), ("10.1.0.2", "")),
+    ("10.1.0.0/24", "fd01::/64"),
+)
+EXPERIMENT = Experiment("run1", "d1", PLACED, RunOptions())
 
 Behaviour = Callable[[dict[str, Any]], Mapping[str, object]]
 

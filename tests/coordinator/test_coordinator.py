@@ -37,6 +37,8 @@ def test_a_run_from_the_beginning_to_the_end() -> None:
                 ],
                 "starts": [1, 1],
                 "placement": [0, 1, 0, -1],
+                "addresses": [["10.1.0.1", ""], ["", "fd01::1"], ["10.1.0.2", ""]],
+                "networks": ["10.1.0.0/24", "fd01::/64"],
                 "options": RunOptions().to_record(),
             }
         ]

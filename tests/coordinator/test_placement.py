@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
 from compiler.plan.types import Topology
-from runtime.coordinator.placement import NO_HOST, place
+from runtime.coordinator.placement import NO_HOST, place, planned
 from runtime.errors import RunError
 
 TEXT = """service a img=x replicas=3
@@ -33,6 +33,13 @@ def test_in_turn_by_service_and_index() -> None:
     assert place(topology(), 2) == (0, 1, 0, 1, 0, NO_HOST, NO_HOST)
     assert place(topology(), 1) == (0, 0, 0, 0, 0, NO_HOST, NO_HOST)
     assert place(topology(), 7) == (0, 1, 2, 3, 4, NO_HOST, NO_HOST)
+
+
+def test_addresses_are_those_of_the_plan() -> None:
+    found = planned(topology(), 2)
+    assert found.hosts == place(topology(), 2)
+    assert found.addresses == tuple((f"10.77.0.{n}", f"fd77:7473::{n}") for n in range(1, 6))
+    assert found.networks == ("10.77.0.0/16", "fd77:7473::/64")
 
 
 @given(st.integers(1, 30), st.integers(1, 12))

@@ -39,6 +39,7 @@ class Enforcer:
         datapath: Datapath,
         clock: Clock,
         needs: Needs,
+        addresses: Sequence[tuple[str, str]],
         on_applied: OnApplied,
         notice: Notice,
     ) -> None:
@@ -48,6 +49,7 @@ class Enforcer:
         self._datapath = datapath
         self._clock = clock
         self._needs = needs
+        self._addresses = addresses  # of each instance, IPv4 and IPv6
         self._steps = needs.steps
         self._on_applied = on_applied
         self._notice = notice
@@ -75,8 +77,7 @@ class Enforcer:
         return count
 
     async def _declare_nodes(self) -> None:
-        nodes = self._needs.state.topology.nodes
-        told = [dialect.node_line(i, node) for i, node in enumerate(nodes) if node.service >= 0]
+        told = [dialect.node_line(node, *pair) for node, pair in enumerate(self._addresses)]
         for begin in range(0, len(told), PART_LINES):
             await self._datapath.commit(told[begin : begin + PART_LINES])
 

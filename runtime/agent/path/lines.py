@@ -7,12 +7,10 @@ plan's seed and the names of both ends, and so stays with the pair whatever rout
 from __future__ import annotations
 
 import hashlib
-from ipaddress import ip_network
+from collections.abc import Sequence
 
 from compiler.plan.properties import LinkState
-from compiler.plan.types import Topology
 from runtime.datapath import dialect
-from runtime.system.interface import IPV4_PREFIX, IPV6_PREFIX
 
 SEED_MASK = (1 << 63) - 1  # as the seeds of links
 
@@ -47,16 +45,5 @@ def closed_line(src: int, dst: int) -> str:
     return f"path {src} {dst} {dialect.NOTHING} up=0"
 
 
-def attach_line(port: int, netns: str, interface: str, prefixes: str) -> str:
-    return f"attach {port} netns={netns} if={interface} prefix={prefixes}"
-
-
-def prefixes(topology: Topology) -> str:
-    """The networks that the plan's instances are in, as `attach` wants them."""
-    found = set()
-    for node in topology.nodes:
-        if node.ipv4:
-            found.add(str(ip_network(f"{node.ipv4}/{IPV4_PREFIX}", strict=False)))
-        if node.ipv6:
-            found.add(str(ip_network(f"{node.ipv6}/{IPV6_PREFIX}", strict=False)))
-    return ",".join(sorted(found))
+def attach_line(port: int, netns: str, interface: str, networks: Sequence[str]) -> str:
+    return f"attach {port} netns={netns} if={interface} prefix={','.join(networks)}"

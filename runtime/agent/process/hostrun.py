@@ -74,7 +74,9 @@ class HostRun:
         """The parts, to begin with step `first`."""
         order = self.order
         needs = Needs(self._plan, self.timeline, order.own, first)
-        self.enforcer = Enforcer(self._datapath, self._clock, needs, self._was_applied, self.notice)
+        self.enforcer = Enforcer(
+            self._datapath, self._clock, needs, order.addresses, self._was_applied, self.notice
+        )
         self.ahead = Ahead(needs.later(), self._scenes, self._clock, self.elapsed_ns, self._due_ns)
         self.loop = Loop(
             self._clock,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from runtime.agent.metadata.codec import MAX_BOOT
@@ -15,6 +15,9 @@ from runtime.options import RunOptions, decode
 from runtime.rpc.endpoint import Endpoint
 
 MAX_PORT = 65535
+MAX_NETWORKS = 32  # of one `attach` (docs/tcal.md)
+
+Network = IPv4Network | IPv6Network
 
 
 class OrderError(RunError):
@@ -93,7 +96,8 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class PrepareOrder:
-    """What `prepare` says. `placement` is the host of each node, -1 for bridges."""
+    """What `prepare` says. `placement` is the host of each node, -1 for bridges; `addresses` are
+    IPv4 and IPv6 of each instance, '' for none, all of them in `networks`."""
 
     run: str
     digest: str
@@ -101,6 +105,8 @@ class PrepareOrder:
     hosts: tuple[Endpoint, ...]  # where each agent receives metadata
     starts: tuple[int, ...]  # which start of each host's agent is the present one
     placement: tuple[int, ...]
+    addresses: tuple[tuple[str, str], ...]
+    networks: tuple[str, ...]
     options: RunOptions
     resume: Resume | None = None
     own: tuple[int, ...] = field(init=False)
@@ -114,6 +120,7 @@ def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> 
     """Raises OrderError; KeyError for what is missing."""
     hosts = tuple([_host(item) for item in items(request["hosts"], "hosts")])
     resume = request.get("resume")
+    networks = _networks(request["networks"])
     return PrepareOrder(
         run=text(request["run"], "run"),
         digest=text(request["digest"], "digest"),
@@ -121,6 +128,8 @@ def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> 
         hosts=hosts,
         starts=starts(request["starts"], len(hosts)),
         placement=_placement(request["placement"], node_count, instances, len(hosts)),
+        addresses=_addresses(request["addresses"], instances, networks),
+        networks=tuple([str(network) for network in networks]),
         options=_options(request["options"]),
         resume=None if resume is None else _resume(resume, instances),
     )
@@ -162,6 +171,45 @@ def _placement(value: Any, node_count: int, instances: int, hosts: int) -> tuple
     for node, host in enumerate(found[:instances]):
         number(host, f"the host of node {node}", 0, hosts)
     return tuple(found[:instances]) + (-1,) * (node_count - instances)
+
+
+def _networks(value: Any) -> list[Network]:
+    found = [_network(text(item, "a network")) for item in items(value, "networks")]
+    if not 1 <= len(found) <= MAX_NETWORKS:
+        raise OrderError(f"there are {len(found)} networks: 1 to {MAX_NETWORKS} are expected")
+    return found
+
+
+def _network(words: str) -> Network:
+    try:
+        return ip_network(words)
+    except ValueError as error:
+        raise OrderError(f"a network is {words!r:.60}: {error}") from error
+
+
+def _addresses(value: Any, instances: int, networks: list[Network]) -> tuple[tuple[str, str], ...]:
+    found = items(value, "addresses")
+    if len(found) != instances:
+        raise OrderError(
+            f"there are addresses of {len(found)} instances, and the plan has {instances}"
+        )
+    return tuple([_pair(item, node, networks) for node, item in enumerate(found)])
+
+
+def _pair(item: Any, node: int, networks: list[Network]) -> tuple[str, str]:
+    """What is sent to an address outside of the networks would pass as if nothing were emulated."""
+    if not isinstance(item, list) or len(item) != 2 or not any(item):
+        raise OrderError(f"addresses of node {node} are {item!r:.60}: [IPv4, IPv6] is expected")
+    for words, kind in zip(item, (IPv4Address, IPv6Address), strict=True):
+        if text(words, f"an address of node {node}") == "":
+            continue
+        try:
+            address = kind(words)
+        except ValueError as error:
+            raise OrderError(f"an address of node {node} is {words!r:.60}: {error}") from error
+        if not any(address in network for network in networks):
+            raise OrderError(f"node {node} is at {words}, which is in no network of the run")
+    return item[0], item[1]
 
 
 def _resume(found: Any, instances: int) -> Resume:

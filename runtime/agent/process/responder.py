@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ class Responder:
         self._on_stop = on_stop
         self._resumes = resumes
         self._used = False
-        self._prefixes = ""
+        self._networks: Sequence[str] = ()
         self._instances = 0
         self._handlers: Mapping[str, Callable[[Request], Awaitable[Answer]]] = {
             "prepare": self._prepare,
@@ -105,7 +105,7 @@ class Responder:
         order = orders.preparation(request, len(topology.nodes), instances)
         self._check(order, instances)
         self._used = True
-        self._prefixes = lines.prefixes(topology)
+        self._networks = order.networks
         run_tag = Seal(self._key, order.run.encode()).run_tag
         self._mailbox.meet(order.hosts, MAGIC + bytes([VERSION]) + run_tag)
         conduct = self._make_conduct(order)
@@ -169,7 +169,7 @@ class Responder:
             await self._attach_port(number, wanted[number].netns, wanted[number].interface)
 
     async def _attach_port(self, port: int, netns: str, interface: str) -> dict[str, str]:
-        line = lines.attach_line(port, netns, interface, self._prefixes)
+        line = lines.attach_line(port, netns, interface, self._networks)
         return (await self._datapath.engine.call(line)).values()
 
     async def _attach(self, request: Request) -> Answer:

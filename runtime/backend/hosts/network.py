@@ -63,8 +63,9 @@ class AgentNetwork:
         self._notice = context.notice
         self._on_effect = context.on_effect
         self._names = tuple([host.name for host in hosts.hosts])
-        self._placement = placement.place(plan.topology, options.hosts)
-        self._experiment = Experiment(run_id, plan.digest, self._placement, options)
+        placed = placement.planned(plan.topology, options.hosts)
+        self._placement = placed.hosts
+        self._experiment = Experiment(run_id, plan.digest, placed, options)
         self._told = Told()
         self._refusals = Refusals(context.notice)
         self._steps = HostSteps(self._names, self._effect)

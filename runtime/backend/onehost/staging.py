@@ -30,7 +30,7 @@ def set_line(index: int, state: LinkState) -> str:
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
     """Every node and every link, the latter in the given states."""
     for index, node in enumerate(topology.nodes):
-        yield dialect.node_line(index, node)
+        yield dialect.node_line(index, node.ipv4, node.ipv6)
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
         yield link_line(index, link, state)
 

@@ -174,7 +174,7 @@ class Setting:
         self.scenes: list[Scene] = [scenes.make(Stage(0, needs.state, ()))]
         self.scenes += [scenes.make(one) for one in needs.later() if isinstance(one, Stage)]
         datapath: Any = world
-        self.enforcer = Enforcer(datapath, world.clock, needs, lambda *_: None, lambda _: None)
+        self.enforcer = Enforcer(datapath, world.clock, needs, (), lambda *_: None, lambda _: None)
         self.enforcer.t0_ns = T0
         self.loop = Loop(
             world.clock,
