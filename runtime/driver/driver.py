@@ -24,6 +24,7 @@ from runtime.backend import environment, nursery
 from runtime.backend.base import Counters, Network, RunContext
 from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.hostprocess import Programs
+from runtime.backend.hosts.local import LocalHosts
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.instances import Instance, Maker
 from runtime.backend.nursery import Ended
@@ -136,8 +137,8 @@ class Driver:
         programs = Programs(
             config.nursery, config.engine, config.plan, make_key(), log_name, options.faults
         )
-        hosts = localhosts.make(options.hosts)
-        return AgentNetwork(context, config.run_id, hosts, programs)
+        hosts = LocalHosts(context, localhosts.make(options.hosts), programs)
+        return AgentNetwork(context, config.run_id, hosts)
 
     def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:
         """Those that are ever there, in the order of the topology."""

@@ -3,11 +3,12 @@ the datapath shape what they send."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from compiler.plan.types import Topology
 from runtime.backend.hosts import localhosts
-from runtime.backend.hosts.told import Port, Told
+from runtime.backend.hosts.hosts import Ties
+from runtime.backend.hosts.told import Port
 from runtime.backend.hosts.veths import HostPorts
 from runtime.backend.nursery import Holder
 from runtime.backend.ports import Numbers, UnusedPorts
@@ -15,27 +16,19 @@ from runtime.backend.refusals import Refusals
 from runtime.errors import RunError
 from runtime.system.netlink import Request
 
-Ask = Callable[[int, Mapping[str, object]], Awaitable[object]]  # the agent of a host; RunError
-
 
 class Attachments:
     """See runtime.backend.base (Attaching). Ports are numbers over all hosts."""
 
     def __init__(
-        self,
-        ports: HostPorts,
-        topology: Topology,
-        told: Told,
-        ask: Ask,
-        refusals: Refusals,
-        on_fatal: Callable[[RunError], None],
+        self, ports: HostPorts, topology: Topology, ties: Ties, refusals: Refusals
     ) -> None:
         self.more: Sequence[Request] = localhosts.neighbours(topology)
         self._ports = ports
-        self._told = told
-        self._ask = ask
+        self._told = ties.told
+        self._ask = ties.ask
         self._refusals = refusals
-        self._on_fatal = on_fatal
+        self._on_fatal = ties.on_fatal
         self._numbers = Numbers()
         self._unused = UnusedPorts()
         self._holders: dict[int, Holder] = {}  # of ports that are in use

@@ -130,9 +130,14 @@ class HostProcesses:
         finally:
             os.close(key)
 
-    def all(self) -> list[HostProcess]:
-        """Those that were started last; they may have ended."""
-        return [self.datapath, self.agent]
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    @property
+    def pids(self) -> list[int]:
+        """Of those that were started last; they may have ended."""
+        return [self.datapath.pid, self.agent.pid]
 
     def ended(self, *, agent: bool = True) -> RunError | None:
         """Which of them has ended, the datapath first; None if none has."""

@@ -182,7 +182,7 @@ class LocalHost:
 
 
 @dataclass(slots=True)
-class LocalHosts:
+class HostNamespaces:
     """All hosts of a run and what joins them."""
 
     hosts: tuple[LocalHost, ...]
@@ -195,7 +195,7 @@ class LocalHosts:
             host.close()
 
 
-def make(count: int) -> LocalHosts:
+def make(count: int) -> HostNamespaces:
     """Hosts 0 to count-1, both networks, and the coordinator's address in this very namespace.
 
     RunError with the kernel's words, MachineError if it refuses namespaces; nothing is left then.
@@ -203,7 +203,7 @@ def make(count: int) -> LocalHosts:
     names = [*map(host_name, range(count)), "the control network", "the data network"]
     made = spaces.make(names)
     *hosts, control, data = (LocalHost(n, *space) for n, space in enumerate(made))
-    found = LocalHosts(tuple(hosts), control, data)
+    found = HostNamespaces(tuple(hosts), control, data)
     try:
         _connect(found)
     except BaseException:
@@ -215,7 +215,7 @@ def make(count: int) -> LocalHosts:
 # -- devices ----------------------------------------------------------------------------------
 
 
-def _connect(found: LocalHosts) -> None:
+def _connect(found: HostNamespaces) -> None:
     """Bridges and veths, first those that lead to the hosts."""
     here = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -13,29 +13,19 @@ from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
-from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.acknowledged import HostSteps, Said
-from runtime.backend.hosts.attachments import Attachments
-from runtime.backend.hosts.hostprocess import HostProcesses, Programs
-from runtime.backend.hosts.localhosts import LocalHosts
-from runtime.backend.hosts.portwatch import PortWatch
+from runtime.backend.hosts.hosts import Hosts, Ties
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
 from runtime.backend.hosts.told import Told, bind_request
-from runtime.backend.hosts.veths import HostPorts
-from runtime.backend.missing import Missing
-from runtime.backend.refusals import Refusals
-from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
-from runtime.coordinator.link import AgentError, Host, LostError
+from runtime.coordinator.link import AgentError, LostError
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.rundir.records import LineFile
-from runtime.system.interface import INTERFACE
 from runtime.system.scheduling import prefer
 
-CONNECT_SECONDS = 60.0  # agents are Python: on a busy machine they take their time
-HOST_SECONDS = 2.0  # more for each host: all agents start at once and share the processors
+BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
 Value = TypeVar("Value")
 
 
@@ -52,22 +42,18 @@ def sum_up(datapaths: Iterable[Mapping[str, int]]) -> dict[str, str]:
 class AgentNetwork:
     """See runtime.backend.base. Hosts are numbers from 0."""
 
-    def __init__(
-        self, context: RunContext, run_id: str, hosts: LocalHosts, programs: Programs
-    ) -> None:
-        """Starts a datapath and an agent on each of `hosts`. RunError."""
+    def __init__(self, context: RunContext, run_id: str, hosts: Hosts) -> None:
         plan, options = context.plan, context.options
         self._plan = plan
         self._timeline = context.timeline
         self._record = context.record
         self._notice = context.notice
         self._on_effect = context.on_effect
-        self._names = tuple([host.name for host in hosts.hosts])
-        placed = placement.planned(plan.topology, options.hosts)
-        self._placement = placed.hosts
-        self._experiment = Experiment(run_id, plan.digest, placed, options)
+        self._hosts = hosts
+        self._names = tuple([host.name for host in hosts.agents])
+        self._placement = hosts.placement.hosts
+        self._experiment = Experiment(run_id, plan.digest, hosts.placement, options)
         self._told = Told()
-        self._refusals = Refusals(context.notice)
         self._steps = HostSteps(self._names, self._effect)
         self._samples: HostSamples | None = None
         self._beside: set[asyncio.Task[None]] = set()
@@ -76,47 +62,27 @@ class AgentNetwork:
         self.facts: dict[str, Any] = {}
         self.fault: RunError | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._host_ports = HostPorts(
-            hosts,
-            plan.topology,
-            self._placement,
-            any_source=options.allow_spoofing,
-            whole_segments=options.datapath == "kernel",
-        )
-        self.ports = Attachments(
-            self._host_ports,
-            plan.topology,
-            self._told,
-            self._insist,
-            self._refusals,
-            self._fail,
-        )
-        self._missing = Missing(context.record, context.notice)
-        self._watch = PortWatch(hosts.hosts, self._host_ports, self._refusals, self._gone)
-        self._watching = self._watch.begin()
-        self._watching.add_done_callback(self._done_beside)
-        self._processes = [HostProcesses(host, programs, context.log) for host in hosts.hosts]
+        self.ports = hosts.attaching(Ties(self._told, self._insist, self._fail, self._elapsed))
         self._coordinator = Coordinator(
-            [Host(host.name, host.address) for host in hosts.hosts],
-            programs.key,
+            hosts.agents,
+            hosts.key,
             self._said,
             self._lost,
             lambda _host, text: context.notice(text),
             options.clock_budget_ns,
         )
         self._restarts = AgentRestarts(
-            self._processes, self._coordinator, self._resume, self._changed, self._fail
+            hosts.parts, self._coordinator, self._resume, self._changed, self._fail
         )
 
     # -- the start ------------------------------------------------------------------------------
 
     @property
     def pids(self) -> list[int]:
-        return [one.pid for host in self._processes for one in host.all()]
+        return [pid for host in self._hosts.parts for pid in host.pids]
 
     async def start(self) -> None:
-        patience = CONNECT_SECONDS + HOST_SECONDS * len(self._names)
-        await self._unless_ended(self._coordinator.connect(patience))
+        await self._unless_ended(self._coordinator.connect(self._hosts.connect_seconds))
         found = await self._unless_ended(self._coordinator.prepare(self._experiment))
         self.facts["hosts"] = [self._host_facts(n, facts) for n, facts in enumerate(found)]
 
@@ -124,9 +90,10 @@ class AgentNetwork:
         """The result of what waits for agents, or an error that says which process has ended."""
         work = asyncio.ensure_future(action)
         either: list[asyncio.Future[Any]] = [work]
-        either += [one.ended for host in self._processes for one in host.all()]
+        for host in self._hosts.parts:
+            either += [host.datapath.ended, host.agent.ended]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        for host in self._processes:
+        for host in self._hosts.parts:
             error = host.ended()
             if error is not None:
                 work.cancel()
@@ -138,15 +105,15 @@ class AgentNetwork:
         mine = [node.name for node, at in zip(nodes, self._placement, strict=True) if at == host]
         return {
             "name": self._names[host],
-            "address": localhosts.host_address(host),
+            "address": self._hosts.agents[host].address,
             "instances": mine,
             "datapath": facts.get("datapath"),
         }
 
     async def begin(self, bound: Mapping[int, int]) -> int:
         self._told.stage(bind_request(0, bound))
-        await self._coordinator.broadcast(self._told.coming[0], CONNECT_SECONDS)
-        await self._host_ports.wire(bound)
+        await self._coordinator.broadcast(self._told.coming[0], BIND_SECONDS)
+        await self._hosts.wire(bound)
         self._t0_ns = await self._coordinator.start()
         self._restarts.watch()
         for number, fact in self._coordinator.lost.items():
@@ -162,13 +129,8 @@ class AgentNetwork:
 
     # -- instances ------------------------------------------------------------------------------
 
-    def _gone(self, port: int, device: str) -> None:
-        """A device of a port has gone. With its instance that is as it should be."""
-        instance = self.ports.living(port)
-        if instance:
-            elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
-            what = INTERFACE if device.startswith("p") else device
-            self._missing.tell(instance, what, elapsed)
+    def _elapsed(self) -> int:
+        return time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
 
     async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
         """Asks an agent, and asks again when it is back if it is lost meanwhile."""
@@ -202,7 +164,7 @@ class AgentNetwork:
         due_ns = self._t0_ns + change.step.due_ns
         while (left := due_ns - time.monotonic_ns()) > 0:
             await asyncio.sleep(left / 1e9)
-        await self._host_ports.wire(change.bound)
+        await self._hosts.wire(change.bound)
         self._steps.unblock(change.number)
 
     def _beside_this(self, action: Coroutine[Any, Any, None]) -> None:
@@ -277,7 +239,7 @@ class AgentNetwork:
         name = self._names[host]
         self._notice(f"lost the agent of {name}: {reason}" if reason else f"{name} is back")
         if not reason:
-            prefer(*(one.pid for one in self._processes[host].all()))
+            prefer(*self._hosts.parts[host].pids)
             self._beside_this(self._tell_again(host))
 
     def _resume(self, host: int) -> dict[str, object]:
@@ -302,7 +264,7 @@ class AgentNetwork:
 
     async def why(self) -> RunError:
         """A datapath that has ended explains more than what its agent makes of it."""
-        ends = (host.ended(agent=False) for host in self._processes)
+        ends = (host.ended(agent=False) for host in self._hosts.parts)
         return next((error for error in ends if error is not None), self._reason)
 
     async def end(self) -> dict[str, Any]:
@@ -310,13 +272,8 @@ class AgentNetwork:
             task.cancel()
         self._restarts.stop()
         counters, told = await self._stop_agents()
-        ends = (host.end(told=n in told) for n, host in enumerate(self._processes))
-        faults = [error for error in await asyncio.gather(*ends) if error is not None]
-        self.fault = faults[0] if faults else None
-        self._watch.stop()
-        await asyncio.wait({self._watching})
-        self._host_ports.close()
-        return {**counters, "refused": self._refusals.record()}
+        self.fault = await self._hosts.end(told)
+        return {**counters, "refused": self._hosts.refused()}
 
     async def _stop_agents(self) -> tuple[dict[str, Any], Collection[int]]:
         """Their last words: counters by host, and the clocks as they were to the end. And who

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runtime.backend.hosts.hostprocess import HostProcess, HostProcesses, status_text
+from runtime.backend.hosts.hostprocess import status_text
+from runtime.backend.hosts.hosts import HostParts, OnFatal, Watched
 from runtime.coordinator.coordinator import REJOIN_SECONDS, Coordinator
 from runtime.errors import RunError
 
@@ -20,7 +21,6 @@ STEADY_NS = 10_000_000_000
 TAKE_UP_SECONDS = 2.0  # for a process that is still there to speak again
 CUT_SECONDS = 0.3  # a connection that ends just before its process does is no riddle
 
-OnFatal = Callable[[RunError], None]
 OnChange = Callable[[int, str], None]  # host, what happened; '' when it is back
 Resume = Callable[[int], Mapping[str, object]]
 
@@ -30,7 +30,7 @@ class AgentRestarts:
 
     def __init__(
         self,
-        hosts: Sequence[HostProcesses],
+        hosts: Sequence[HostParts],
         coordinator: Coordinator,
         resume: Resume,
         on_change: OnChange,
@@ -54,7 +54,7 @@ class AgentRestarts:
             self._watch_datapath(number, host.datapath)
             self._watch_agent(number)
 
-    def _watch_datapath(self, number: int, datapath: HostProcess) -> None:
+    def _watch_datapath(self, number: int, datapath: Watched) -> None:
         datapath.ended.add_done_callback(lambda ended: self._datapath_ended(number, ended.result()))
 
     def _watch_agent(self, number: int) -> None:
@@ -64,7 +64,7 @@ class AgentRestarts:
 
     def _datapath_ended(self, number: int, status: int) -> None:
         if not self._ending:
-            name = self._hosts[number].host.name
+            name = self._hosts[number].name
             self._on_fatal(RunError(f"the datapath of {name} ended with {status_text(status)}"))
 
     def lost(self, number: int, reason: str) -> None:
@@ -83,7 +83,7 @@ class AgentRestarts:
         if isinstance(error, RunError):
             self._on_fatal(error)
         elif error is not None:
-            self._on_fatal(RunError(f"{self._hosts[number].host.name}: {error!r}"))
+            self._on_fatal(RunError(f"{self._hosts[number].name}: {error!r}"))
         elif not done.cancelled():
             self._there[number].set()
             self._on_change(number, "")
@@ -104,7 +104,7 @@ class AgentRestarts:
         status = await agent.ended
         now = time.monotonic_ns()
         before = self._restarted_ns.get(number)
-        name = host.host.name
+        name = host.name
         if before is not None and now - before < STEADY_NS:
             raise RunError(
                 f"the agent of {name} was lost again {(now - before) / 1e9:.1f} s after it had been"
@@ -115,7 +115,7 @@ class AgentRestarts:
         self._watch_agent(number)
         await self._rejoin(number, host.agent, REJOIN_SECONDS)
 
-    async def _take_up_again(self, number: int, agent: HostProcess) -> bool:
+    async def _take_up_again(self, number: int, agent: Watched) -> bool:
         """Whether a process that is still there speaks to us again."""
         try:
             await self._rejoin(number, agent, TAKE_UP_SECONDS)
@@ -123,8 +123,8 @@ class AgentRestarts:
             return False
         return True
 
-    async def _rejoin(self, number: int, agent: HostProcess, seconds: float) -> None:
-        name = self._hosts[number].host.name
+    async def _rejoin(self, number: int, agent: Watched, seconds: float) -> None:
+        name = self._hosts[number].name
         work = asyncio.create_task(
             self._coordinator.rejoin(number, lambda: self._resume(number), seconds)
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from compiler.plan.types import Topology
-from runtime.backend.hosts.localhosts import LocalHost, LocalHosts, PortRequest
+from runtime.backend.hosts.localhosts import HostNamespaces, LocalHost, PortRequest
 from runtime.system import shortage
 from runtime.system.interface import INTERFACE
 
@@ -45,7 +45,7 @@ class HostPorts:
 
     def __init__(
         self,
-        hosts: LocalHosts,
+        hosts: HostNamespaces,
         topology: Topology,
         placement: tuple[int, ...],
         *,

@@ -253,7 +253,7 @@ class FakeProcess:
 
 class FakeHost:
     def __init__(self) -> None:
-        self.host = localhosts.LocalHost(0, -1, None, None)  # type: ignore[arg-type]
+        self.name = localhosts.host_name(0)
         self.datapath = FakeProcess()
         self.agent = FakeProcess()
         self.starts = 0

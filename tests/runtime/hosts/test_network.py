@@ -1,0 +1,196 @@
+"""The network of a run over hosts that are not of this machine: it asks its Hosts for everything
+that differs, and agents for the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from compiler.pipeline import compile_source
+from runtime.backend.base import Change, Effect, RunContext
+from runtime.backend.hosts.hosts import Ties
+from runtime.backend.hosts.network import AgentNetwork
+from runtime.coordinator.link import Host
+from runtime.coordinator.placement import NO_HOST, Placement
+from runtime.errors import RunError
+from runtime.options import RunOptions
+from runtime.schedule import Schedule
+from tests.coordinator.fakes import DEADLINE_SECONDS, KEY, FakeAgent
+from tests.waiting import until
+
+TEXT = (
+    "service a img=x\nservice b img=x replicas=2\nbridge s\n"
+    "link a--s latency=1\nlink b--s latency=1\n"
+    "at 3s b.1 crash\nat 4s b.1 join\nat 9s quit\n"
+)
+POD_ADDRESSES = (("10.244.1.9", ""), ("10.244.0.4", ""), ("10.244.1.3", ""))
+
+
+class Elsewhere:
+    """A process of another machine: nobody here hears of its end."""
+
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def kill(self) -> None:
+        self.ended.set_result(-9)
+
+
+class Parts:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.datapath, self.agent = Elsewhere(), Elsewhere()
+        self.pids: list[int] = []
+        self.starts = 1
+
+    def restart_agent(self) -> None:
+        self.starts += 1
+        self.agent = Elsewhere()
+
+    def ended(self, *, agent: bool = True) -> RunError | None:
+        return None
+
+
+class Ports:
+    """Nothing is attached here."""
+
+    more = ()
+
+
+class Nodes:
+    """Hosts (runtime.backend.hosts.hosts) with instances where nobody's rule would put them."""
+
+    key = KEY
+    placement = Placement((1, 0, 1, NO_HOST), POD_ADDRESSES, ("10.244.0.0/16",))
+    connect_seconds = DEADLINE_SECONDS / 4
+
+    def __init__(self, agents: list[FakeAgent]) -> None:
+        self.agents = [
+            Host(f"node-{agent.number}", agent.host.address, agent.port) for agent in agents
+        ]
+        self.parts = [Parts(host.name) for host in self.agents]
+        self.wired: list[Mapping[int, int]] = []
+        self.told: Collection[int] = ()
+
+    def attaching(self, ties: Ties) -> Any:
+        self.ties = ties
+        return Ports()
+
+    async def wire(self, bound: Mapping[int, int]) -> None:
+        self.wired.append(bound)
+
+    async def end(self, told: Collection[int]) -> RunError | None:
+        self.told = list(told)
+        return RunError("a datapath was tired")
+
+    def refused(self) -> list[dict[str, Any]]:
+        return [{"instance": "a.0", "source": 1}]
+
+
+class Run:
+    """An AgentNetwork over two such hosts, with agents that are not."""
+
+    def __init__(self, agents: list[FakeAgent]) -> None:
+        self.agents = agents
+        self.plan = compile_source(TEXT).plan
+        self.timeline = Schedule(self.plan, RunOptions(hosts=2))
+        self.effects: list[tuple[int, Effect | None]] = []
+        self.events: list[Mapping[str, object]] = []
+        context = RunContext(
+            self.plan,
+            self.timeline,
+            RunOptions(hosts=2),
+            io.BytesIO(),
+            "nowhere",
+            self.events.append,
+            lambda _text: None,
+            lambda number, effect: self.effects.append((number, effect)),
+        )
+        self.hosts = Nodes(agents)
+        self.network = AgentNetwork(context, "run1", self.hosts)
+
+    async def applied(self, step: int, *, at_ns: tuple[int, int]) -> None:
+        for agent, elapsed in zip(self.agents, at_ns, strict=True):
+            agent.say(say="applied", step=step, elapsed_ns=elapsed, late=False)
+        await until(lambda: any(number == step for number, _ in self.effects), f"step {step}")
+
+
+def play(scene: Any) -> None:
+    async def whole() -> None:
+        agents = [FakeAgent(0), FakeAgent(1)]
+        for agent in agents:
+            await agent.listen()
+        try:
+            await asyncio.wait_for(scene(Run(agents)), DEADLINE_SECONDS)
+        finally:
+            for agent in agents:
+                await agent.die()
+
+    asyncio.run(whole())
+
+
+def test_agents_are_told_what_the_hosts_have_learnt() -> None:
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        (prepared,) = run.agents[1].asked("prepare")
+        assert prepared["placement"] == [1, 0, 1, NO_HOST]
+        assert prepared["addresses"] == [list(pair) for pair in POD_ADDRESSES]
+        assert prepared["networks"] == ["10.244.0.0/16"]
+        facts = run.network.facts["hosts"]
+        assert [(one["name"], one["instances"]) for one in facts] == [
+            ("node-0", ["b.0"]),
+            ("node-1", ["a.0", "b.1"]),
+        ]
+        assert run.network.pids == []
+        found = await run.network.end()
+        assert found["refused"] == [{"instance": "a.0", "source": 1}]
+        assert str(run.network.fault) == "a datapath was tired"
+        assert run.hosts.told == [0, 1]
+
+    play(scene)
+
+
+def test_steps_are_agreed_on_and_wired_by_the_hosts() -> None:
+    async def scene(run: Run) -> None:
+        assert run.hosts.ties.elapsed() == 0
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        assert run.hosts.wired == [{0: 10, 1: 11, 2: 12}]
+        await run.applied(0, at_ns=(100, 300))
+        assert run.effects == [(0, Effect(300, 200))]
+        crash, join = run.timeline.steps[1:3]
+        assert await run.network.stage(Change(1, crash, {}, [2], [])) == {}
+        await run.network.stage(Change(2, join, {2: 13}, [], []))
+        assert [agent.asked("bind")[-1]["bind"] for agent in run.agents] == [[[2, 13]]] * 2
+        assert run.agents[0].asked("bind")[-2]["unbind"] == [2]
+        await run.applied(1, at_ns=(5, 5))
+        await run.applied(2, at_ns=(6, 6))  # not before it is wired, at its time
+        assert run.hosts.wired[1:] == [{2: 13}]
+        assert await run.network.cut(1, frozenset())
+        assert run.agents[0].asked("cut") == [{"do": "cut", "nodes": [1]}]
+        await run.network.end()
+
+    play(scene)
+
+
+def test_an_agent_that_is_gone_is_waited_for_where_its_host_restarts_it() -> None:
+    """Its process is not ours: the host's part is asked, and the one that answers is resumed."""
+
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        await run.applied(0, at_ns=(1, 1))
+        await run.agents[0].die()
+        await run.agents[0].listen()  # another process: its supervisor was quick
+        await until(lambda: len(run.agents[0].asked("prepare")) == 2, "the resume")
+        resume = run.agents[0].asked("prepare")[-1]["resume"]
+        assert (resume["applied"], resume["held"]) == (1, [])
+        await until(lambda: [e for e in run.events if e["kind"] == "agent_back"], "its return")
+        assert [event["target"] for event in run.events] == ["node-0", "node-0"]
+        assert run.hosts.parts[0].starts == 1
+        assert not run.network.closed.done()
+        await run.network.end()
+
+    play(scene)
