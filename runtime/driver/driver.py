@@ -22,11 +22,11 @@ from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from runtime.backend import environment, nursery
 from runtime.backend.base import Counters, Network, RunContext
-from runtime.backend.hosts import localhosts
-from runtime.backend.hosts.hostprocess import Programs
-from runtime.backend.hosts.local import LocalHosts
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.instances import Instance, Maker
+from runtime.backend.local import localhosts
+from runtime.backend.local.hostprocess import Programs
+from runtime.backend.local.hosts import LocalHosts
 from runtime.backend.nursery import Ended
 from runtime.backend.onehost import network as onehost
 from runtime.driver import status

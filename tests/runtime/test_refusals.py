@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from runtime.backend.hosts import portpolicy
-from runtime.backend.hosts.portwatch import gone
+from runtime.backend.local import portpolicy
+from runtime.backend.local.portwatch import gone
 from runtime.backend.missing import Missing
 from runtime.backend.refusals import Refusals
 from runtime.system import tc

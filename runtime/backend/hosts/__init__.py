@@ -1,1 +1,1 @@
-"""Several local hosts: an agent and a datapath each."""
+"""A run over several hosts, an agent and a datapath on each, wherever they are."""

@@ -1,5 +1,5 @@
 """The hosts of a run as its network sees them, wherever they are: namespaces of this machine
-(runtime.backend.hosts.local), or machines of their own.
+(runtime.backend.local.hosts), or machines of their own.
 
 Whoever makes them has learnt where they are, and where the instances are, before the network is
 made. Hosts are numbers from 0, in the order of `agents`.

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runtime.backend.hosts.hostprocess import status_text
 from runtime.backend.hosts.hosts import HostParts, OnFatal, Watched
 from runtime.coordinator.coordinator import REJOIN_SECONDS, Coordinator
 from runtime.errors import RunError
@@ -147,3 +146,7 @@ class AgentRestarts:
         self._ending = True
         for task in self._mending.values():
             task.cancel()
+
+
+def status_text(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"status {status}"

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from runtime.backend.hosts import localhosts
+from runtime.backend.local import localhosts
 from tests.runtime.hosts.make_hosts import Instance
 from tests.trials import ethernet as eth
 from tests.trials.ethernet import ARP, IPV4, IPV6, arp, frame, ipv4, ipv6, mac_of, udp

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runtime.backend.hosts import localhosts
+from runtime.backend.local import localhosts
 from runtime.errors import RunError
 from runtime.system import addresses, netlink, programs
 

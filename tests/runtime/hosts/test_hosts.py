@@ -17,12 +17,12 @@ from compiler.pipeline import compile_source
 from compiler.plan.types import Node, Topology
 from runtime.backend import choice
 from runtime.backend.base import Effect
-from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.acknowledged import HostSteps, Said
-from runtime.backend.hosts.devices import mac_of
 from runtime.backend.hosts.network import sum_up
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.told import Port, Told, bind_request
+from runtime.backend.local import localhosts
+from runtime.backend.local.devices import mac_of
 from runtime.errors import MachineError, RunError
 from runtime.options import RunOptions
 from runtime.rundir.etchosts import hostname

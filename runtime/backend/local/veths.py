@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from compiler.plan.types import Topology
-from runtime.backend.hosts.localhosts import HostNamespaces, LocalHost, PortRequest
+from runtime.backend.local.localhosts import HostNamespaces, LocalHost, PortRequest
 from runtime.system import shortage
 from runtime.system.interface import INTERFACE
 

@@ -13,8 +13,8 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from runtime.backend.hosts.localhosts import LocalHost
-from runtime.backend.hosts.veths import HostPorts
+from runtime.backend.local.localhosts import LocalHost
+from runtime.backend.local.veths import HostPorts
 from runtime.backend.refusals import Refusals
 
 LOOK_SECONDS = 1.0

@@ -20,7 +20,8 @@ from typing import IO
 
 from runtime.agent.process import commandline
 from runtime.agent.process.commandline import AgentOptions
-from runtime.backend.hosts.localhosts import LocalHost
+from runtime.backend.hosts.restarts import status_text
+from runtime.backend.local.localhosts import LocalHost
 from runtime.errors import RunError
 from runtime.system import shortage
 
@@ -158,7 +159,3 @@ class HostProcesses:
         await self.agent.end()
         self._agents_end.close()
         return self.ended(agent=False) if await self.datapath.end() else None
-
-
-def status_text(status: int) -> str:
-    return f"signal {-status}" if status < 0 else f"status {status}"

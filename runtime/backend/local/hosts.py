@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from runtime.backend.base import RunContext
-from runtime.backend.hosts.attachments import Attachments
-from runtime.backend.hosts.hostprocess import HostProcesses, Programs
 from runtime.backend.hosts.hosts import OnFatal, Ties
-from runtime.backend.hosts.localhosts import HostNamespaces
-from runtime.backend.hosts.portwatch import PortWatch
-from runtime.backend.hosts.veths import HostPorts
+from runtime.backend.local.attachments import Attachments
+from runtime.backend.local.hostprocess import HostProcesses, Programs
+from runtime.backend.local.localhosts import HostNamespaces
+from runtime.backend.local.portwatch import PortWatch
+from runtime.backend.local.veths import HostPorts
 from runtime.backend.missing import Missing
 from runtime.backend.refusals import Refusals
 from runtime.coordinator import placement

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compiler.plan.types import Topology
-from runtime.backend.hosts import localhosts
 from runtime.backend.hosts.hosts import Ties
 from runtime.backend.hosts.told import Port
-from runtime.backend.hosts.veths import HostPorts
+from runtime.backend.local import localhosts
+from runtime.backend.local.veths import HostPorts
 from runtime.backend.nursery import Holder
 from runtime.backend.ports import Numbers, UnusedPorts
 from runtime.backend.refusals import Refusals

@@ -10,7 +10,7 @@ instances send. No host forwards from one to the other, and br0 hands nothing up
 no instance reaches an agent, whatever it sends.
 
 An instance's eth0 is one end of a veth whose other end pN is a port of its host's br0, as a CNI
-plugin would do it. pN holds the instance to what it may send (runtime.backend.hosts.portpolicy) and
+plugin would do it. pN holds the instance to what it may send (runtime.backend.local.portpolicy) and
 redirects what is to be shaped to eN, where the datapath is attached; what leaves there comes out at
 fN, the other port:
 
@@ -34,9 +34,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler.plan.types import Topology
-from runtime.backend.hosts import devices, portpolicy, spaces
-from runtime.backend.hosts.devices import mac_of
-from runtime.backend.hosts.portpolicy import PortOwner
+from runtime.backend.local import devices, portpolicy, spaces
+from runtime.backend.local.devices import mac_of
+from runtime.backend.local.portpolicy import PortOwner
 from runtime.errors import MachineError, RunError
 from runtime.system import netlink, tc
 from runtime.system.netlink import QUIET, Request, address, link, loopback_up, neighbour

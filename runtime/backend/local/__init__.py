@@ -1,0 +1,1 @@
+"""Hosts that are namespaces of this machine, and what runs on them."""
