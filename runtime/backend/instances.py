@@ -7,6 +7,7 @@ its addresses. A rejoin is a new incarnation under the old name.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 
 from compiler.plan.types import Node
 from runtime.backend.base import Attaching
-from runtime.backend.nursery import KILLED, Ended, Holder, Nursery, Program
+from runtime.backend.lives import Ended, Joined, Left, Life
+from runtime.backend.nursery import KILLED, Holder, Nursery, Program
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
 from runtime.system import addresses, shortage
@@ -27,9 +29,15 @@ GONE_SECONDS = 0.5  # for the news that an instance is dead to arrive
 
 @dataclass(slots=True)
 class Incarnation:
+    """See runtime.backend.lives (Life)."""
+
     holder: Holder
     port: int
     order: asyncio.Future[int] | None = None  # of a start that waits for its gate
+
+    @property
+    def gone(self) -> asyncio.Future[None]:
+        return self.holder.gone
 
 
 class Maker:
@@ -97,10 +105,7 @@ OnKilled = Callable[["Instance"], None]
 
 
 class Instance:
-    """One instance through all its incarnations.
-
-    `state` is 'up', 'cut' or 'down', as the timeline has it; set by the conductor.
-    """
+    """See runtime.backend.lives (Lives). Its lives are Incarnations of this machine's nursery."""
 
     def __init__(
         self,
@@ -136,26 +141,44 @@ class Instance:
         self._prepared.append(task)
         return task
 
-    async def next_incarnation(self) -> Incarnation:
-        """The oldest prepared one, made now if there is none."""
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.program.argv if self.program else ()
+
+    @property
+    def present(self) -> Incarnation | None:
+        return self.current
+
+    async def next_life(self) -> Incarnation:
         if not self._prepared:
             self.prepare()
         return await self._prepared.popleft()
 
-    def order_behind(self, gate: int, incarnation: Incarnation) -> None:
-        """Orders the program's start for the moment at which the pipe `gate` reads end of file.
-
-        Only for an instance that was never there: nothing of a life before can be in the way.
-        """
+    def hold(self, life: Life, gate: int) -> None:
+        incarnation = _own(life)
         if self.program is not None:
             incarnation.holder.gate(gate)
             incarnation.order = incarnation.holder.order_start(self.program)
 
-    async def join(self, incarnation: Incarnation) -> asyncio.Future[int] | None:
-        """Orders the program's start once all processes of the life before are dead.
+    async def join(self, life: Life, opened_ns: int) -> Joined:
+        incarnation = _own(life)
+        held = incarnation.order is not None
+        at_ns = time.monotonic_ns()
+        try:
+            order = await self._order(incarnation)
+            at_ns = opened_ns if held else time.monotonic_ns()
+            if order is None:
+                return Joined(at_ns)
+            await order
+            self.started = True
+            return Joined(at_ns, time.monotonic_ns())
+        except RunError as refusal:
+            return Joined(at_ns, None, refusal.message)
 
-        A predecessor that still uses its grace is killed: the timeline has priority. Returns the
-        order (Holder.order_start), None for an idle instance.
+    async def _order(self, incarnation: Incarnation) -> asyncio.Future[int] | None:
+        """The program's start (Holder.order_start), None for an idle instance.
+
+        A predecessor that still uses its grace is killed: the timeline has priority.
         """
         for old in list(self._dying):
             old.holder.kill()
@@ -179,13 +202,13 @@ class Instance:
             self.killed = True
             self._on_killed(self)
 
-    def leave(self) -> Incarnation | None:
-        """SIGTERM now, SIGKILL after the grace. Returns who is leaving."""
-        return self._let_go(GRACE_SECONDS)
+    async def leave(self) -> Left:
+        leaving = self._let_go(GRACE_SECONDS)
+        return Left(time.monotonic_ns(), leaving)
 
-    def crash(self) -> None:
-        """SIGKILL to all of it now."""
+    async def crash(self) -> int:
         self._let_go(0.0)
+        return time.monotonic_ns()
 
     def _let_go(self, grace: float) -> Incarnation | None:
         incarnation, self.current = self.current, None
@@ -211,7 +234,7 @@ class Instance:
 
     async def finish(self) -> None:
         """Ends whatever lives, gracefully, and throws away what was prepared."""
-        self.leave()
+        self._let_go(GRACE_SECONDS)
         for task in self._prepared:
             task.cancel()
             if task.done() and not task.cancelled() and task.exception() is None:
@@ -219,3 +242,8 @@ class Instance:
         self._prepared.clear()
         if self._farewells:
             await asyncio.wait(set(self._farewells))
+
+
+def _own(life: Life) -> Incarnation:
+    assert isinstance(life, Incarnation)  # instances get back what they have made
+    return life

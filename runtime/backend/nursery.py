@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from runtime.backend.lives import Ended
 from runtime.errors import MachineError, RunError, fail
 from runtime.rundir import directory
 from runtime.system import shortage
@@ -49,18 +50,6 @@ class Program:
         if len(data) >= MESSAGE_BYTES:
             raise RunError(f"the arguments and environment of {self.argv[0]} are too long")
         return data
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a program ended by itself: by `status`, or by `signal` (then status is -1)."""
-
-    status: int
-    signal: int
-
-    @property
-    def well(self) -> bool:
-        return self.status == 0
 
 
 class Holder:

@@ -24,10 +24,10 @@ from runtime.backend import environment, nursery
 from runtime.backend.base import Counters, Network, RunContext
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.instances import Instance, Maker
+from runtime.backend.lives import Ended
 from runtime.backend.local import localhosts
 from runtime.backend.local.hostprocess import Programs
 from runtime.backend.local.hosts import LocalHosts
-from runtime.backend.nursery import Ended
 from runtime.backend.onehost import network as onehost
 from runtime.driver import status
 from runtime.driver.config import DriverConfig, from_record

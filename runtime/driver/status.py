@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from runtime.backend.base import Counters
-from runtime.backend.instances import Instance
+from runtime.backend.lives import Lives
 from runtime.datapath import sampler
 from runtime.driver.config import DriverConfig
 from runtime.driver.progress import RUNNING, NextEvent, Progress, ServiceState
@@ -43,7 +43,7 @@ def services(conductor: TimelineRunner) -> tuple[ServiceState, ...]:
     )
 
 
-def shown_state(instance: Instance) -> str:
+def shown_state(instance: Lives) -> str:
     """The timeline's word for it, unless that would say that something runs which never did."""
     if instance.state == "down":
         return instance.state
@@ -89,13 +89,13 @@ def progress(
     )
 
 
-def _instance(instance: Instance) -> dict[str, Any]:
+def _instance(instance: Lives) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "name": instance.name,
+        "name": instance.node.name,
         "state": shown_state(instance),
         "ipv4": instance.node.ipv4,
         "ipv6": instance.node.ipv6,
-        "program": list(instance.program.argv) if instance.program else [],
+        "program": list(instance.argv),
         "started": instance.started,
     }
     if instance.start_error:

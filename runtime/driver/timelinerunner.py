@@ -17,7 +17,7 @@ from compiler.plan.reader import Plan
 from compiler.plan.state import CUT, DOWN, UP
 from compiler.plan.types import Event
 from runtime.backend.base import Change, Effect, Held, Log, Network, Notice
-from runtime.backend.instances import Incarnation, Instance
+from runtime.backend.lives import Joined, Life, Lives
 from runtime.errors import RunError
 from runtime.schedule import Schedule, Step, preparations
 
@@ -42,10 +42,10 @@ async def sleep_until(at_ns: int) -> None:
 @dataclass(slots=True)
 class _Staged:
     step: Step
-    incarnations: dict[str, Incarnation] = field(default_factory=dict)
+    lives: dict[str, Life] = field(default_factory=dict)
     held: Held = field(default_factory=dict)
     gate: int = -1  # closing it starts the programs that were never there before
-    opened_ns: int = 0  # when it was closed, since T0
+    opened_ns: int = 0  # when it was closed
 
 
 class TimelineRunner:
@@ -55,7 +55,7 @@ class TimelineRunner:
         self,
         plan: Plan,
         timeline: Schedule,
-        instances: Mapping[str, Instance],
+        instances: Mapping[str, Lives],
         log: Log,
         warn: Notice,
     ) -> None:
@@ -100,12 +100,12 @@ class TimelineRunner:
 
     async def _incarnate(self, step: Step, more: frozenset[str] = frozenset()) -> _Staged:
         names = [*sorted(more), *step.joins]
-        found = {name: await self.instances[name].next_incarnation() for name in names}
+        found = {name: await self.instances[name].next_life() for name in names}
         new = [name for name in names if name not in self._seen]
         self._seen.update(names)
         return _Staged(step, found, gate=self._gate(new, found))
 
-    def _gate(self, names: list[str], incarnations: Mapping[str, Incarnation]) -> int:
+    def _gate(self, names: list[str], lives: Mapping[str, Life]) -> int:
         """Orders the starts of instances that were never there ahead of time.
 
         So a hundred programs that join together cost one system call at that moment. Returns the
@@ -116,7 +116,7 @@ class TimelineRunner:
         waiting, closing = os.pipe2(os.O_CLOEXEC)
         try:
             for name in names:
-                self.instances[name].order_behind(waiting, incarnations[name])
+                self.instances[name].hold(lives[name], waiting)
         finally:
             os.close(waiting)
         return closing
@@ -126,9 +126,9 @@ class TimelineRunner:
         nodes = self.plan.topology.nodes
         wanted = {}
         for index, node in enumerate(nodes):
-            incarnation = staged.incarnations.get(node.name)
-            if incarnation is not None and self._states[index] != DOWN:
-                wanted[index] = incarnation.port
+            life = staged.lives.get(node.name)
+            if life is not None and self._states[index] != DOWN:
+                wanted[index] = life.port
         return wanted
 
     def _wait_for_effect(self, number: int, staged: _Staged) -> None:
@@ -194,14 +194,12 @@ class TimelineRunner:
         return {
             index
             for index, name in names.items()
-            if last.get(name) == "leave" and self.instances[name].program is not None
+            if last.get(name) == "leave" and self.instances[name].argv
         }
 
-    async def _cut(
-        self, incarnation: Incarnation, name: str, node: int, links: frozenset[int]
-    ) -> None:
+    async def _cut(self, life: Life, name: str, node: int, links: frozenset[int]) -> None:
         """The network of an instance that has left, once its last process has ended."""
-        await incarnation.holder.gone
+        await life.gone
         instance = self.instances[name]
         if instance.state != DOWN or self._network is None:
             return  # it is back already: its rejoin has seen to its network
@@ -212,10 +210,10 @@ class TimelineRunner:
         """Does what is left of a step. `network` is None if that does not change."""
         step = staged.step
         if staged.gate >= 0:
-            staged.opened_ns = self.elapsed()  # on return others may have had the processor
+            staged.opened_ns = time.monotonic_ns()  # on return others may have had the processor
             os.close(staged.gate)
         self.next_step += 1
-        for name in sorted(staged.incarnations.keys() - set(step.joins)):
+        for name in sorted(staged.lives.keys() - set(step.joins)):
             self.instances[name].state = self._initial[name]
             self._chain(name, self._join(name, None, staged, network))
         for event in step.events:
@@ -258,50 +256,40 @@ class TimelineRunner:
     async def _join(
         self, name: str, event: Event | None, staged: _Staged, network: Effect | None
     ) -> None:
-        instance, incarnation = self.instances[name], staged.incarnations[name]
-        error, started = "", None
-        applied = self.elapsed()
-        try:
-            behind_gate = incarnation.order is not None
-            order = await instance.join(incarnation)
-            applied = staged.opened_ns if behind_gate else self.elapsed()
-            if order is not None:
-                await order
-                started = self.elapsed()
-                instance.started = True
-        except RunError as refusal:
-            error = refusal.message
+        instance, life = self.instances[name], staged.lives[name]
+        joined = await instance.join(life, staged.opened_ns)
+        applied = joined.at_ns - self.t0_ns
+        started = None if joined.started_ns is None else joined.started_ns - self.t0_ns
         if event is None:
             record = {"kind": "start", "target": name, "applied_ns": applied}
             self._log(record if started is None else {**record, "started_ns": started})
         else:
             self._done(event, staged.step, network, applied, started)
-        if error:
-            self._not_started(instance, incarnation, applied, error)
+        if joined.error:
+            self._not_started(instance, life, joined)
 
-    def _not_started(
-        self, instance: Instance, incarnation: Incarnation, applied: int, error: str
-    ) -> None:
+    def _not_started(self, instance: Lives, life: Life, joined: Joined) -> None:
         """Whoever is let go before its program runs is no news."""
-        asked = instance.current is not incarnation
-        record = {"kind": "exit", "target": instance.name, "applied_ns": applied, "error": error}
+        name, applied = instance.node.name, joined.at_ns - self.t0_ns
+        record = {"kind": "exit", "target": name, "applied_ns": applied, "error": joined.error}
+        asked = instance.present is not life
         self._log({**record, "asked": True} if asked else record)
         if not asked:
-            instance.start_error = error
-            argv = instance.program.argv if instance.program else ("?",)
-            self._warn(f"{instance.name}: cannot start {argv[0]}: {error}")
+            instance.start_error = joined.error
+            program = instance.argv[0] if instance.argv else "?"
+            self._warn(f"{name}: cannot start {program}: {joined.error}")
 
     async def _end(self, event: Event, staged: _Staged, network: Effect | None) -> None:
         instance = self.instances[event.target]
         if event.kind == "crash":
-            instance.crash()
-            self._done(event, staged.step, network, None)
+            at_ns = await instance.crash()
+            self._done(event, staged.step, network, at_ns - self.t0_ns)
             return
-        incarnation = instance.leave()
-        self._done(event, staged.step, network, None)
+        left = await instance.leave()
+        self._done(event, staged.step, network, left.at_ns - self.t0_ns)
         node = self._node_index[event.target]
-        if incarnation is not None and node in staged.held:
-            action = self._cut(incarnation, event.target, node, staged.held[node])
+        if left.life is not None and node in staged.held:
+            action = self._cut(left.life, event.target, node, staged.held[node])
             task = asyncio.get_running_loop().create_task(action)
             self._cuts.add(task)
             task.add_done_callback(self._cuts.discard)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from runtime.backend.nursery import Ended
+from runtime.backend.lives import Ended
 from runtime.driver.progress import RUNNING, STARTING, STOPPING, NextEvent, Progress, ServiceState
 from runtime.driver.status import services
 from tstorm.display import PlainLines, panel, reporter
