@@ -22,6 +22,14 @@ _FORMS: dict[str, dict[str, Kind]] = {
     # an agent's clock may show a step a little before T0
     "applied": {"step": COUNT, "elapsed_ns": INTEGER, "late": FLAG},
     "sample": {"elapsed_ns": COUNT, "pairs": Kind("rows of counters", _rows)},
+    # what the agent has done to an instance of its host; status: why not, '' if it has
+    "life": {
+        "step": COUNT,
+        "node": COUNT,
+        "what": Kind("join, leave or crash", lambda value: value in ("join", "leave", "crash")),
+        "elapsed_ns": INTEGER,
+        "status": TEXT,
+    },
     "notice": {"text": TEXT},
     "failed": {"text": TEXT},
 }

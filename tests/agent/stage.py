@@ -99,6 +99,10 @@ class Stage:
         found = [message for number, message in self.said if number == host]
         return [(m["step"], m["late"]) for m in found if m["say"] == "applied"]
 
+    def lives(self) -> list[dict[str, Any]]:
+        """What agents said that they did to instances."""
+        return [message for _, message in self.said if message["say"] == "life"]
+
     def texts(self, kind: str) -> list[str]:
         return [message["text"] for _, message in self.said if message["say"] == kind]
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from runtime.coordinator.link import AgentError
 from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act
 from tests.agent.test_needs import expected
 from tests.datapath.fake import Commit
+from tests.hold.support import HOLD
 from tests.waiting import until
 
 TWO = (
@@ -205,6 +210,50 @@ def test_instances_have_the_addresses_that_the_coordinator_tells(tmp_path: Path)
     act(tmp_path, TWO, 1, play)
 
 
+@asynccontextmanager
+async def a_gate(directory: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """A tstorm-hold that takes orders and ends with 0 at a join."""
+    with (directory / "gate").open("wb") as log:
+        gate = subprocess.Popen([HOLD, "gate"], stderr=log)
+    try:
+        await until(lambda: "held" in (directory / "gate").read_text(), "the gate")
+        yield gate
+    finally:
+        gate.kill()
+        gate.wait()
+
+
+def test_an_agent_carries_out_the_process_events_of_its_own_instances(tmp_path: Path) -> None:
+    """b.1 (node 3), whose program a tstorm-hold keeps: here a gate, which ends with its join."""
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        own, other = stage.placement[3], 1 - stage.placement[3]
+        refusal = "is no tstorm-hold that takes orders"
+        for host, pair, words in (
+            (own, [3, os.getpid()], f"process {os.getpid()} of node 3 {refusal}"),
+            (own, [3, 1], "a process of lives is 1: a number from 2"),
+            (other, [3, 2], "node 3 is not on this host"),
+        ):
+            with pytest.raises(AgentError, match=words):
+                await stage.coordinator.request(host, {"do": "lives", "lives": [pair]})
+        async with a_gate(tmp_path) as gate:
+            await stage.coordinator.request(own, {"do": "lives", "lives": [[3, gate.pid]]})
+            await stage.coordinator.start()
+            assert await asyncio.to_thread(gate.wait, DEADLINE_SECONDS) == 0  # joined
+            await until(lambda: len(stage.lives()) == 3, "all process events")
+        lives = stage.lives()
+        gone = "its tstorm-hold takes no orders any more"
+        said = [(life["step"], life["what"], life["status"]) for life in lives]
+        assert said == [(0, "join", ""), (2, "leave", gone), (3, "join", gone)]
+        assert {life["node"] for life in lives} == {3}
+        assert all(life["elapsed_ns"] >= 0 for life in lives)
+        kinds = [m["say"] for n, m in stage.said if n == own and m.get("step") == 0]
+        assert kinds == ["life", "applied"]
+
+    act(tmp_path, TWO, 2, play)
+
+
 def test_samples_say_what_moved(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         await stage.ready()
@@ -249,6 +298,27 @@ def test_an_agent_takes_the_place_of_one_that_crashed(tmp_path: Path) -> None:
         assert len(datapath.history) > before
         await until(lambda: len(stage.applied(0)) == len(stage.plan.epochs), "the other steps")
         assert [step for step, _ in stage.applied(0)] == list(range(len(stage.plan.epochs)))
+
+    act(tmp_path, TWO, 1, play)
+
+
+def test_process_events_that_were_missed_are_carried_out_by_the_next_agent(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        t0_ns = await stage.coordinator.start()
+        await until(lambda: stage.applied(0), "step 0")
+        stage.processes[0].send_signal(signal.SIGKILL)
+        await until(lambda: stage.lost, "the loss")
+        join_ns = t0_ns + stage.plan.epochs[3].at_ns + 50 * MS
+        await until(lambda: time.monotonic_ns() > join_ns, "b.1 (node 3) is to be back")
+        stage.again(0)
+        async with a_gate(tmp_path) as gate:
+            resume = {"ports": [], "applied": 3, "lives": [[3, gate.pid]]}
+            assert await stage.coordinator.rejoin(0, lambda: resume)
+            assert await asyncio.to_thread(gate.wait, DEADLINE_SECONDS) == 0
+        (life,) = stage.lives()
+        assert (life["step"], life["what"], life["status"]) == (3, "join", "")
+        assert life["elapsed_ns"] > join_ns - t0_ns
 
     act(tmp_path, TWO, 1, play)
 

@@ -251,6 +251,10 @@ LIES: list[dict[str, Any]] = [
     {"say": "sample", "elapsed_ns": 1, "pairs": [[1, 2]]},
     {"say": "sample", "elapsed_ns": 1, "pairs": [[1, 2, 3, 4, 5, 6, 7, 8, 9, "10"]]},
     {"say": "sample", "elapsed_ns": 1, "pairs": [[1, 2, 3, 4, 5, 6, 7, 8, 9, -1]]},
+    {"say": "life", "step": 0, "node": 0, "what": "dance", "elapsed_ns": 1, "status": ""},
+    {"say": "life", "step": 0, "node": 0, "what": ["join"], "elapsed_ns": 1, "status": ""},
+    {"say": "life", "step": 0, "node": -1, "what": "join", "elapsed_ns": 1, "status": ""},
+    {"say": "life", "step": 0, "node": 0, "what": "join", "elapsed_ns": 1, "status": None},
     {"say": "notice", "text": 1},
     {"say": "failed"},
 ]

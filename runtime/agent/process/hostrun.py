@@ -19,6 +19,7 @@ from runtime.agent.path.ahead import Ahead, Scene, Scenes
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.needs import Needs, Stage
+from runtime.agent.process.heldprograms import HeldPrograms
 from runtime.agent.process.orders import OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
 from runtime.agent.vocabulary import PathChange
@@ -65,6 +66,8 @@ class HostRun:
         self._metadata = metadata
         self._say = say
         self.timeline = Schedule(plan, order.options)
+        names = [node.name for node in plan.topology.nodes]
+        self.programs = HeldPrograms(names, self.elapsed_ns, say)
         self._scenes = Scenes(order.placement, len(order.hosts))
         self._tasks: list[asyncio.Task[None]] = []
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start
@@ -166,7 +169,9 @@ class HostRun:
         bound = {port.node: port.port for port in resume.ports if port.node >= 0}
         await self._datapath.commit(dialect.attach_lines(bound))
         self.applied = first + 1
+        self.programs.know(resume.lives)
         for step in range(resume.applied, first + 1):
+            self.programs.carry_out(self.timeline, step)
             self._say_applied(step, self._clock.now_ns(), late=True)
         self._spawn(self.ahead.run())
         self._go(self._clock.now_ns())
@@ -202,6 +207,12 @@ class HostRun:
         else:
             self._early.append(binding)
 
+    def know_lives(self, processes: Mapping[int, int]) -> None:
+        strangers = sorted(processes.keys() - set(self.order.own))
+        if strangers:
+            raise OrderError(f"node {strangers[0]} is not on this host")
+        self.programs.know(processes)
+
     def announce(self, starts: Sequence[int]) -> None:
         self._metadata.announce(starts)
 
@@ -210,6 +221,7 @@ class HostRun:
 
     def _was_applied(self, step: int, at_ns: int, late: bool) -> None:
         self.applied += 1
+        self.programs.carry_out(self.timeline, step)
         self._say_applied(step, at_ns, late=late)
 
     def _say_applied(self, step: int, at_ns: int, *, late: bool) -> None:
@@ -259,6 +271,7 @@ class HostRun:
             await asyncio.wait(self._tasks)
         for coroutine in self._early:
             coroutine.close()
+        self.programs.close()
         if not self.started or self._datapath.engine.closed.done():
             return
         _, pairs = await self._datapath.usage_and_pairs()

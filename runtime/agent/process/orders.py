@@ -74,6 +74,17 @@ def bindings(value: Any, what: str, instances: int) -> dict[int, int]:
     return found
 
 
+def processes(value: Any, instances: int) -> dict[int, int]:
+    """From [[node, process], …]."""
+    found: dict[int, int] = {}
+    for pair in items(value, "lives"):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise OrderError(f"an item of lives is {pair!r:.60}: [node, process] is expected")
+        node = number(pair[0], "a node of lives", 0, instances)
+        found[node] = number(pair[1], "a process of lives", 2, 1 << 31)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class PortOrder:
     """A port that an agent before this one was to attach."""
@@ -92,6 +103,7 @@ class Resume:
     ports: tuple[PortOrder, ...]
     held: tuple[int, ...]
     applied: int  # steps that are known to have been applied here, and are not told again
+    lives: Mapping[int, int]  # own node -> process of the tstorm-hold that keeps its program
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +233,7 @@ def _resume(found: Any, instances: int) -> Resume:
         ports=ports,
         held=tuple(held),
         applied=number(value.get("applied", 0), "applied"),
+        lives=processes(value.get("lives", []), instances),
     )
 
 

@@ -77,6 +77,7 @@ class Responder:
             "starts": self._starts,
             "bind": self._bind,
             "cut": self._cut,
+            "lives": self._lives,
             "status": self._status,
             "stop": self._stop,
         }
@@ -210,6 +211,10 @@ class Responder:
         if not conduct.started:
             raise OrderError("the experiment has not started")
         await conduct.cut(orders.nodes(request["nodes"], "nodes", self._instances))
+        return {}
+
+    async def _lives(self, request: Request) -> Answer:
+        self._prepared().know_lives(orders.processes(request["lives"], self._instances))
         return {}
 
     async def _status(self, _request: Request) -> Answer:

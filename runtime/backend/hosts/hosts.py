@@ -64,6 +64,17 @@ class Ties:
     elapsed: Callable[[], int]  # ns since T0, 0 before
 
 
+@dataclass(frozen=True, slots=True)
+class AgentLife:
+    """What an agent says that it has done to an instance of its host (docs/agent.md, `life`)."""
+
+    step: int
+    node: int
+    what: str  # join | leave | crash
+    elapsed_ns: int  # since T0
+    status: str  # why not; '' if it has
+
+
 class Hosts(Protocol):
     """Raises RunError wherever it is refused something.
 
@@ -89,6 +100,9 @@ class Hosts(Protocol):
 
     async def wire(self, bound: Mapping[int, int]) -> None:
         """From now on packets for these nodes go to these ports."""
+
+    def lived(self, host: int, life: AgentLife) -> None:
+        """The agent of a host has carried out a process event of an instance of its own."""
 
     async def end(self, told: Collection[int]) -> RunError | None:
         """Ends everything; `told` are hosts whose agents end by themselves. Returns what of the

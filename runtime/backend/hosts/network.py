@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.hosts.acknowledged import HostSteps, Said
-from runtime.backend.hosts.hosts import Hosts, Ties
+from runtime.backend.hosts.hosts import AgentLife, Hosts, Ties
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
 from runtime.backend.hosts.told import Told, bind_request
@@ -200,10 +200,21 @@ class AgentNetwork:
             self._applied(host, message)
         elif kind == "sample" and self._samples is not None:
             self._samples.take(host, message["elapsed_ns"], message["pairs"])
+        elif kind == "life":
+            self._lived(host, AgentLife(**{k: v for k, v in message.items() if k != "say"}))
         elif kind == "notice":
             self._notice(f"{self._names[host]}: {message['text']}")
         elif kind == "failed":
             self._fail(RunError(f"the agent of {self._names[host]} failed: {message['text']}"))
+
+    def _lived(self, host: int, life: AgentLife) -> None:
+        if life.node < len(self._placement) and self._placement[life.node] == host:
+            self._hosts.lived(host, life)
+        else:
+            name = self._names[host]
+            self._fail(
+                RunError(f"the agent of {name} speaks for node {life.node}, which is not its")
+            )
 
     def _applied(self, host: int, message: Mapping[str, Any]) -> None:
         said = Said(message["elapsed_ns"], message["late"])

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from runtime.backend.base import RunContext
-from runtime.backend.hosts.hosts import OnFatal, Ties
+from runtime.backend.hosts.hosts import AgentLife, OnFatal, Ties
 from runtime.backend.local.attachments import Attachments
 from runtime.backend.local.hostprocess import HostProcesses, Programs
 from runtime.backend.local.localhosts import HostNamespaces
@@ -66,6 +66,13 @@ class LocalHosts:
 
     async def wire(self, bound: Mapping[int, int]) -> None:
         await self._ports.wire(bound)
+
+    def lived(self, host: int, life: AgentLife) -> None:
+        """No agent of a local run was told of a process."""
+        name = self.agents[host].name
+        self._ties.on_fatal(
+            RunError(f"the agent of {name} says that it has carried out a {life.what}")
+        )
 
     async def end(self, told: Collection[int]) -> RunError | None:
         ends = (host.end(told=number in told) for number, host in enumerate(self.parts))

@@ -10,7 +10,7 @@ from typing import Any
 
 from compiler.pipeline import compile_source
 from runtime.backend.base import Change, Effect, RunContext
-from runtime.backend.hosts.hosts import Ties
+from runtime.backend.hosts.hosts import AgentLife, Ties
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.coordinator.link import Host
 from runtime.coordinator.placement import NO_HOST, Placement
@@ -73,6 +73,7 @@ class Nodes:
         self.parts = [Parts(host.name) for host in self.agents]
         self.wired: list[Mapping[int, int]] = []
         self.told: Collection[int] = ()
+        self.lives: list[tuple[int, AgentLife]] = []
 
     def attaching(self, ties: Ties) -> Any:
         self.ties = ties
@@ -80,6 +81,9 @@ class Nodes:
 
     async def wire(self, bound: Mapping[int, int]) -> None:
         self.wired.append(bound)
+
+    def lived(self, host: int, life: AgentLife) -> None:
+        self.lives.append((host, life))
 
     async def end(self, told: Collection[int]) -> RunError | None:
         self.told = list(told)
@@ -191,6 +195,24 @@ def test_an_agent_that_is_gone_is_waited_for_where_its_host_restarts_it() -> Non
         assert [event["target"] for event in run.events] == ["node-0", "node-0"]
         assert run.hosts.parts[0].starts == 1
         assert not run.network.closed.done()
+        await run.network.end()
+
+    play(scene)
+
+
+def test_what_agents_do_to_their_own_instances_is_handed_on() -> None:
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        life = {"step": 1, "node": 2, "what": "crash", "elapsed_ns": 3_000_000_100, "status": ""}
+        run.agents[1].say(say="life", **life)
+        await until(lambda: run.hosts.lives, "the word of the agent")
+        assert run.hosts.lives == [(1, AgentLife(1, 2, "crash", 3_000_000_100, ""))]
+        assert not run.network.closed.done()
+        run.agents[0].say(say="life", **life)
+        await asyncio.wait_for(run.network.closed, DEADLINE_SECONDS)
+        words = "the agent of node-0 speaks for node 2, which is not its"
+        assert str(await run.network.why()) == words
+        assert len(run.hosts.lives) == 1
         await run.network.end()
 
     play(scene)
