@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from compiler.plan.reader import Plan
-from runtime.backend.nursery import Holder
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
@@ -84,6 +83,20 @@ class Counters(Protocol):
         """Ends `run`."""
 
 
+class Occupant(Protocol):
+    """An incarnation of an instance, as far as its network is concerned."""
+
+    @property
+    def name(self) -> str:
+        """Of the instance."""
+
+    @property
+    def pid(self) -> int:
+        """A process in its network namespace, as this process counts them."""
+
+    def alive(self) -> bool: ...
+
+
 class Attaching(Protocol):
     """Where incarnations are attached. RunError if that is refused.
 
@@ -92,10 +105,10 @@ class Attaching(Protocol):
 
     more: Sequence[Request]
 
-    async def attach(self, holder: Holder, node: int) -> int:
+    async def attach(self, occupant: Occupant, node: int) -> int:
         """Makes eth0 of an incarnation, without addresses. Returns its port."""
 
-    async def furnished(self, holder: Holder, node: int, port: int) -> None:
+    async def furnished(self, occupant: Occupant, node: int, port: int) -> None:
         """The addresses are there and eth0 is up."""
 
     def give_back(self, port: int) -> None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from runtime.backend.nursery import Holder
+from runtime.backend.base import Occupant
 from runtime.backend.refusals import Refusals
 from runtime.datapath.pktd import Engine, EngineError
 from runtime.system.interface import INTERFACE
@@ -88,29 +88,29 @@ class EnginePorts:
         self._names = names
         self._refusals = refusals
         self._on_gone = on_gone
-        self._owners: dict[int, tuple[str, Holder]] = {}
+        self._owners: dict[int, tuple[str, Occupant]] = {}
         self._spoofed: dict[int, int] = {}
         self._numbers = Numbers()
         self._unused = UnusedPorts()
         self.kinds: set[str] = set()
         self.stamps: set[str] = set()
 
-    async def attach(self, holder: Holder, node: int) -> int:
+    async def attach(self, occupant: Occupant, node: int) -> int:
         port = self._numbers.take()
         try:
             answer = await self._engine.call(
-                f"open {port} netns=/proc/{holder.pid}/ns/net if={INTERFACE}"
+                f"open {port} netns=/proc/{occupant.pid}/ns/net if={INTERFACE}"
                 f" kind={self._kind} remove=netns"
             )
         except BaseException:
             self._numbers.free(port)
             raise
-        self._owners[port] = self._names[node], holder
+        self._owners[port] = self._names[node], occupant
         self.kinds.add(answer.values().get("kind", "?"))
         self.stamps.add(answer.values().get("stamp", "?"))
         return port
 
-    async def furnished(self, _holder: Holder, _node: int, _port: int) -> None:
+    async def furnished(self, _occupant: Occupant, _node: int, _port: int) -> None:
         """pktd found out by itself."""
 
     def give_back(self, port: int) -> None:
@@ -122,12 +122,12 @@ class EnginePorts:
             port, spoofed, gone = map(int, row.split())
             if port not in self._owners:
                 continue
-            name, holder = self._owners[port]
+            name, occupant = self._owners[port]
             more = spoofed - self._spoofed.get(port, 0)
             self._spoofed[port] = spoofed
             if more:
                 self._refusals.add(name, {"source": more})
-            if gone and holder.alive():
+            if gone and occupant.alive():
                 self._on_gone(name)
 
     async def watch(self) -> None:

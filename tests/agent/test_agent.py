@@ -241,15 +241,19 @@ def test_an_agent_carries_out_the_process_events_of_its_own_instances(tmp_path: 
             await stage.coordinator.request(own, {"do": "lives", "lives": [[3, gate.pid]]})
             await stage.coordinator.start()
             assert await asyncio.to_thread(gate.wait, DEADLINE_SECONDS) == 0  # joined
-            await until(lambda: len(stage.lives()) == 3, "all process events")
+            await until(lambda: len(stage.lives()) == 4, "all process events")
         lives = stage.lives()
         gone = "its tstorm-hold takes no orders any more"
-        said = [(life["step"], life["what"], life["status"]) for life in lives]
-        assert said == [(0, "join", ""), (2, "leave", gone), (3, "join", gone)]
-        assert {life["node"] for life in lives} == {3}
+        said = [(life["step"], life["node"], life["what"], life["status"]) for life in lives]
+        assert said == [
+            (0, 1, "join", "nobody has told which process keeps it"),
+            (0, 3, "join", ""),
+            (2, 3, "leave", gone),
+            (3, 3, "join", gone),
+        ]
         assert all(life["elapsed_ns"] >= 0 for life in lives)
         kinds = [m["say"] for n, m in stage.said if n == own and m.get("step") == 0]
-        assert kinds == ["life", "applied"]
+        assert kinds == ["life", "life", "applied"]
 
     act(tmp_path, TWO, 2, play)
 

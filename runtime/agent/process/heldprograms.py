@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from runtime.agent.process.orders import OrderError
@@ -20,16 +20,16 @@ HOLD_SIGNAL = 35  # SIGRTMIN + 1 of glibc
 ORDERS = {"join": 1, "leave": 2, "crash": 3}
 _PIDFD_SEND_SIGNAL = 424  # on every architecture; Python's own takes no value along
 _SI_QUEUE = -1
-_SIGINFO = struct.Struct("=iii4xiiq96x")  # siginfo_t where pointers have 64 bits: 128 bytes
+_SIGINFO = struct.Struct("=iii4xiii100x")  # siginfo_t where pointers have 64 bits: 128 bytes
 
 Say = Callable[[Mapping[str, object]], None]
 
 
 class HeldPrograms:
-    """Nodes are the plan's. `elapsed` is ns since T0."""
+    """Nodes are the plan's: `own` are this host's, by name. `elapsed` is ns since T0."""
 
-    def __init__(self, names: Sequence[str], elapsed: Callable[[], int], say: Say) -> None:
-        self._nodes = {name: node for node, name in enumerate(names)}
+    def __init__(self, own: Mapping[str, int], elapsed: Callable[[], int], say: Say) -> None:
+        self._own = own
         self._elapsed = elapsed
         self._say = say
         self._holds: dict[int, tuple[int, int]] = {}  # node -> process, descriptor of it
@@ -55,19 +55,22 @@ class HeldPrograms:
         asked = [*(("join", name) for name in there)]
         asked += [(event.kind, event.target) for event in timeline.steps[step].events]
         for what, name in asked:
-            node = self._nodes.get(name, -1)
-            if what in ORDERS and node in self._holds:
-                status = _order(*self._holds[node], ORDERS[what])
+            if what in ORDERS and name in self._own:
+                status = self._order(self._own[name], ORDERS[what])
                 self._say(
                     {
                         "say": "life",
                         "step": step,
-                        "node": node,
+                        "node": self._own[name],
                         "what": what,
                         "elapsed_ns": self._elapsed(),
                         "status": status,
                     }
                 )
+
+    def _order(self, node: int, order: int) -> str:
+        known = self._holds.get(node)
+        return _order(*known, order) if known else "nobody has told which process keeps it"
 
     def close(self) -> None:
         _close(self._holds.values())
@@ -95,12 +98,10 @@ def _takes_orders(pid: int) -> bool:
     """An order that comes before the process blocks the signal is lost, and another program would
     die of it."""
     try:
-        lines = (
-            Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").split("\n")
-        )
+        text = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except OSError:
         return False
-    found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    found = dict(line.split(":\t", 1) for line in text.split("\n") if ":\t" in line)
     blocked = int(found.get("SigBlk", "0"), 16)
     return found.get("Name") == "tstorm-hold" and bool(blocked >> (HOLD_SIGNAL - 1) & 1)
 

@@ -66,8 +66,8 @@ class HostRun:
         self._metadata = metadata
         self._say = say
         self.timeline = Schedule(plan, order.options)
-        names = [node.name for node in plan.topology.nodes]
-        self.programs = HeldPrograms(names, self.elapsed_ns, say)
+        own = {plan.topology.nodes[node].name: node for node in order.own}
+        self.programs = HeldPrograms(own, self.elapsed_ns, say)
         self._scenes = Scenes(order.placement, len(order.hosts))
         self._tasks: list[asyncio.Task[None]] = []
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start

@@ -38,10 +38,12 @@ def bind_request(
 
 
 class Told:
-    """`ports` are those that exist, by number; `coming` the `bind`s of steps still to come."""
+    """`ports` are those that exist, by number; `coming` the `bind`s of steps still to come; `lives`
+    the processes that keep programs, by node, where agents start and end them."""
 
     def __init__(self) -> None:
         self.ports: dict[int, Port] = {}
+        self.lives: dict[int, int] = {}
         self.coming: dict[int, dict[str, Any]] = {}
         self._bound: dict[int, int] = {}  # node -> port, as of now
         self._held: set[int] = set()
@@ -92,11 +94,12 @@ class Told:
         return [*requests, {"do": "cut", "nodes": over}] if over else requests
 
     def resume(self, placement: tuple[int, ...], host: int) -> dict[str, Any]:
-        """`ports` and `held` of docs/agent.md (`resume`), for the agent of one host."""
+        """`ports`, `held` and `lives` of docs/agent.md (`resume`), for the agent of one host."""
         nodes = {port: node for node, port in self._bound.items()}
         ports = [
             [number, nodes.get(number, -1), port.netns, port.interface]
             for number, port in sorted(self.ports.items())
             if port.attached and placement[port.node] == host
         ]
-        return {"ports": ports, "held": sorted(self._held)}
+        lives = [[node, pid] for node, pid in sorted(self.lives.items()) if placement[node] == host]
+        return {"ports": ports, "held": sorted(self._held), "lives": lives}

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compiler.plan.types import Topology
+from runtime.backend.base import Occupant
 from runtime.backend.hosts.hosts import Ties
 from runtime.backend.hosts.told import Port
 from runtime.backend.local import localhosts
 from runtime.backend.local.veths import HostPorts
-from runtime.backend.nursery import Holder
 from runtime.backend.ports import Numbers, UnusedPorts
 from runtime.backend.refusals import Refusals
 from runtime.errors import RunError
@@ -31,21 +31,21 @@ class Attachments:
         self._on_fatal = ties.on_fatal
         self._numbers = Numbers()
         self._unused = UnusedPorts()
-        self._holders: dict[int, Holder] = {}  # of ports that are in use
+        self._occupants: dict[int, Occupant] = {}  # of ports that are in use
 
-    async def attach(self, holder: Holder, node: int) -> int:
+    async def attach(self, occupant: Occupant, node: int) -> int:
         port = self._numbers.take()
         try:
-            await self._ports.add(port, node, holder.pid)
+            await self._ports.add(port, node, occupant.pid)
         except BaseException:
             self._numbers.free(port)
             raise
-        self._holders[port] = holder
+        self._occupants[port] = occupant
         netns = self._ports.host(node).netns
         self._told.ports[port] = Port(node, netns, localhosts.shaper_name(port))
         return port
 
-    async def furnished(self, _holder: Holder, node: int, port: int) -> None:
+    async def furnished(self, _occupant: Occupant, node: int, port: int) -> None:
         known = self._told.ports[port]
         request = {
             "do": "attach",
@@ -58,13 +58,13 @@ class Attachments:
         known.attached = True
 
     def give_back(self, port: int) -> None:
-        self._holders.pop(port, None)
+        self._occupants.pop(port, None)
         self._unused.put(port)
 
     def living(self, port: int) -> str:
         """The instance at this port, '' if it is dead or there is none."""
-        holder = self._holders.get(port)
-        return holder.name if holder is not None and holder.alive() else ""
+        occupant = self._occupants.get(port)
+        return occupant.name if occupant is not None and occupant.alive() else ""
 
     async def tidy(self, next_due: Callable[[], int]) -> None:
         try:

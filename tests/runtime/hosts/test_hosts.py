@@ -178,8 +178,13 @@ def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
     assert told.resume(placement, 0) == {
         "ports": [[0, 0, "/proc/1/ns/net", "e0"], [2, -1, "/proc/1/ns/net", "e2"]],
         "held": [0],
+        "lives": [],
     }
-    assert told.resume(placement, 1) == {"ports": [[1, 1, "/proc/1/ns/net", "e1"]], "held": [0]}
+    assert told.resume(placement, 1) == {
+        "ports": [[1, 1, "/proc/1/ns/net", "e1"]],
+        "held": [0],
+        "lives": [],
+    }
     assert list(told.coming) == [2]
     told.effect(2)
     assert told.resume(placement, 0)["held"] == []
@@ -199,7 +204,10 @@ def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
     assert told.resume((0, 0), 0) == {
         "ports": [[0, -1, "/n", "e0"], [1, -1, "/n", "e1"]],
         "held": [],
+        "lives": [],
     }
+    told.lives = {0: 70, 1: 71}
+    assert told.resume((0, 1), 1)["lives"] == [[1, 71]]
 
 
 def test_an_agent_that_is_back_hears_what_it_missed() -> None:
