@@ -1,0 +1,147 @@
+"""What a supervisor (runtime.agent.pod.supervisor) is asked, answers and says; table in
+docs/supervisor.md.
+
+Both sides use this: the coordinator checks with it what comes from a node, as from anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from runtime import foreign
+from runtime.errors import RunError
+from runtime.foreign import COUNT, FLAG, INTEGER, TEXT, Each, Kind, Shape
+
+SUPERVISOR_PORT = 7475  # TCP: the supervisor listens, the coordinator connects
+
+AGENT, DATAPATH = "agent", "datapath"
+USER, KERNEL = "user", "kernel"  # kinds of datapath, as in the options of a run
+
+_PART = Kind("agent or datapath", lambda value: value in (AGENT, DATAPATH))
+_ENGINE = {"why": TEXT, "ports": TEXT, "stamp": TEXT, "scheduling": TEXT}
+_FACTS = Shape(
+    {
+        "node": TEXT,
+        "digest": TEXT,
+        "version": TEXT,
+        "kernel": Each(TEXT),
+        "user": _ENGINE,
+        "boot_id": TEXT,
+        "uname": TEXT,
+        "cgroup": TEXT,
+        "running": FLAG,
+    }
+)
+_BEGUN = Shape({"agent_pid": COUNT, "datapath_pid": COUNT})
+_ENDED = Shape({"left": TEXT})
+_SAYS = {
+    "ended": {"what": _PART, "status": INTEGER, "again": FLAG},
+    "started": {"what": _PART, "pid": COUNT},
+    "notice": {"text": TEXT},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """The packet engine on a node, tried at the interface of the agent's own pod.
+
+    why         why it cannot shape there, '' if it can; the rest is '' if it cannot
+    ports       tap | packet: how it gets the packets
+    stamp       bpf | socket | read: when they are stamped
+    scheduling  fifo | other
+    """
+
+    why: str
+    ports: str = ""
+    stamp: str = ""
+    scheduling: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a node is and can do.
+
+    digest   of the plan that it has
+    version  of its programs
+    kernel   what the kernel's datapath lacks, and why; empty if it has everything
+    cgroup   v1 | v2 | hybrid
+    running  whether a run is on: `begin` was asked, and `end` was not
+    """
+
+    node: str
+    digest: str
+    version: str
+    kernel: Mapping[str, str]
+    user: EngineFacts
+    boot_id: str
+    uname: str
+    cgroup: str
+    running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Processes of a run's beginning; the node's numbers."""
+
+    agent_pid: int
+    datapath_pid: int
+
+
+# -- the coordinator's side -------------------------------------------------------------------
+
+
+def begin(datapath: str, *, resume: bool) -> dict[str, object]:
+    """The request that starts datapath and agent. `resume`: in the middle of a run, after the
+    container was started again."""
+    return {"do": "begin", "datapath": datapath, "resume": resume}
+
+
+def facts(answer: Any, node: str) -> Facts:
+    """Out of the answer to `facts`. RunError that names the node."""
+    foreign.check(answer, _FACTS, f"facts of {node}")
+    known = {name: answer[name] for name in _FACTS.spec}
+    engine = EngineFacts(**{name: answer["user"][name] for name in _ENGINE})
+    return Facts(**{**known, "user": engine})
+
+
+def begun(answer: Any, node: str) -> Begun:
+    """Out of the answer to `begin`. RunError that names the node."""
+    foreign.check(answer, _BEGUN, f"the beginning on {node}")
+    return Begun(answer["agent_pid"], answer["datapath_pid"])
+
+
+def left(answer: Any, node: str) -> str:
+    """Out of the answer to `end`: what could not be removed, '' if nothing is left. RunError."""
+    foreign.check(answer, _ENDED, f"the end on {node}")
+    return str(answer["left"])
+
+
+def fault(message: Mapping[str, Any]) -> str:
+    """What is wrong with something that a supervisor says on its own, '' if it is valid."""
+    kind = message.get("say")
+    form = _SAYS.get(kind) if isinstance(kind, str) else None
+    if form is None:
+        return f"it sent {kind!r:.40}, which is no message of a supervisor"
+    wrong = sorted({"say", *form} ^ message.keys())
+    wrong = wrong or [name for name, right in form.items() if not right.fits(message[name])]
+    return f"its `{kind}` has a wrong {wrong[0]!r:.40}" if wrong else ""
+
+
+# -- the supervisor's side --------------------------------------------------------------------
+
+
+def beginning(request: Mapping[str, Any]) -> tuple[str, bool]:
+    """Datapath and `resume` of a `begin`. RunError; KeyError for what is missing."""
+    datapath, resume = request["datapath"], request["resume"]
+    if datapath not in (USER, KERNEL):
+        raise RunError(f"datapath is {datapath!r:.60}: {USER} or {KERNEL} is expected")
+    if type(resume) is not bool:
+        raise RunError(f"resume is {resume!r:.60}: true or false is expected")
+    return datapath, resume
+
+
+def record(found: Facts | Begun) -> dict[str, object]:
+    """As an answer."""
+    return asdict(found)

@@ -1,0 +1,81 @@
+"""What a supervisor and its coordinator send each other: what is made is understood, the rest is
+refused with a word about what is wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from runtime.agent.pod import messages
+from runtime.agent.pod.messages import Begun, EngineFacts, Facts
+from runtime.errors import RunError
+
+FACTS = Facts(
+    node="n0",
+    digest="ab" * 32,
+    version="0.1.0",
+    kernel={"netem": "No such file or directory"},
+    user=EngineFacts("", "packet", "bpf", "fifo"),
+    boot_id="b",
+    uname="Linux 6.1",
+    cgroup="hybrid",
+    running=False,
+)
+
+
+def wired(value: object) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def test_answers_are_understood() -> None:
+    assert messages.facts(wired(messages.record(FACTS)), "n0") == FACTS
+    assert messages.begun(wired(messages.record(Begun(7, 8))), "n0") == Begun(7, 8)
+    assert messages.left({"left": "eth0 of x"}, "n0") == "eth0 of x"
+    assert messages.beginning(wired(messages.begin("kernel", resume=True))) == ("kernel", True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kernel": {"netem": 1}}, "kernel.netem must be a text"),
+        ({"user": {"why": ""}}, "user.ports is missing"),
+        ({"running": 1}, "running must be true or false"),
+        ({"node": None}, "node must be a text"),
+    ],
+)
+def test_wrong_facts_name_node_and_place(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(RunError, match=f"^facts of n7: {words}"):
+        messages.facts({**messages.record(FACTS), **change}, "n7")
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"datapath": "auto", "resume": False}, "datapath is 'auto'"),
+        ({"datapath": ["user"], "resume": False}, "datapath is"),
+        ({"datapath": "user", "resume": 0}, "resume is 0"),
+    ],
+)
+def test_a_wrong_begin_is_refused(request_: dict[str, Any], words: str) -> None:
+    with pytest.raises(RunError, match=words):
+        messages.beginning(request_)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"say": "ended", "what": "agent", "status": -9, "again": True},
+        {"say": "started", "what": "agent", "pid": 12},
+        {"say": "notice", "text": "x"},
+    ],
+)
+def test_what_supervisors_say_is_checked(message: dict[str, Any]) -> None:
+    assert messages.fault(message) == ""
+    for name in message.keys() - {"say"}:
+        assert f"wrong '{name}'" in messages.fault({**message, name: None})
+        missing = {key: value for key, value in message.items() if key != name}
+        assert f"wrong '{name}'" in messages.fault(missing)
+    assert "wrong 'more'" in messages.fault({**message, "more": 1})
+    assert "no message of a supervisor" in messages.fault({**message, "say": ["ended"]})
