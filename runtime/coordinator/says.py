@@ -18,6 +18,12 @@ def _rows(value: Any) -> bool:
     )
 
 
+REPORTS = (
+    *("held", "started", "failed", "ended", "left", "crashed", "ignored", "released"),
+    "gone",  # said by the agent: the process that kept the program has ended
+)
+
+# A name with `?` may be missing.
 _FORMS: dict[str, dict[str, Kind]] = {
     # an agent's clock may show a step a little before T0
     "applied": {"step": COUNT, "elapsed_ns": INTEGER, "late": FLAG},
@@ -30,6 +36,19 @@ _FORMS: dict[str, dict[str, Kind]] = {
         "elapsed_ns": INTEGER,
         "status": TEXT,
     },
+    # a line of the reports of the tstorm-hold that keeps a program; `line` counts them, from 0
+    "report": {
+        "node": COUNT,
+        "line": COUNT,
+        "event": Kind("an event of tstorm-hold", lambda value: value in REPORTS),
+        "elapsed_ns": INTEGER,
+        "pid?": COUNT,
+        "status?": COUNT,
+        "signal?": COUNT,
+        "program?": TEXT,
+        "error?": TEXT,
+        "order?": TEXT,
+    },
     "notice": {"text": TEXT},
     "failed": {"text": TEXT},
 }
@@ -41,7 +60,9 @@ def fault(message: dict[str, Any]) -> str:
     form = _FORMS.get(kind) if isinstance(kind, str) else None
     if form is None:
         return f"it sent {kind!r:.40}, which is no message of an agent"
-    wrong = sorted({"say", *form} ^ message.keys())
+    needed = {"say", *(name for name in form if not name.endswith("?"))}
+    known = {"say": TEXT, **{name.removesuffix("?"): right for name, right in form.items()}}
+    wrong = sorted((needed - message.keys()) | (message.keys() - known.keys()))
     if not wrong:
-        wrong = [name for name, right in form.items() if not right.fits(message[name])]
+        wrong = [name for name in message if not known[name].fits(message[name])]
     return f"its `{kind}` has a wrong {wrong[0]!r:.40}" if wrong else ""

@@ -255,6 +255,12 @@ LIES: list[dict[str, Any]] = [
     {"say": "life", "step": 0, "node": 0, "what": ["join"], "elapsed_ns": 1, "status": ""},
     {"say": "life", "step": 0, "node": -1, "what": "join", "elapsed_ns": 1, "status": ""},
     {"say": "life", "step": 0, "node": 0, "what": "join", "elapsed_ns": 1, "status": None},
+    {"say": "report", "node": 0, "line": 0, "event": "held"},
+    {"say": "report", "node": 0, "line": 0, "event": "danced", "elapsed_ns": 1},
+    {"say": "report", "node": 0, "line": 0, "event": ["held"], "elapsed_ns": 1},
+    {"say": "report", "node": 0, "line": 0, "event": "started", "elapsed_ns": 1, "pid": "7"},
+    {"say": "report", "node": 0, "line": 0, "event": "ended", "elapsed_ns": 1, "status": -1},
+    {"say": "report", "node": 0, "line": 0, "event": "held", "elapsed_ns": 1, "more": 1},
     {"say": "notice", "text": 1},
     {"say": "failed"},
 ]

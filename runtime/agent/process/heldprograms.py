@@ -7,22 +7,18 @@ nursery starts and ends them.
 
 from __future__ import annotations
 
-import ctypes
-import os
-import struct
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
-from runtime.agent.process.orders import OrderError
+from runtime.agent.pod import names, pods
+from runtime.agent.pod.hold import ORDERS, Hold
+from runtime.agent.pod.pods import Kept, Member, NotFoundError
+from runtime.agent.pod.reach import reach
+from runtime.agent.process.orders import OrderError, Probe
 from runtime.schedule import Schedule
 
-HOLD_SIGNAL = 35  # SIGRTMIN + 1 of glibc
-ORDERS = {"join": 1, "leave": 2, "crash": 3}
-_PIDFD_SEND_SIGNAL = 424  # on every architecture; Python's own takes no value along
-_SI_QUEUE = -1
-_SIGINFO = struct.Struct("=iii4xiii100x")  # siginfo_t where pointers have 64 bits: 128 bytes
-
 Say = Callable[[Mapping[str, object]], None]
+PROBES_AT_ONCE = 16
 
 
 class HeldPrograms:
@@ -32,20 +28,68 @@ class HeldPrograms:
         self._own = own
         self._elapsed = elapsed
         self._say = say
-        self._holds: dict[int, tuple[int, int]] = {}  # node -> process, descriptor of it
+        self._holds: dict[int, Hold] = {}
+        self._pods: dict[int, str] = {}  # node -> UID of its pod
+        self._kept: dict[int, Kept] = {}
+        self._hosts = ""  # lines for /etc/hosts
+
+    # -- where programs are -----------------------------------------------------------------------
+
+    async def find(self, wanted: Mapping[int, str], hosts: str) -> dict[str, object]:
+        """Looks for the pods of these nodes, and writes the names into their /etc/hosts. The answer
+        to `pods` (docs/agent.md). Raises MachineError."""
+        self._pods.update(wanted)
+        self._hosts = hosts
+        groups = await asyncio.to_thread(pods.members, set(wanted.values()))
+        found: list[tuple[int, int, int, str]] = []
+        missing: list[tuple[int, str]] = []
+        for node, uid in sorted(wanted.items()):
+            try:
+                kept = self._kept[node] = self._prepared(groups[uid])
+            except NotFoundError as error:
+                missing.append((node, str(error)))
+            else:
+                found.append((node, kept.hold, kept.network, kept.kind))
+        return {"found": found, "missing": missing}
+
+    def _prepared(self, group: Iterable[Member]) -> Kept:
+        kept = pods.kept(group)
+        if kept.kind == "run" and self._hosts:
+            try:
+                names.write(kept.hold, self._hosts)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise NotFoundError(f"its /etc/hosts cannot be written: {reason}") from error
+        return kept
+
+    async def reach(self, probes: Iterable[Probe]) -> list[tuple[int, str, int, list[int]]]:
+        """The answers to `reach` (docs/agent.md). Raises RunError."""
+        room = asyncio.Semaphore(PROBES_AT_ONCE)
+
+        async def one(probe: Probe) -> tuple[int, str, int, list[int]]:
+            kept = self._kept.get(probe.node)
+            if kept is None:
+                raise OrderError(f"no pod of node {probe.node} was found")
+            async with room:
+                times_ns = await reach(kept.network, probe)
+            return probe.node, probe.address, probe.count, times_ns
+
+        return list(await asyncio.gather(*map(one, probes)))
 
     def know(self, processes: Mapping[int, int]) -> None:
         """From now on these nodes' programs are kept by these processes. OrderError if one of them
         does not take orders; then nothing has changed."""
-        opened: dict[int, tuple[int, int]] = {}
+        opened: dict[int, Hold] = {}
         try:
             for node, pid in sorted(processes.items()):
-                opened[node] = (pid, _open(pid, node))
+                opened[node] = Hold(pid, node)
         except OrderError:
             _close(opened.values())
             raise
         _close(self._holds.pop(node) for node in opened if node in self._holds)
         self._holds.update(opened)
+
+    # -- what the timeline asks -------------------------------------------------------------------
 
     def carry_out(self, timeline: Schedule, step: int) -> None:
         """What is asked of own instances with this step, in the order of its events."""
@@ -56,62 +100,32 @@ class HeldPrograms:
         asked += [(event.kind, event.target) for event in timeline.steps[step].events]
         for what, name in asked:
             if what in ORDERS and name in self._own:
-                status = self._order(self._own[name], ORDERS[what])
                 self._say(
                     {
                         "say": "life",
                         "step": step,
                         "node": self._own[name],
                         "what": what,
+                        "status": self._order(self._own[name], what),
                         "elapsed_ns": self._elapsed(),
-                        "status": status,
                     }
                 )
 
-    def _order(self, node: int, order: int) -> str:
-        known = self._holds.get(node)
-        return _order(*known, order) if known else "nobody has told which process keeps it"
+    def _order(self, node: int, what: str) -> str:
+        hold = self._holds.get(node)
+        return hold.order(what) if hold else "nobody has told which process keeps it"
+
+    async def finish(self) -> list[int]:
+        """Has every program leave. Returns the nodes that still run something after the grace."""
+        for _, hold in sorted(self._holds.items()):
+            hold.order("leave")
+        return []
 
     def close(self) -> None:
         _close(self._holds.values())
         self._holds.clear()
 
 
-def _open(pid: int, node: int) -> int:
-    try:
-        descriptor = os.pidfd_open(pid)
-    except OSError as error:
-        reason = error.strerror
-        raise OrderError(f"node {node} has no process {pid}: {reason}") from error
-    if not _takes_orders(pid):
-        os.close(descriptor)
-        raise OrderError(f"process {pid} of node {node} is no tstorm-hold that takes orders")
-    return descriptor
-
-
-def _close(holds: Iterable[tuple[int, int]]) -> None:
-    for _, descriptor in holds:
-        os.close(descriptor)
-
-
-def _takes_orders(pid: int) -> bool:
-    """An order that comes before the process blocks the signal is lost, and another program would
-    die of it."""
-    try:
-        text = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return False
-    found = dict(line.split(":\t", 1) for line in text.split("\n") if ":\t" in line)
-    blocked = int(found.get("SigBlk", "0"), 16)
-    return found.get("Name") == "tstorm-hold" and bool(blocked >> (HOLD_SIGNAL - 1) & 1)
-
-
-def _order(pid: int, descriptor: int, order: int) -> str:
-    """'' when it is sent, else why not. The descriptor never means another process than before."""
-    if not _takes_orders(pid):
-        return "its tstorm-hold takes no orders any more"
-    info = _SIGINFO.pack(HOLD_SIGNAL, 0, _SI_QUEUE, os.getpid(), os.getuid(), order)
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.syscall(_PIDFD_SEND_SIGNAL, descriptor, HOLD_SIGNAL, info, 0) == 0:
-        return ""
-    return os.strerror(ctypes.get_errno())
+def _close(holds: Iterable[Hold]) -> None:
+    for hold in holds:
+        hold.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -207,11 +207,11 @@ class HostRun:
         else:
             self._early.append(binding)
 
-    def know_lives(self, processes: Mapping[int, int]) -> None:
-        strangers = sorted(processes.keys() - set(self.order.own))
+    def check_own(self, nodes: Iterable[int]) -> None:
+        """OrderError if one of them is not of this host."""
+        strangers = sorted(set(nodes) - set(self.order.own))
         if strangers:
             raise OrderError(f"node {strangers[0]} is not on this host")
-        self.programs.know(processes)
 
     def announce(self, starts: Sequence[int]) -> None:
         self._metadata.announce(starts)

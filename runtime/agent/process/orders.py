@@ -3,6 +3,7 @@ wrong. Table in docs/agent.md (messages)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -16,6 +17,10 @@ from runtime.rpc.endpoint import Endpoint
 
 MAX_PORT = 65535
 MAX_NETWORKS = 32  # of one `attach` (docs/tcal.md)
+MAX_HOSTS_BYTES = 4 << 20  # of lines for /etc/hosts
+MAX_PROBES = 1000  # of one path
+MAX_PROBE_NS = 10_000_000_000  # of an interval or a wait
+UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 Network = IPv4Network | IPv6Network
 
@@ -85,6 +90,63 @@ def processes(value: Any, instances: int) -> dict[int, int]:
     return found
 
 
+def pods(value: Any, instances: int) -> dict[int, str]:
+    """From [[node, UID of its pod], …]."""
+    found: dict[int, str] = {}
+    for pair in items(value, "pods"):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise OrderError(f"an item of pods is {pair!r:.60}: [node, UID] is expected")
+        node = number(pair[0], "a node of pods", 0, instances)
+        if not UID.fullmatch(text(pair[1], "a pod's UID")):
+            raise OrderError(f"the UID of node {node}'s pod is {pair[1]!r:.60}")
+        found[node] = pair[1]
+    return found
+
+
+def hosts_lines(value: Any) -> str:
+    """Lines for /etc/hosts, each of printable ASCII, that end with a line feed."""
+    if not isinstance(value, str) or len(value) > MAX_HOSTS_BYTES:
+        raise OrderError("hosts must be a text of at most 4 MiB")
+    if not value.isascii() or not value.replace("\n", "").isprintable():
+        raise OrderError("hosts must be lines of printable ASCII")
+    return value if value.endswith("\n") or not value else value + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """ICMP echoes that an own instance is to send."""
+
+    node: int
+    address: str
+    count: int
+    interval_ns: int
+    timeout_ns: int
+
+
+def probes(value: Any, instances: int) -> list[Probe]:
+    """From [[node, address, count, interval, timeout], …], times in ns."""
+    return [_probe(item, instances) for item in items(value, "probes")]
+
+
+def _probe(item: Any, instances: int) -> Probe:
+    if not isinstance(item, list) or len(item) != 5:
+        raise OrderError(
+            f"a probe is {item!r:.60}: [node, address, count, interval, timeout] is expected"
+        )
+    address = text(item[1], "a probe's address")
+    try:
+        ip_address(address)
+    except ValueError as error:
+        raise OrderError(f"a probe's address is {address!r:.60}: {error}") from error
+    return Probe(
+        number(item[0], "a node of probes", 0, instances),
+        address,
+        number(item[2], "the count of a probe", 1, MAX_PROBES + 1),
+        number(item[3], "the interval of a probe", 1, MAX_PROBE_NS + 1),
+        number(item[4], "the timeout of a probe", 1, MAX_PROBE_NS + 1),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PortOrder:
     """A port that an agent before this one was to attach."""
@@ -104,6 +166,8 @@ class Resume:
     held: tuple[int, ...]
     applied: int  # steps that are known to have been applied here, and are not told again
     lives: Mapping[int, int]  # own node -> process of the tstorm-hold that keeps its program
+    pods: Mapping[int, str]  # own node -> UID of its pod
+    hosts: str  # lines for /etc/hosts of held containers
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +298,8 @@ def _resume(found: Any, instances: int) -> Resume:
         held=tuple(held),
         applied=number(value.get("applied", 0), "applied"),
         lives=processes(value.get("lives", []), instances),
+        pods=pods(value.get("pods", []), instances),
+        hosts=hosts_lines(value.get("hosts", "")),
     )
 
 

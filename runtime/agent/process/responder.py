@@ -77,7 +77,10 @@ class Responder:
             "starts": self._starts,
             "bind": self._bind,
             "cut": self._cut,
+            "pods": self._pods,
+            "reach": self._reach,
             "lives": self._lives,
+            "finish": self._finish,
             "status": self._status,
             "stop": self._stop,
         }
@@ -214,8 +217,26 @@ class Responder:
         return {}
 
     async def _lives(self, request: Request) -> Answer:
-        self._prepared().know_lives(orders.processes(request["lives"], self._instances))
+        conduct = self._prepared()
+        processes = orders.processes(request["lives"], self._instances)
+        conduct.check_own(processes)
+        conduct.programs.know(processes)
         return {}
+
+    async def _pods(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        pods = orders.pods(request["pods"], self._instances)
+        conduct.check_own(pods)
+        return await conduct.programs.find(pods, orders.hosts_lines(request["hosts"]))
+
+    async def _reach(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        probes = orders.probes(request["probes"], self._instances)
+        conduct.check_own(probe.node for probe in probes)
+        return {"answers": await conduct.programs.reach(probes)}
+
+    async def _finish(self, _request: Request) -> Answer:
+        return {"running": await self._prepared().programs.finish()}
 
     async def _status(self, _request: Request) -> Answer:
         found: dict[str, object] = {}

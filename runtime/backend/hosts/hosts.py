@@ -75,6 +75,22 @@ class AgentLife:
     status: str  # why not; '' if it has
 
 
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """What the tstorm-hold of an instance has reported (docs/hold.md), in the order of `line`."""
+
+    node: int
+    line: int
+    event: str
+    elapsed_ns: int  # since T0; below 0 before
+    pid: int = 0
+    status: int = 0
+    signal: int = 0  # that ended the program; 0: it ended with `status`
+    program: str = ""
+    error: str = ""
+    order: str = ""
+
+
 class Hosts(Protocol):
     """Raises RunError wherever it is refused something.
 
@@ -103,6 +119,10 @@ class Hosts(Protocol):
 
     def lived(self, host: int, life: AgentLife) -> None:
         """The agent of a host has carried out a process event of an instance of its own."""
+
+    def reported(self, host: int, report: AgentReport) -> None:
+        """A report of an instance of this host. A line may come again from an agent that was
+        started again."""
 
     async def end(self, told: Collection[int]) -> RunError | None:
         """Ends everything; `told` are hosts whose agents end by themselves. Returns what of the

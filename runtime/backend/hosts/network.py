@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.hosts.acknowledged import HostSteps, Said
-from runtime.backend.hosts.hosts import AgentLife, Hosts, Ties
+from runtime.backend.hosts.hosts import AgentLife, AgentReport, Hosts, Ties
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
 from runtime.backend.hosts.told import Told, bind_request
@@ -37,6 +37,10 @@ def sum_up(datapaths: Iterable[Mapping[str, int]]) -> dict[str, str]:
             before = found.get(name, 0)
             found[name] = max(before, value) if name.startswith("late_") else before + value
     return {name: str(value) for name, value in found.items()}
+
+
+def _fields(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in message.items() if name != "say"}
 
 
 class AgentNetwork:
@@ -201,20 +205,22 @@ class AgentNetwork:
         elif kind == "sample" and self._samples is not None:
             self._samples.take(host, message["elapsed_ns"], message["pairs"])
         elif kind == "life":
-            self._lived(host, AgentLife(**{k: v for k, v in message.items() if k != "say"}))
+            life = AgentLife(**_fields(message))
+            self._if_its_own(host, life.node, lambda: self._hosts.lived(host, life))
+        elif kind == "report":
+            report = AgentReport(**_fields(message))
+            self._if_its_own(host, report.node, lambda: self._hosts.reported(host, report))
         elif kind == "notice":
             self._notice(f"{self._names[host]}: {message['text']}")
         elif kind == "failed":
             self._fail(RunError(f"the agent of {self._names[host]} failed: {message['text']}"))
 
-    def _lived(self, host: int, life: AgentLife) -> None:
-        if life.node < len(self._placement) and self._placement[life.node] == host:
-            self._hosts.lived(host, life)
+    def _if_its_own(self, host: int, node: int, act: Callable[[], None]) -> None:
+        if node < len(self._placement) and self._placement[node] == host:
+            act()
         else:
             name = self._names[host]
-            self._fail(
-                RunError(f"the agent of {name} speaks for node {life.node}, which is not its")
-            )
+            self._fail(RunError(f"the agent of {name} speaks for node {node}, which is not its"))
 
     def _applied(self, host: int, message: Mapping[str, Any]) -> None:
         said = Said(message["elapsed_ns"], message["late"])

@@ -39,11 +39,14 @@ def bind_request(
 
 class Told:
     """`ports` are those that exist, by number; `coming` the `bind`s of steps still to come; `lives`
-    the processes that keep programs, by node, where agents start and end them."""
+    the processes that keep programs, by node, and `pods` the UIDs of their pods, where agents start
+    and end them; `hosts` the lines for /etc/hosts there."""
 
     def __init__(self) -> None:
         self.ports: dict[int, Port] = {}
         self.lives: dict[int, int] = {}
+        self.pods: dict[int, str] = {}
+        self.hosts = ""
         self.coming: dict[int, dict[str, Any]] = {}
         self._bound: dict[int, int] = {}  # node -> port, as of now
         self._held: set[int] = set()
@@ -94,7 +97,7 @@ class Told:
         return [*requests, {"do": "cut", "nodes": over}] if over else requests
 
     def resume(self, placement: tuple[int, ...], host: int) -> dict[str, Any]:
-        """`ports`, `held` and `lives` of docs/agent.md (`resume`), for the agent of one host."""
+        """What `resume` has of it (docs/agent.md), for the agent of one host."""
         nodes = {port: node for node, port in self._bound.items()}
         ports = [
             [number, nodes.get(number, -1), port.netns, port.interface]
@@ -102,4 +105,11 @@ class Told:
             if port.attached and placement[port.node] == host
         ]
         lives = [[node, pid] for node, pid in sorted(self.lives.items()) if placement[node] == host]
-        return {"ports": ports, "held": sorted(self._held), "lives": lives}
+        pods = [[node, uid] for node, uid in sorted(self.pods.items()) if placement[node] == host]
+        return {
+            "ports": ports,
+            "held": sorted(self._held),
+            "lives": lives,
+            "pods": pods,
+            "hosts": self.hosts,
+        }

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from runtime.backend.base import RunContext
-from runtime.backend.hosts.hosts import AgentLife, OnFatal, Ties
+from runtime.backend.hosts.hosts import AgentLife, AgentReport, OnFatal, Ties
 from runtime.backend.local.attachments import Attachments
 from runtime.backend.local.hostprocess import HostProcesses, Programs
 from runtime.backend.local.localhosts import HostNamespaces
@@ -73,6 +73,11 @@ class LocalHosts:
         self._ties.on_fatal(
             RunError(f"the agent of {name} says that it has carried out a {life.what}")
         )
+
+    def reported(self, host: int, report: AgentReport) -> None:
+        """No agent of a local run reads reports."""
+        name = self.agents[host].name
+        self._ties.on_fatal(RunError(f"the agent of {name} has read a report: {report.event}"))
 
     async def end(self, told: Collection[int]) -> RunError | None:
         ends = (host.end(told=number in told) for number, host in enumerate(self.parts))

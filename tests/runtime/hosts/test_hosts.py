@@ -179,11 +179,15 @@ def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
         "ports": [[0, 0, "/proc/1/ns/net", "e0"], [2, -1, "/proc/1/ns/net", "e2"]],
         "held": [0],
         "lives": [],
+        "pods": [],
+        "hosts": "",
     }
     assert told.resume(placement, 1) == {
         "ports": [[1, 1, "/proc/1/ns/net", "e1"]],
         "held": [0],
         "lives": [],
+        "pods": [],
+        "hosts": "",
     }
     assert list(told.coming) == [2]
     told.effect(2)
@@ -205,9 +209,13 @@ def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
         "ports": [[0, -1, "/n", "e0"], [1, -1, "/n", "e1"]],
         "held": [],
         "lives": [],
+        "pods": [],
+        "hosts": "",
     }
-    told.lives = {0: 70, 1: 71}
-    assert told.resume((0, 1), 1)["lives"] == [[1, 71]]
+    told.lives, told.pods, told.hosts = {0: 70, 1: 71}, {0: "u0", 1: "u1"}, "10.0.0.1 a\n"
+    resume = told.resume((0, 1), 1)
+    assert (resume["lives"], resume["pods"]) == ([[1, 71]], [[1, "u1"]])
+    assert resume["hosts"] == "10.0.0.1 a\n"
 
 
 def test_an_agent_that_is_back_hears_what_it_missed() -> None:

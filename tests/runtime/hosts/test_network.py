@@ -10,7 +10,7 @@ from typing import Any
 
 from compiler.pipeline import compile_source
 from runtime.backend.base import Change, Effect, RunContext
-from runtime.backend.hosts.hosts import AgentLife, Ties
+from runtime.backend.hosts.hosts import AgentLife, AgentReport, Ties
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.coordinator.link import Host
 from runtime.coordinator.placement import NO_HOST, Placement
@@ -74,6 +74,7 @@ class Nodes:
         self.wired: list[Mapping[int, int]] = []
         self.told: Collection[int] = ()
         self.lives: list[tuple[int, AgentLife]] = []
+        self.reports: list[tuple[int, AgentReport]] = []
 
     def attaching(self, ties: Ties) -> Any:
         self.ties = ties
@@ -84,6 +85,9 @@ class Nodes:
 
     def lived(self, host: int, life: AgentLife) -> None:
         self.lives.append((host, life))
+
+    def reported(self, host: int, report: AgentReport) -> None:
+        self.reports.append((host, report))
 
     async def end(self, told: Collection[int]) -> RunError | None:
         self.told = list(told)
@@ -207,6 +211,10 @@ def test_what_agents_do_to_their_own_instances_is_handed_on() -> None:
         run.agents[1].say(say="life", **life)
         await until(lambda: run.hosts.lives, "the word of the agent")
         assert run.hosts.lives == [(1, AgentLife(1, 2, "crash", 3_000_000_100, ""))]
+        report = {"node": 2, "line": 3, "event": "ended", "elapsed_ns": 5, "signal": 9}
+        run.agents[1].say(say="report", **report)
+        await until(lambda: run.hosts.reports, "the report")
+        assert run.hosts.reports == [(1, AgentReport(2, 3, "ended", 5, signal=9))]
         assert not run.network.closed.done()
         run.agents[0].say(say="life", **life)
         await asyncio.wait_for(run.network.closed, DEADLINE_SECONDS)
