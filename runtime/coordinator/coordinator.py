@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from runtime.coordinator.clocks import Offset
+from runtime.coordinator.clocks import EXCHANGES, Offset
 from runtime.coordinator.link import (
     ANSWER_SECONDS,
     AgentError,
@@ -27,12 +27,14 @@ from runtime.coordinator.link import (
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.options import DEFAULTS, RunOptions
+from runtime.rpc.calls import Request
 
 CONNECT_SECONDS = 10.0
 PREPARE_SECONDS = 120.0
 REJOIN_SECONDS = 10.0
 STOP_SECONDS = 10.0
-MEASURE_SECONDS = 1.0
+MEASURE_SECONDS = 1.0  # from one look at a clock to the next, where there are not too many hosts
+WATCH_EXCHANGES = 400  # a second, of all hosts together: they cost 2 to 4 % of a core
 AT_A_TIME = 4  # clocks that are measured side by side
 PATIENCE_SECONDS = 10.0  # for a clock that is not known well enough at first
 LEAD_NS = 1_000_000_000  # for all agents to hear of it, on machines that are busy
@@ -120,18 +122,19 @@ class Coordinator:
         Raises AgentError if one refuses, is lost, or has another plan.
         """
         self._experiment = experiment
-        found = await self._everyone(lambda link: self._prepare(experiment, link, {}, seconds))
+        shared = Request.of(self._preparation(experiment))
+        found = await self._everyone(
+            lambda link: self._prepare(
+                experiment, link, shared.extended({"host": link.number}), seconds
+            )
+        )
         return list(found.values())
 
     async def _prepare(
-        self,
-        experiment: Experiment,
-        link: AgentLink,
-        more: Mapping[str, object],
-        seconds: float,
+        self, experiment: Experiment, link: AgentLink, request: Request, seconds: float
     ) -> dict[str, Any]:
         wanted = experiment.digest
-        answer = await link.ask({**self._preparation(experiment, link.number), **more}, seconds)
+        answer = await link.ask(request, seconds)
         digest = answer.get("digest")
         if digest != wanted:
             raise AgentError(
@@ -142,13 +145,13 @@ class Coordinator:
             )
         return answer
 
-    def _preparation(self, experiment: Experiment, host: int) -> dict[str, object]:
+    def _preparation(self, experiment: Experiment) -> dict[str, object]:
+        """What all agents get: the larger part, so it is encoded once."""
         placement = experiment.placement
         return {
             "do": "prepare",
             "run": experiment.run,
             "digest": experiment.digest,
-            "host": host,
             "hosts": [{"name": host.name, "address": host.address} for host in self.hosts],
             "starts": list(self._starts),
             "placement": list(placement.hosts),
@@ -181,10 +184,10 @@ class Coordinator:
             )
         return offset
 
-    async def _look(self, link: AgentLink) -> Offset:
+    async def _look(self, link: AgentLink, exchanges: int = EXCHANGES) -> Offset:
         """One measurement. Only few at a time: they would wait for each other in this process."""
         async with self._few:
-            return await link.measure()
+            return await link.measure(exchanges)
 
     async def start(self, lead_ns: int = LEAD_NS) -> int:
         """Measures the clocks, then fixes T0, `lead_ns` from now. Returns T0.
@@ -227,7 +230,8 @@ class Coordinator:
         Raises AgentError for the first that refuses or (with `everyone`) is lost; without
         `everyone` the lost ones are left out: what they missed must be in their rejoin().
         """
-        found = await self._all(lambda link: link.ask(request, seconds))
+        encoded = Request.of(request)
+        found = await self._all(lambda link: link.ask(encoded, seconds))
         answers: dict[int, dict[str, Any]] = {}
         for number, result in found.items():
             if not isinstance(result, RunError):
@@ -259,40 +263,45 @@ class Coordinator:
         end = asyncio.get_running_loop().time() + seconds
         if not await link.connect(self._key, end, shut=True):
             link.open()
-            await self._announce_to(link)
+            await self._announce([link])
             return None
         offset = await self._measure(link)
         self._start[host] = offset
         self._starts[host] += 1
+        others = [other for other in self._links if other is not link]
         # On its way before the new one has anything to say: that has to prepare first.
-        told = asyncio.create_task(self._announce(but=host))
+        told = asyncio.create_task(self._announce(others))
         link.open()
         state = {**resume(), "t0_ns": offset.there(self.t0_ns)}
+        shared = Request.of(self._preparation(experiment))
+        request = shared.extended({"host": host, "resume": state})
         # It is there: however long that took, it has time enough for the rest.
         left = max(end - asyncio.get_running_loop().time(), seconds / 2)
         try:
-            return await self._prepare(experiment, link, {"resume": state}, left)
+            return await self._prepare(experiment, link, request, left)
         finally:
             await told
 
-    async def _announce(self, *, but: int) -> None:
-        others = (link for link in self._links if link.number != but)
-        await asyncio.gather(*map(self._announce_to, others))
-
-    async def _announce_to(self, link: AgentLink) -> None:
-        """Tells an agent which starts to believe the datagrams of (docs/metadata.md). One that is
+    async def _announce(self, to: Iterable[AgentLink]) -> None:
+        """Tells agents which starts to believe the datagrams of (docs/metadata.md). One that is
         lost is told when it is back."""
-        with suppress(LostError):
-            await link.ask({"do": "starts", "starts": list(self._starts)})
+        request = Request.of({"do": "starts", "starts": self._starts})
+
+        async def one(link: AgentLink) -> None:
+            with suppress(LostError):
+                await link.ask(request)
+
+        await asyncio.gather(*map(one, to))
 
     async def _watch(self, link: AgentLink) -> None:
-        """Measures an agent's clock once a second, which also shows whether it lives."""
-        await asyncio.sleep(MEASURE_SECONDS * link.number / len(self._links))  # not all at once
+        """Measures an agent's clock again and again, which also shows whether it lives."""
+        exchanges, seconds = watching(len(self._links))
+        await asyncio.sleep(seconds * link.number / len(self._links))  # not all at once
         while True:
-            await asyncio.sleep(MEASURE_SECONDS)
+            await asyncio.sleep(seconds)
             try:
                 if not link.lost:
-                    await self._look(link)
+                    await self._look(link, exchanges)
                     self._check_clock(link)
             except LostError:
                 continue  # on_lost has been told
@@ -365,6 +374,14 @@ class Coordinator:
                 raise result
             answers[number] = result
         return answers
+
+
+def watching(hosts: int) -> tuple[int, float]:
+    """How many exchanges one look at a clock has, and how many seconds there are between two looks
+    at the same. With many hosts looks have fewer exchanges, then there are fewer looks: all of them
+    together have WATCH_EXCHANGES a second at most."""
+    exchanges = min(max(WATCH_EXCHANGES // hosts, 1), EXCHANGES)
+    return exchanges, MEASURE_SECONDS * max(1.0, hosts * exchanges / WATCH_EXCHANGES)
 
 
 def _some(names: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from runtime.coordinator.clocks import (
 )
 from runtime.errors import RunError
 from runtime.rpc import endpoint, secure
-from runtime.rpc.calls import Answer, Asker, RefusedError
+from runtime.rpc.calls import Answer, Asker, RefusedError, Request
 from runtime.rpc.secure import ChannelError
 
 RETRY_SECONDS = 0.05
@@ -129,21 +129,22 @@ class AgentLink:
             self._asker.channel.give_up(reason, "bad_messages")
 
     async def ask(
-        self, request: Mapping[str, object], seconds: float = ANSWER_SECONDS
+        self, request: Mapping[str, object] | Request, seconds: float = ANSWER_SECONDS
     ) -> dict[str, Any]:
         """The answer. Raises AgentError, a LostError if the agent is gone or silent."""
         if self.lost:
             raise LostError(self.number, f"{self.host} is lost: {self.lost}")
         return (await self._ask(request, seconds)).value
 
-    async def _ask(self, request: Mapping[str, object], seconds: float) -> Answer:
+    async def _ask(self, asked: Mapping[str, object] | Request, seconds: float) -> Answer:
         asker = self._asker
+        request = asked if isinstance(asked, Request) else Request.of(asked)
         if asker is None:
             raise LostError(self.number, f"{self.host} is lost: {self.lost}")
         try:
             return await asker.ask(request, seconds)
         except RefusedError as error:
-            what = f"{self.host.name} cannot {request.get('do')}: {error.message}"
+            what = f"{self.host.name} cannot {request.what}: {error.message}"
             raise AgentError(self.number, what, error.remedy) from error
         except ChannelError as error:
             reason = asker.channel.reason or error.message

@@ -72,6 +72,11 @@ def read_key(source: str) -> bytes:
     return key
 
 
+def encode(message: Mapping[str, object]) -> bytes:
+    """As it is sent: what many agents get needs this once. ValueError for what is not JSON."""
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+
+
 def _not_a_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
 
@@ -194,12 +199,13 @@ class Channel(asyncio.Protocol):
     def proven(self) -> bool:
         return self._opener is not None
 
-    def send(self, message: Mapping[str, object]) -> None:
-        """Queues a message. Raises ChannelError if the channel is over, or the peer does not read.
+    def send(self, message: Mapping[str, object] | bytes) -> None:
+        """Queues a message, or what encode() has made of one.
 
-        ValueError for what is not JSON or longer than seal.MESSAGE_BYTES.
+        Raises ChannelError if the channel is over, or the peer does not read; ValueError for what
+        is not JSON or longer than seal.MESSAGE_BYTES.
         """
-        data = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+        data = message if isinstance(message, bytes) else encode(message)
         if self._sealer is None or self._transport is None or self.reason:
             raise ChannelError(f"{self.peer} is gone: {self.reason or 'not connected'}")
         self._transport.write(self._sealer.seal(data))

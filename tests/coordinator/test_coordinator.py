@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.link import AgentError, Host, LostError
 from runtime.errors import RunError
-from runtime.options import RunOptions
+from runtime.options import MAX_HOSTS, RunOptions
+from runtime.rpc import calls, secure
 from tests.coordinator.fakes import EXPERIMENT, HERE, FakeAgent, SlowLink, Stage, act, refuse
 from tests.waiting import until
 
@@ -62,6 +64,46 @@ def test_a_run_from_the_beginning_to_the_end() -> None:
         assert [agent.channels[0].reason for agent in stage.agents] == ["closed"] * 2
 
     act(play)
+
+
+def test_what_all_agents_get_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preparation has the addresses of all instances, and there may be a thousand agents."""
+    encoded: list[Mapping[str, object]] = []
+
+    def encode(message: Mapping[str, object]) -> bytes:
+        encoded.append(message)
+        return secure.encode(message)
+
+    monkeypatch.setattr(calls, "encode", encode)
+
+    async def play(stage: Stage) -> None:
+        coordinator = await stage.ready()
+        (shared,) = [message for message in encoded if "addresses" in message]
+        assert "host" not in shared
+        for agent in stage.agents:
+            (prepared,) = agent.asked("prepare")
+            assert prepared.pop("host") == agent.number
+            assert prepared == shared
+        encoded.clear()
+        await coordinator.broadcast({"do": "bind", "step": 1, "bind": [[1, 2]]})
+        assert [message for message in encoded if message.get("do") == "bind"] == [
+            {"do": "bind", "step": 1, "bind": [[1, 2]]}
+        ]
+        assert [agent.asked("bind")[0]["bind"] for agent in stage.agents] == [[[1, 2]]] * 3
+
+    act(play, 3)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [(1, (8, 1.0)), (50, (8, 1.0)), (100, (4, 1.0)), (400, (1, 1.0)), (1000, (1, 2.5))],
+)
+def test_many_hosts_are_watched_at_no_more_cost(hosts: int, expected: tuple[int, float]) -> None:
+    exchanges, seconds = coordinators.watching(hosts)
+    assert (exchanges, seconds) == expected
+    assert hosts * exchanges / seconds <= coordinators.WATCH_EXCHANGES
+    # An agent lets another coordinator take the place of one that says nothing for so long.
+    assert coordinators.watching(MAX_HOSTS)[1] < secure.SILENT_SECONDS
 
 
 def test_clocks_that_differ_start_at_the_same_moment() -> None:

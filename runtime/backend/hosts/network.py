@@ -20,6 +20,7 @@ from runtime.backend.hosts.samples import HostSamples
 from runtime.backend.hosts.told import Told, bind_request
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import AgentError, LostError
+from runtime.coordinator.placement import NO_HOST
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.rundir.records import LineFile
@@ -88,7 +89,19 @@ class AgentNetwork:
     async def start(self) -> None:
         await self._unless_ended(self._coordinator.connect(self._hosts.connect_seconds))
         found = await self._unless_ended(self._coordinator.prepare(self._experiment))
-        self.facts["hosts"] = [self._host_facts(n, facts) for n, facts in enumerate(found)]
+        instances: list[list[str]] = [[] for _ in self._names]
+        for node, host in zip(self._plan.topology.nodes, self._placement, strict=True):
+            if host != NO_HOST:
+                instances[host].append(node.name)
+        self.facts["hosts"] = [
+            {
+                "name": self._names[host],
+                "address": self._hosts.agents[host].address,
+                "instances": instances[host],
+                "datapath": facts.get("datapath"),
+            }
+            for host, facts in enumerate(found)
+        ]
 
     async def _unless_ended(self, action: Awaitable[Value]) -> Value:
         """The result of what waits for agents, or an error that says which process has ended."""
@@ -103,16 +116,6 @@ class AgentNetwork:
                 work.cancel()
                 raise error
         return await work
-
-    def _host_facts(self, host: int, facts: Mapping[str, Any]) -> dict[str, Any]:
-        nodes = self._plan.topology.nodes
-        mine = [node.name for node, at in zip(nodes, self._placement, strict=True) if at == host]
-        return {
-            "name": self._names[host],
-            "address": self._hosts.agents[host].address,
-            "instances": mine,
-            "datapath": facts.get("datapath"),
-        }
 
     async def begin(self, bound: Mapping[int, int]) -> int:
         self._told.stage(bind_request(0, bound))
