@@ -18,7 +18,7 @@
 enum {
     HOLD_SIGNAL = 35,    /* SIGRTMIN + 1 of glibc, SIGRTMIN of musl */
     GRACE_MS = 5000,     /* from SIGTERM to SIGKILL, as in a local run */
-    STATUS_BYTES = 4096, /* longest line of a report */
+    REPORT_BYTES = 4096, /* longest line of a report */
 };
 
 /* Exit status beside those of common/process.h. */
@@ -44,15 +44,19 @@ int signals_read(int descriptor, int *number, enum order *order); /* 0: nothing 
 int program_find(const char *name); /* 0, or the exit status a shell would give */
 pid_t program_start(char **argv);   /* its pid, or -errno with the reason that exec gave */
 
-/* report.c: one line of JSON on stderr for everything that happens, the last one also in a file. */
+/* report.c: a line of JSON for everything that happens, on stderr and at the end of a file. */
 struct field {
     const char *name;
     const char *text; /* NULL: `number` counts */
     long long number;
 };
-size_t report_format(char *line, size_t size, const char *event, int64_t unix_ns,
+struct moment {
+    int64_t unix_ns;
+    int64_t monotonic_ns;
+};
+size_t report_format(char *line, size_t size, const char *event, struct moment at,
                      const struct field *fields, size_t count);
-void report_to(const char *status_file); /* NULL: stderr only */
+void report_to(const char *path); /* before this: stderr only */
 void report(const char *event, const struct field *fields, size_t count);
 void report_text(const char *event, const char *name, const char *text);
 void report_number(const char *event, const char *name, long long number);

@@ -6,7 +6,7 @@
 
 static const char USAGE[] =
     "usage: tstorm-hold COMMAND …   (in containers; docs/hold.md)\n"
-    "  run [--status FILE] -- PROGRAM ARG…\n"
+    "  run [--reports FILE] -- PROGRAM ARG…\n"
     "          as process 1: starts PROGRAM when the instance joins, ends it when it leaves or\n"
     "          crashes, waits for the next join\n"
     "  gate    ends with 0 when the instance joins\n"

@@ -1,21 +1,44 @@
-/* What happened, as one line of JSON on stderr, and the last line also in a file.
+/* What happened, as one line of JSON on stderr and at the end of a file.
  *
- * {"tstorm_hold":EVENT,"unix_ns":TIME,NAME:VALUE,…}: strings are ASCII with \u escapes, and a byte
- * that is not ASCII is taken for Latin-1, since nothing says how the kernel's paths are encoded. */
+ * {"tstorm_hold":EVENT,"unix_ns":TIME,"monotonic_ns":TIME,NAME:VALUE,…}: strings are ASCII with \u
+ * escapes, and a byte that is not ASCII is taken for Latin-1, since nothing says how the kernel's
+ * paths are encoded. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "hold.h"
 
-static const char *status_path;
+static int file = -1;
+static const char *file_path;
 
-void report_to(const char *status_file) {
-    status_path = status_file;
+/* The file may be refused (a read-only volume, another user) or full: stderr has it all, so one
+ * line says so and that is all. */
+static void give_up(void) {
+    say("%s is not kept", file_path);
+    if (file >= 0) {
+        close(file);
+    }
+    file = -1;
+}
+
+/* Appended to what a container before this one has reported. An earlier program may have put
+ * something else in its place, which must neither be followed nor waited for. */
+void report_to(const char *path) {
+    struct stat found;
+    file_path = path;
+    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (file < 0) {
+        give_up();
+    } else if (fstat(file, &found) < 0 || !S_ISREG(found.st_mode)) {
+        errno = EINVAL;
+        give_up();
+    }
 }
 
 struct text {
@@ -56,12 +79,13 @@ static void put_string(struct text *out, const char *string) {
     put(out, "\"");
 }
 
-size_t report_format(char *line, size_t size, const char *event, int64_t unix_ns,
+size_t report_format(char *line, size_t size, const char *event, struct moment at,
                      const struct field *fields, size_t count) {
     struct text out = {.at = line, .left = size};
     put(&out, "{\"tstorm_hold\":");
     put_string(&out, event);
-    put(&out, ",\"unix_ns\":%lld", (long long)unix_ns);
+    put(&out, ",\"unix_ns\":%lld", (long long)at.unix_ns);
+    put(&out, ",\"monotonic_ns\":%lld", (long long)at.monotonic_ns);
     for (size_t i = 0; i < count && out.left > 128; i++) {
         put(&out, ",\"%s\":", fields[i].name);
         if (fields[i].text) {
@@ -74,36 +98,14 @@ size_t report_format(char *line, size_t size, const char *event, int64_t unix_ns
     return (size_t)(out.at - line);
 }
 
-/* Beside the file and renamed, so that a reader never sees half a line. The file may be refused (a
- * read-only volume, another user): stderr has said it all, so one line says so and that is all. */
-static void write_status(const char *line, size_t length) {
-    char partial[4096];
-    int used = snprintf(partial, sizeof partial, "%s.new", status_path);
-    int file = -1;
-    errno = ENAMETOOLONG;
-    if (used > 0 && (size_t)used < sizeof partial) {
-        file = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    }
-    bool whole = file >= 0 && write(file, line, length) == (ssize_t)length;
-    if (whole && rename(partial, status_path) == 0) {
-        close(file);
-        return;
-    }
-    say("%s is not kept", status_path);
-    if (file >= 0) {
-        unlink(partial);
-        close(file);
-    }
-    status_path = NULL;
-}
-
 void report(const char *event, const struct field *fields, size_t count) {
-    char line[STATUS_BYTES];
-    size_t length = report_format(line, sizeof line, event, (int64_t)clock_wall(), fields, count);
+    char line[REPORT_BYTES];
+    struct moment now = {.unix_ns = (int64_t)clock_wall(), .monotonic_ns = (int64_t)clock_now()};
+    size_t length = report_format(line, sizeof line, event, now, fields, count);
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written; /* there is nobody left to tell */
-    if (status_path) {
-        write_status(line, length);
+    if (file >= 0 && write(file, line, length) != (ssize_t)length) {
+        give_up();
     }
 }
 

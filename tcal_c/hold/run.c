@@ -2,14 +2,15 @@
  *
  * Input: orders (order.c), SIGTERM of the container engine, children that end. Output: the
  * program's life and reports of it (report.c). A life ends in three ways: the program ends by
- * itself, a leave (SIGTERM to the program, SIGKILL 5 s later), a crash (SIGKILL). Like in a
- * container of its own, everything that the program has started ends with it. Then the next join
- * may come; the container itself stays.
+ * itself, a leave (SIGTERM to every process, SIGKILL 5 s later), a crash (SIGKILL). Like in a
+ * container of its own, everything that the program has started ends with it if it ends by itself.
+ * Then the next join may come; the container itself stays.
  *
- *   HELD --join--> RUNNING --leave, SIGTERM--> LEAVING --program ended, 5 s, join, crash--+
- *                     |                                                                   v
- *                     +--program ended, crash--------------------------------------> EMPTYING
- *   EMPTYING --no process left--> RUNNING if a join cut the leave short, end if told to, else HELD
+ *   HELD --join--> RUNNING --leave, SIGTERM--> LEAVING --5 s, join, crash--> EMPTYING
+ *                     |                           |                             ^
+ *                     +--program ended, crash-----|-----------------------------+
+ *   LEAVING, EMPTYING --no process left--> RUNNING if a join cut the leave short, end if told to,
+ *                                          else HELD
  *
  * While EMPTYING, which takes as long as the kernel needs, orders stay queued in the kernel.
  */
@@ -61,9 +62,11 @@ static void empty(struct hold *self, const char *event) {
     self->event = event;
 }
 
+/* To every process, as in a local run (tcal_c/ns): a shell does not pass it on. */
 static void leave(struct hold *self) {
-    kill(self->program, SIGTERM); /* it is there: only we reap it */
+    kill(-1, SIGTERM); /* one that is out of our reach may still end by itself */
     self->phase = LEAVING;
+    self->event = "left";
     self->deadline_ms = (int64_t)(clock_now() / 1000000) + GRACE_MS;
 }
 
@@ -101,8 +104,6 @@ static void program_ended(struct hold *self, int wait_status) {
     }
     if (self->phase == RUNNING) {
         empty(self, NULL);
-    } else if (self->phase == LEAVING) {
-        empty(self, "left");
     }
 }
 
@@ -115,7 +116,7 @@ static void reap(struct hold *self) {
             program_ended(self, wait_status);
         }
     }
-    if (self->phase != EMPTYING || ended == 0) {
+    if ((self->phase != EMPTYING && self->phase != LEAVING) || ended == 0) {
         return;
     }
     self->phase = HELD;
@@ -170,15 +171,15 @@ static int loop(struct hold *self, int signals, int orders) {
 
 /* Options and program into `self`; 0, or the exit status after saying what is wrong. */
 static int parse(struct hold *self, int argc, char **argv) {
-    const char *status_file = "/tstorm/status";
+    const char *reports = "/tstorm/reports";
     int at = 1;
-    if (argc > 2 && strcmp(argv[1], "--status") == 0) {
-        status_file = argv[2];
+    if (argc > 2 && strcmp(argv[1], "--reports") == 0) {
+        reports = argv[2];
         at = 3;
     }
     errno = 0;
     if (at >= argc - 1 || strcmp(argv[at], "--") != 0) {
-        say("run: [--status FILE], -- and a program are needed");
+        say("run: [--reports FILE], -- and a program are needed");
         return EXIT_REFUSED;
     }
     if (getpid() != 1) { /* SIGKILL goes to every process that we may reach */
@@ -191,7 +192,7 @@ static int parse(struct hold *self, int argc, char **argv) {
         say("cannot run %s", self->argv[0]);
         return found;
     }
-    report_to(status_file);
+    report_to(reports);
     return 0;
 }
 

@@ -38,11 +38,11 @@ def container(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def held(container: Start, tmp_path: Path) -> StartHeld:
-    """`tstorm-hold run` with a shell script as its program, held; the status is in `status`."""
+    """`tstorm-hold run` with a shell script as its program, held; it reports to `reports`, too."""
 
     def start(script: str, *arguments: str, prefix: tuple[str, ...] = ()) -> Container:
-        status = ("--status", str(tmp_path / "status"))
-        made = container("run", *status, "--", "sh", "-c", script, *arguments, prefix=prefix)
+        reports = ("--reports", str(tmp_path / "reports"))
+        made = container("run", *reports, "--", "sh", "-c", script, *arguments, prefix=prefix)
         assert made.init() > 0, made.err.read_text()
         return made
 

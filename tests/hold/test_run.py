@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,27 @@ FOREVER = "echo up; exec sleep 1000"
 def test_nothing_runs_before_the_join(held: StartHeld, tmp_path: Path) -> None:
     made = held(FOREVER)
     assert made.processes() == set()
-    assert json.loads((tmp_path / "status").read_text())["tstorm_hold"] == "held"
     made.give("join")
     made.wait_for("held", "started")
     made.wait_for_word("up")
     assert len(made.processes()) == 1
+
+
+def test_reports_are_kept_in_a_file_with_the_times_of_both_clocks(
+    held: StartHeld, tmp_path: Path
+) -> None:
+    (tmp_path / "reports").write_text("of a container before\n")
+    begun_ns = time.monotonic_ns()
+    made = held(FOREVER)
+    made.give("join", "crash", "join")
+    made.wait_for("held", "started", "ended", "crashed", "started")
+    first, *kept = (tmp_path / "reports").read_text().splitlines()
+    assert first == "of a container before"
+    assert [json.loads(line) for line in kept] == made.events()
+    times = [event["monotonic_ns"] for event in made.events()]
+    assert begun_ns < times[0]
+    assert times == sorted(times)
+    assert times[-1] < time.monotonic_ns()
 
 
 def test_leave_and_rejoin_without_the_container_ending(held: StartHeld) -> None:
@@ -56,15 +73,27 @@ def test_crash_kills_everything_at_once(held: StartHeld) -> None:
     made.wait_for("held", "started", "ended", "crashed", "started")
 
 
-def test_term_is_for_the_program_and_its_children_end_with_it(held: StartHeld) -> None:
-    script = "(trap 'echo child >&1' TERM; while :; do sleep 0.01; done) & echo up; exec sleep 1000"
-    made = held(script)
+def test_leave_is_for_every_process_and_waits_for_the_last(held: StartHeld) -> None:
+    child = "setsid sh -c \"trap 'sleep 0.3; echo child; exit' TERM; echo up; while :; do"
+    made = held(f'{child} sleep 0.01; done" & exec sleep 1000')
     made.give("join")
     made.wait_for_word("up")
     made.give("leave")
     made.wait_for("held", "started", "ended", "left")
     assert made.events()[2]["signal"] == signal.SIGTERM
-    assert "child" not in made.said()
+    assert made.said().split() == ["up", "child"]
+    assert made.processes() == set()
+
+
+def test_who_outlives_the_program_of_a_leave_is_killed_after_the_grace(held: StartHeld) -> None:
+    made = held("setsid sh -c \"trap '' TERM; echo up; sleep 1000\" & exec sleep 1000")
+    made.give("join")
+    made.wait_for_word("up")
+    made.give("leave")
+    made.wait_for("held", "started", "ended", "left")
+    ended, left = made.events()[2:]
+    assert ended["signal"] == signal.SIGTERM
+    assert left["monotonic_ns"] - ended["monotonic_ns"] >= 4_000_000_000
     assert made.processes() == set()
 
 
@@ -194,7 +223,7 @@ def test_a_program_that_the_kernel_refuses_is_reported(container: Start, tmp_pat
     program = tmp_path / "program"
     program.write_text("#!/nowhere/interpreter\n")
     program.chmod(0o755)
-    made = container("run", "--status", str(tmp_path / "status"), "--", str(program))
+    made = container("run", "--reports", str(tmp_path / "reports"), "--", str(program))
     made.init()
     made.give("join")
     made.wait_for("held", "failed")
@@ -205,12 +234,12 @@ def test_a_program_that_the_kernel_refuses_is_reported(container: Start, tmp_pat
     made.wait_for("held", "failed", "started", "ended")
 
 
-def test_a_status_file_that_cannot_be_written_is_said_once(container: Start) -> None:
-    made = container("run", "--status", "/proc/nowhere/status", "--", "sh", "-c", FOREVER)
+def test_a_file_of_reports_that_cannot_be_written_is_said_once(container: Start) -> None:
+    made = container("run", "--reports", "/proc/nowhere/reports", "--", "sh", "-c", FOREVER)
     made.init()
     made.give("join", "crash")
     made.wait_for("held", "started", "ended", "crashed")
-    assert made.err.read_text().count("/proc/nowhere/status is not kept") == 1
+    assert made.err.read_text().count("/proc/nowhere/reports is not kept") == 1
 
 
 @pytest.mark.root

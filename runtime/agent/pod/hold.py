@@ -7,7 +7,7 @@ import os
 import select
 import struct
 
-from runtime.agent.pod.pods import HOLD_SIGNAL, status_of, takes_orders
+from runtime.agent.pod.podprocesses import HOLD_SIGNAL, status_of, takes_orders
 from runtime.agent.process.orders import OrderError
 
 ORDERS = {"join": 1, "leave": 2, "crash": 3}

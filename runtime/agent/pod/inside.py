@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from runtime.agent.pod.pods import PROC
+from runtime.agent.pod.podprocesses import PROC
 
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from runtime.agent.pod.inside import open_regular
-from runtime.agent.pod.pods import PROC
+from runtime.agent.pod.podprocesses import PROC
 
 BEGIN = b"# The experiment's instances, written by Thunderstorm\n"
 END = b"# The end of Thunderstorm's lines\n"

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 
-from runtime.agent.pod.pods import PROC
+from runtime.agent.pod.podprocesses import PROC
 from runtime.agent.process.orders import Probe
 from runtime.errors import RunError
 from runtime.system import programs

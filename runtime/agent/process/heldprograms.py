@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
-from runtime.agent.pod import names, pods
+from runtime.agent.pod import names, podprocesses
 from runtime.agent.pod.hold import ORDERS, Hold
-from runtime.agent.pod.pods import Kept, Member, NotFoundError
+from runtime.agent.pod.podprocesses import Kept, Member, NotFoundError
 from runtime.agent.pod.reach import reach
 from runtime.agent.process.orders import OrderError, Probe
 from runtime.schedule import Schedule
@@ -40,7 +40,7 @@ class HeldPrograms:
         to `pods` (docs/agent.md). Raises MachineError."""
         self._pods.update(wanted)
         self._hosts = hosts
-        groups = await asyncio.to_thread(pods.members, set(wanted.values()))
+        groups = await asyncio.to_thread(podprocesses.members, set(wanted.values()))
         found: list[tuple[int, int, int, str]] = []
         missing: list[tuple[int, str]] = []
         for node, uid in sorted(wanted.items()):
@@ -53,7 +53,7 @@ class HeldPrograms:
         return {"found": found, "missing": missing}
 
     def _prepared(self, group: Iterable[Member]) -> Kept:
-        kept = pods.kept(group)
+        kept = podprocesses.kept(group)
         if kept.kind == "run" and self._hosts:
             try:
                 names.write(kept.hold, self._hosts)

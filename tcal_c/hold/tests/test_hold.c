@@ -50,26 +50,28 @@ static void test_queue(void) {
 }
 
 static void test_report(void) {
-    char line[STATUS_BYTES];
+    char line[REPORT_BYTES];
+    const struct moment at = {.unix_ns = 12, .monotonic_ns = 5};
     const struct field fields[] = {{.name = "error", .text = "a\"b\\c\n\xe9"},
                                    {.name = "pid", .number = -7}};
-    size_t length = report_format(line, sizeof line, "failed", 12, fields, 2);
-    static const char expected[] = "{\"tstorm_hold\":\"failed\",\"unix_ns\":12,"
+    size_t length = report_format(line, sizeof line, "failed", at, fields, 2);
+    static const char expected[] = "{\"tstorm_hold\":\"failed\",\"unix_ns\":12,\"monotonic_ns\":5,"
                                    "\"error\":\"a\\\"b\\\\c\\u000a\\u00e9\",\"pid\":-7}\n";
     CHECK(length == sizeof expected - 1 && memcmp(line, expected, length) == 0);
 }
 
 /* What is too long is cut, and the line stays whole. */
 static void test_long_report(void) {
-    char line[STATUS_BYTES];
+    char line[REPORT_BYTES];
     char *longer = malloc(2 * sizeof line);
     CHECK(longer);
     for (size_t start = 0; start < 8; start++) {
         memset(longer, '\x01', 2 * sizeof line);
         memset(longer, 'x', start);
         longer[2 * sizeof line - 1] = '\0';
+        const struct moment at = {.unix_ns = 1};
         const struct field field = {.name = "program", .text = longer};
-        size_t length = report_format(line, sizeof line, "failed", 1, &field, 1);
+        size_t length = report_format(line, sizeof line, "failed", at, &field, 1);
         CHECK(length < sizeof line && length > sizeof line / 2);
         CHECK(memcmp(line + length - 9, "\\u0001\"}\n", 9) == 0);
     }
@@ -88,6 +90,37 @@ static void test_status(void) {
 static void write_file(const char *path, mode_t mode) {
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     CHECK(file >= 0 && fchmod(file, mode) == 0 && close(file) == 0);
+}
+
+static off_t size_of(const char *path) {
+    struct stat file;
+    CHECK(lstat(path, &file) == 0);
+    return file.st_size;
+}
+
+/* Reports are added to what is there; what is no file of its own is neither followed, waited for
+ * nor written. */
+static void test_report_file(const char *folder) {
+    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int err = dup(STDERR_FILENO);
+    CHECK(nothing >= 0 && err >= 0 && dup2(nothing, STDERR_FILENO) >= 0);
+    CHECK(chdir(folder) == 0);
+    write_file("reports", 0600);
+    CHECK(symlink("reports", "link") == 0 && mkfifo("fifo", 0600) == 0);
+    report_to("reports");
+    report("held", NULL, 0);
+    off_t once = size_of("reports");
+    report_to("reports");
+    report("held", NULL, 0);
+    CHECK(once > 60 && size_of("reports") > once + 60);
+    off_t all = size_of("reports");
+    static const char *const wrong[] = {"link", "fifo", "/dev/full", "."};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        report_to(wrong[i]);
+        report("held", NULL, 0);
+    }
+    CHECK(size_of("reports") == all);
+    CHECK(dup2(err, STDERR_FILENO) >= 0 && close(err) == 0 && close(nothing) == 0);
 }
 
 static void test_find(const char *folder) {
@@ -154,6 +187,7 @@ int main(void) {
     test_status();
     test_start();
     test_install(folder);
+    test_report_file(folder);
     test_find(folder);
     clear(folder);
     puts("hold: ok");
