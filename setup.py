@@ -8,6 +8,7 @@ needed, not make. An editable install compiles nothing: there all of it comes fr
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-s", "-I", "tcal_c"]
 # As in tcal_c/Makefile.
 LIBRARY_FLAGS = ["-O3", "-fno-math-errno", "-fPIC", "-shared", "-fvisibility=hidden"]
+STATIC = {"tstorm-hold"}  # it runs in any image
 
 
 def find_compiler() -> list[str]:
@@ -43,11 +45,24 @@ def read_sources() -> dict[str, tuple[Path, list[str]]]:
     table = {}
     for line in (ROOT / "tcal_c" / "sources").read_text(encoding="utf-8").splitlines():
         name, folder, *parts = line.split()
-        if name != "#" and folder != "-":
+        if name != "#" and (name not in STATIC or has_static_library()):
             paths = [ROOT / "tcal_c" / part for part in parts]
             found = [p for path in paths for p in ([path] if path.suffix else path.glob("*.c"))]
             table[name] = Path(folder), sorted(str(p.relative_to(ROOT)) for p in found)
     return table
+
+
+@functools.cache
+def has_static_library() -> bool:
+    """Whether a static program can be linked. Where not, what is STATIC is left out, and said: only
+    images need it."""
+    command = [*find_compiler(), "-static", "-x", "c", "-o", os.devnull, "-"]
+    source = b"int main(void) { return 0; }"
+    done = subprocess.run(command, input=source, capture_output=True, check=False)
+    if done.returncode:
+        why = "no static C library (Debian: libc6-dev, Fedora: glibc-static)"
+        print(f"note: {', '.join(STATIC)} is left out: {why}")
+    return done.returncode == 0
 
 
 def compile_program(name: str, sources: list[str], folder: Path, version: str) -> None:
@@ -60,6 +75,7 @@ def compile_program(name: str, sources: list[str], folder: Path, version: str) -
     extra = shlex.split(os.environ.get("CFLAGS", "")), shlex.split(os.environ.get("LDFLAGS", ""))
     output = ["-o", str(folder / name)]
     kind = LIBRARY_FLAGS if name.endswith(".so") else []
+    kind = ["-static"] if name in STATIC else kind
     flags = [*FLAGS, *kind, f'-DVERSION="{version}"', *extra[0]]
     libraries = ["-Wl,--as-needed", "-pthread", "-lm"]
     command = [*find_compiler(), *flags, *output, *sources, *extra[1], *libraries]

@@ -31,3 +31,11 @@ def problem(image: str) -> str:
     if len(found["repository"]) > MAX_REPOSITORY:
         return f"its name has more than {MAX_REPOSITORY} characters"
     return ""
+
+
+def resolved(image: str) -> str:
+    """The whole reference, as container runtimes complete it: host, `library/`, tag."""
+    host, slash, _ = image.partition("/")
+    if not slash or not re.search(r"[.:]|\Alocalhost\Z", host):
+        image = f"docker.io/{image}" if slash else f"docker.io/library/{image}"
+    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"

@@ -17,7 +17,7 @@ import pytest
 from compiler.plan.format import TOOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ["pktd", "tcald", "tstorm-ns", "tprobe"]
+PROGRAMS = ["pktd", "tcald", "tstorm-hold", "tstorm-ns", "tprobe"]
 USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
 LOADERS = {
     "libtsroutes.so": "compiler.plan.routes.tsroutes",

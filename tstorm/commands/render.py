@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,21 +19,13 @@ STDOUT = "-"
 FOLDERS = {"yaml": "kubernetes", "kustomize": "kustomize", "compose": "compose"}
 
 
-# What Compose has not, and the reason.
-_KUBERNETES_ONLY = {
-    "namespace": "Compose has no namespaces; a project or stack has the name that it is started "
-    "with",
-    "nodes": "Compose knows one machine; for several use Kubernetes",
-    "agent_cpu_millis": "Compose has one machine, and no scheduler to ask",
-}
-
-
-def _check(target: str | None, form: str, asked: Mapping[str, object]) -> None:
+def _check(target: str | None, namespace: str | None, form: str) -> None:
     """What cannot be asked for together."""
-    for name, reason in _KUBERNETES_ONLY.items():
-        if form == "compose" and asked[name] is not None:
-            option = "--" + name.removesuffix("_millis").replace("_", "-")
-            raise click.BadParameter(reason, param_hint=f"'{option}'")
+    if form == "compose" and namespace is not None:
+        raise click.BadParameter(
+            "Compose has no namespaces; a project or stack has the name that it is started with",
+            param_hint="'--namespace'",
+        )
     if form == "kustomize" and target == STDOUT:
         raise click.BadParameter(
             "a kustomization is a directory and cannot go to standard output; "
@@ -78,7 +70,19 @@ def _print(files: Mapping[str, str | bytes]) -> None:
     show_default=True,
     help="Kubernetes objects, the same with a kustomization.yaml, or a file for Compose.",
 )
-@parameters.cluster_objects
+@click.option(
+    "--namespace",
+    metavar="N",
+    type=parameters.Text(),
+    help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's SHA-256]",
+)
+@click.option(
+    "--agent-image",
+    metavar="REF",
+    type=parameters.Text(),
+    help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
+    "release's]",
+)
 @click.option(
     "--slim",
     is_flag=True,
@@ -89,9 +93,10 @@ def command(
     source: str,
     target: str | None,
     form: str,
+    namespace: str | None,
+    agent_image: str | None,
     slim: bool,
     seed: int | None,
-    **asked: Any,
 ) -> None:
     """Render a plan as files for a cluster. It applies nothing and needs no cluster.
 
@@ -104,10 +109,9 @@ def command(
       tstorm render quickstart.plan                    # writes quickstart.kubernetes
       kubectl apply -f quickstart.kubernetes
       tstorm render quickstart.tdl --seed 7 --namespace trial-7 -o - | kubectl apply -f -
-      tstorm render quickstart.plan --nodes pool=lab   # agents and instances on these nodes only
       tstorm render quickstart.plan --format compose -o compose
     """
-    _check(target, form, asked)
+    _check(target, namespace, form)
     from manifests import bundle
     from manifests.refusal import ManifestError
     from manifests.settings import Options
@@ -118,8 +122,7 @@ def command(
     try:
         with plan_errors_shown(source):
             carried = bundle.make(plan, slim=slim)
-            given = {name: value for name, value in asked.items() if value is not None}
-            chosen = Options(kustomize=form == "kustomize", **given)
+            chosen = Options(namespace or "", agent_image or "", form == "kustomize")
             rendered = _rendered(carried, chosen, form)
         if target == STDOUT:
             _print(rendered)

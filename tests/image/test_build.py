@@ -1,0 +1,141 @@
+"""`tstorm image build`: the image of this machine, small, always the same, and it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from manifests.settings import DEFAULT_AGENT_IMAGE
+from tests.image.support import ROOT, unpack
+from tstorm.image.rootfs import COMPILED, ENVIRONMENT, HOLD
+
+MAX_BYTES = 40_000_000
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: chroot")
+
+
+def tstorm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-P", "-m", "tstorm", "image", "build", *arguments]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("image") / "image.tar"
+    done = tstorm("-o", out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def rootfs(image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(image, tmp_path_factory.mktemp("rootfs"))
+
+
+def inside(rootfs: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """A command with the image as its root, and a /proc, as a container would start it."""
+    script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, rootfs, *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=ENVIRONMENT | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+    )
+
+
+def test_it_has_the_name_in_the_manifests(image: Path) -> None:
+    with tarfile.open(image) as tar:
+        (listed,) = json.loads(tar.extractfile("manifest.json").read())
+    assert listed["RepoTags"] == [DEFAULT_AGENT_IMAGE]
+
+
+def test_it_is_the_same_byte_for_byte(image: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.tar"
+    assert tstorm("-o", again).returncode == 0
+    assert again.read_bytes() == image.read_bytes()
+
+
+def test_it_is_small(rootfs: Path) -> None:
+    sizes = [path.lstat().st_size for path in rootfs.rglob("*") if path.is_file()]
+    assert sum(sizes) < MAX_BYTES
+
+
+def test_everything_may_be_read_by_any_user(rootfs: Path) -> None:
+    closed = [p for p in rootfs.rglob("*") if not p.is_symlink() and not p.stat().st_mode & 0o004]
+    assert closed == []
+
+
+def test_compiled_programs_are_those_of_the_list_of_sources() -> None:
+    lines = (ROOT / "tcal_c/sources").read_text().splitlines()
+    listed = {line.split()[0]: line.split()[1] for line in lines if not line.startswith("#")}
+    assert listed == COMPILED
+
+
+@AS_ROOT
+def test_the_agent_starts_in_it(rootfs: Path) -> None:
+    done = inside(rootfs, "/usr/bin/python3", "-P", "-m", "runtime.agent", "--help")
+    assert done.stdout.startswith("usage: runtime.agent"), done.stderr
+
+
+@AS_ROOT
+def test_every_module_of_the_project_in_it_can_be_imported(rootfs: Path) -> None:
+    packages = rootfs / "usr/lib/thunderstorm"
+    names = [
+        str(path.relative_to(packages).with_suffix("")).replace("/", ".").removesuffix(".__init__")
+        for room in ("runtime", "compiler")
+        for path in sorted((packages / room).rglob("*.py"))
+        if path.name != "__main__.py"
+    ]
+    assert "runtime.agent.process.agent" in names
+    script = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+    done = inside(rootfs, "/usr/bin/python3", "-P", "-c", script, *names)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@AS_ROOT
+def test_what_programs_import_when_they_run_is_there(rootfs: Path) -> None:
+    script = (
+        "import asyncio, ssl, sys, traceback\n"
+        "async def main(): return await asyncio.to_thread(ssl.create_default_context)\n"
+        "print(asyncio.run(main()).verify_mode.name, 'ä'.encode('idna'), sys.flags.safe_path)\n"
+    )
+    done = inside(rootfs, "/usr/bin/python3", "-P", "-c", script)
+    assert (done.stdout, done.stderr) == ("CERT_REQUIRED b'xn--4ca' True\n", "")
+
+
+@AS_ROOT
+@pytest.mark.parametrize("program", [name for name in COMPILED if not name.endswith(".so")])
+def test_the_compiled_programs_start_in_it(rootfs: Path, program: str) -> None:
+    done = inside(rootfs, f"/usr/lib/thunderstorm/runtime/bin/{program}", "--nonsense")
+    assert "usage" in done.stderr + done.stdout, done.stderr
+
+
+@AS_ROOT
+def test_the_hold_installs_itself(rootfs: Path) -> None:
+    done = inside(rootfs, HOLD[0], "install", "/run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (rootfs / "run/tstorm-hold").read_bytes() == (rootfs / HOLD[1][1:]).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("--arch", "arm64"), 3, "this machine's programs are for amd64, not arm64"),
+        (("--arch", "mips"), 2, "'mips' is not one of 'amd64', 'arm64'"),
+        (("--name", "thunder/Storm"), 2, "a repository's name has no capitals"),
+        (("--root", "/proc/self/fd"), 3, "/proc/self/fd has no python3 in /usr/local/bin"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    done = tstorm("-o", tmp_path / "image.tar", *arguments)
+    assert done.returncode == status
+    assert words in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,1 @@
+"""The image of agent and coordinator, made without a container engine."""

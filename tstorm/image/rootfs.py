@@ -1,0 +1,143 @@
+"""Gathers the files of the image: interpreter, modules, C programs, shared libraries, launchers.
+
+Input: a Source. Modules are found by their imports (modules.py), shared libraries by what the ELF
+files of the image say that they need (elf.py); everything has to be of one architecture.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tstorm.exits import CANNOT, CommandError
+from tstorm.image import modules
+from tstorm.image.contents import PROGRAM, Contents
+from tstorm.image.libraries import Libraries
+from tstorm.image.source import PACKAGES, Source, inside
+
+# What is started in the image -> the module that it is.
+LAUNCHERS = {"tstorm-agent": "runtime.agent.pod", "tstorm-coordinator": "runtime.job"}
+MODULES = tuple(f"{module}.__main__" for module in (*LAUNCHERS.values(), "runtime.agent"))
+# What no import statement names: the interpreter's start, its -m, and codecs.
+STARTS = ("encodings", "runpy", "site")
+CODECS = ("aliases", "ascii", "idna", "latin_1", "punycode", "utf_8")
+# Imported by the standard library and pyroute2 for what neither agents nor coordinators do: other
+# systems, debuggers, tests and help.
+LEFT_OUT = {
+    *("_pydecimal", "curses", "distutils", "doctest", "ensurepip", "idlelib", "lib2to3", "pdb"),
+    *("pydoc", "readline", "setuptools", "smtplib", "test", "tkinter", "turtle", "venv"),
+    *("webbrowser", "xml", "xmlrpc"),
+}
+# As in tcal_c/sources: program or library -> its folder among the packages.
+COMPILED = {
+    "pktd": "runtime/bin",
+    "tcald": "runtime/bin",
+    "tstorm-ns": "runtime/bin",
+    "tprobe": "runtime/bin",
+    "tstorm-hold": "runtime/bin",
+    "libtsroutes.so": "compiler/plan/lib",
+    "libtsshare.so": "runtime/agent/lib",
+}
+_WITH_SOURCE = ("compiler", "runtime")  # for tracebacks; of the rest only what runs, which is half
+_CACHED = f"{sys.implementation.cache_tag}.pyc"
+HOLD = ("/usr/bin/tstorm-hold", "/tstorm/tstorm-hold")  # the second fills a volume of Compose
+ENVIRONMENT = {
+    "PATH": "/usr/bin",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONPATH": PACKAGES,
+}
+_LAUNCHER = """\
+#!/usr/bin/python3 -P
+import runpy
+
+runpy.run_module("{module}", run_name="__main__", alter_sys=True)
+"""
+_ETC = {
+    "group": "root:x:0:\nnogroup:x:65534:\n",
+    "nsswitch.conf": "hosts: files dns\n",
+    "passwd": "root:x:0:0:root:/:/bin/false\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+}
+_CANCEL = "libgcc_s.so.1"  # needed by no file: glibc loads it when a thread is cancelled
+
+
+def gather(source: Source) -> Contents:
+    """The image's files. Raises CommandError if something is missing or fits nothing else, and
+    OSError."""
+    contents = Contents()
+    programs = [source.python, *_add_modules(contents, source), *_add_compiled(contents, source)]
+    contents.add("/usr/bin/python3", source.python.read_bytes(), PROGRAM)
+    _add_libraries(contents, source, programs)
+    for name, module in LAUNCHERS.items():
+        if not contents.has(f"{PACKAGES}/{module.replace('.', '/')}/__main__.py"):
+            continue
+        contents.add(f"/usr/bin/{name}", _LAUNCHER.format(module=module).encode(), PROGRAM)
+    for name, text in _ETC.items():
+        contents.add(f"/etc/{name}", text.encode())
+    for path in ("/dev", "/proc", "/run", "/sys"):
+        contents.directory(path)
+    contents.directory("/tmp", 0o1777)
+    return contents
+
+
+def _add_modules(contents: Contents, source: Source) -> Iterator[Path]:
+    """Those that are compiled C are ELF files, which it yields."""
+    names = (*MODULES, *STARTS, *(f"encodings.{codec}" for codec in CODECS))
+    found = modules.find(source.folders, names, LEFT_OUT)
+    for name in names:
+        if name not in found and not name.startswith(tuple(LAUNCHERS.values())):
+            raise CommandError(f"error: the Python module {name} is missing", CANNOT)
+    for name, module in found.items():
+        if not module.compiled:
+            contents.add(module.path, module.data, PROGRAM)
+            yield module.place
+        elif name.partition(".")[0] in _WITH_SOURCE:
+            folder, _, file = module.path.rpartition("/")
+            cached = f"{folder}/__pycache__/{file.removesuffix('.py')}.{_CACHED}"
+            contents.add(module.path, module.data)
+            contents.add(cached, module.compiled)
+        else:
+            contents.add(f"{module.path}c", module.compiled)
+
+
+def _add_compiled(contents: Contents, source: Source) -> Iterator[Path]:
+    for name, folder in COMPILED.items():
+        place = _built(source.packages, folder, name)
+        path = f"{PACKAGES}/{folder}/{name}"
+        if name == "tstorm-hold":
+            for other in HOLD:
+                contents.add(other, place.read_bytes(), PROGRAM)
+            contents.link(path, HOLD[0])
+        else:
+            contents.add(path, place.read_bytes(), PROGRAM)
+        yield place
+
+
+def _built(packages: Path, folder: str, name: str) -> Path:
+    for place in (packages / folder / name, packages / "tcal_c/build" / name):
+        if place.is_file():
+            return place
+    why = "; it is built where there is a static C library" if name == "tstorm-hold" else ""
+    raise CommandError(
+        f"error: {name} is missing in {packages / folder}{why}\n"
+        "hint: run `make` in the source tree, or install the package again with a C compiler "
+        "present (Debian: libc6-dev, Fedora: glibc-static)",
+        CANNOT,
+    )
+
+
+def _add_libraries(contents: Contents, source: Source, programs: list[Path]) -> None:
+    """All beside the C library, from whatever folder they are here."""
+    libraries = Libraries(source.root, source.architecture)
+    libraries.add_needs(programs)
+    if "libc.so.6" in libraries.found:
+        libraries.add_needs([libraries.add(_CANCEL, source.python)])
+    loader = inside(source.root, libraries.loader)
+    if loader is None:
+        raise CommandError(
+            f"error: {libraries.loader}, which starts {source.python}, is missing", CANNOT
+        )
+    contents.add(libraries.loader, loader.read_bytes(), PROGRAM)
+    for name, place in libraries.found.items():
+        if name != Path(libraries.loader).name:
+            contents.add(f"{libraries.folder}/{name}", place.read_bytes(), PROGRAM)
