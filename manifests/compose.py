@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from compiler.plan.format import TOOL_VERSION
 from compiler.plan.types import Service
 from manifests import compose_checks as checks
 from manifests.bundle import Bundle
@@ -37,7 +38,10 @@ def render(bundle: Bundle, options: Options) -> dict[str, str | bytes]:
         "agent_image": doubled(chosen.agent_image),
         "agent_labels": _labels("tstorm-agent", "agent", bundle),
         "coordinator_labels": _labels("tstorm-coordinator", "coordinator", bundle),
-        "environment": [f"TSTORM_EXPERIMENT={bundle.digest}"],
+        "environment": [
+            f"TSTORM_EXPERIMENT={bundle.digest}",
+            f"TSTORM_VERSION={TOOL_VERSION}",
+        ],
         "agent_key": _key("0"),
         "coordinator_key": _key(str(USER)),
         "plan": [

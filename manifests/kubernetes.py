@@ -10,16 +10,30 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
+from compiler.plan.format import TOOL_VERSION
 from manifests import kubernetes_checks as checks
+from manifests import node_selector
 from manifests.bundle import Bundle
-from manifests.kubernetes_labels import STAYS, common, notes, selector
+from manifests.kubernetes_labels import (
+    MESH_LABELS,
+    MESH_NAMESPACE_LABELS,
+    MESH_NAMESPACE_NOTES,
+    MESH_NOTES,
+    STAYS,
+    common,
+    component_selector,
+    notes,
+    selector,
+)
+from manifests.kubernetes_services import quantity
 from manifests.kubernetes_services import values as service_values
 from manifests.names import labels as object_names
 from manifests.settings import Options
 from manifests.templating import fill
 
 AGENT_UDP = 7473  # between agents
-AGENT_TCP = 7474  # from the coordinator
+AGENT_TCP = 7474  # from the coordinator, to a run's agent
+SUPERVISOR_TCP = 7475  # from the coordinator, to what starts and ends it
 USER = 65_532  # of what needs no privilege; any number but 0 would do
 
 _AGENT = ("tstorm-agent", "agent")
@@ -32,19 +46,7 @@ def render(bundle: Bundle, options: Options) -> dict[str, str]:
     checks.namespace(chosen.namespace)
     checks.agent_image(chosen.agent_image)
     checks.topology(bundle.plan.topology)
-    base: dict[str, object] = {
-        "namespace": chosen.namespace,
-        "digest": bundle.digest,
-        "annotations": notes(bundle.digest),
-        "staying": {**notes(bundle.digest), **STAYS},
-        "agent_image": chosen.agent_image,
-        "agent_selector": selector(*_AGENT),
-        "agent_udp": AGENT_UDP,
-        "agent_tcp": AGENT_TCP,
-        "coordinator_selector": selector(*_COORDINATOR),
-        "plan_names": [f"tstorm-{key}" for key in bundle.shards],
-        "user": USER,
-    }
+    base = {**_chosen(bundle, chosen), **_fixed()}
     files = {**_experiment(bundle, base), **_plan(bundle, base), **_services(bundle, base)}
     files = dict(sorted(files.items()))
     if chosen.kustomize:
@@ -54,12 +56,46 @@ def render(bundle: Bundle, options: Options) -> dict[str, str]:
     return files
 
 
+def _chosen(bundle: Bundle, chosen: Options) -> dict[str, object]:
+    """What templates say of this plan and of these options."""
+    own = notes(bundle.digest)
+    return {
+        "namespace": chosen.namespace,
+        "digest": bundle.digest,
+        "version": TOOL_VERSION,
+        "annotations": own,
+        "pod_notes": {**own, **MESH_NOTES},
+        "staying": {**own, **STAYS, **MESH_NOTES},
+        "agent_image": chosen.agent_image,
+        "agent_cpu": quantity(chosen.agent_cpu_millis, "m"),
+        "deadline_seconds": chosen.deadline_seconds,
+        "nodes": node_selector.parse(chosen.nodes),
+        "plan_names": [f"tstorm-{key}" for key in bundle.shards],
+    }
+
+
+def _fixed() -> dict[str, object]:
+    """What they say of every plan."""
+    return {
+        "agent_selector": selector(*_AGENT),
+        "agent_udp": AGENT_UDP,
+        "agent_tcp": AGENT_TCP,
+        "supervisor_tcp": SUPERVISOR_TCP,
+        "coordinator_selector": selector(*_COORDINATOR),
+        "instances": component_selector("instance"),
+        "mesh_labels": MESH_NAMESPACE_LABELS,
+        "mesh_notes": MESH_NAMESPACE_NOTES,
+        "user": USER,
+    }
+
+
 def _experiment(bundle: Bundle, base: Mapping[str, object]) -> dict[str, str]:
     """What there is one of."""
 
     def text(template: str, name: str, component: str) -> str:
         labels = common(name, component, bundle.digest)
-        return fill(f"kubernetes/{template}.yaml.j2", {**base, "labels": labels})
+        values = {**base, "labels": labels, "pod_labels": {**labels, **MESH_LABELS}}
+        return fill(f"kubernetes/{template}.yaml.j2", values)
 
     return {
         "00-namespace.yaml": text("namespace", "thunderstorm", "experiment"),

@@ -13,6 +13,24 @@ STAYS = {
     "karpenter.sh/do-not-disrupt": "true",
 }
 
+# Service meshes put a proxy into pods, or take over their traffic, unless these say no: Istio (with
+# and without sidecars), Linkerd, Kuma, Consul. A proxy would answer in the place of a program.
+MESH_LABELS = {
+    "sidecar.istio.io/inject": "false",
+    "istio.io/dataplane-mode": "none",
+    "kuma.io/sidecar-injection": "disabled",
+}
+MESH_NOTES = {
+    "linkerd.io/inject": "disabled",
+    "consul.hashicorp.com/connect-inject": "false",
+}
+MESH_NAMESPACE_LABELS = {
+    "istio-injection": "disabled",
+    "istio.io/dataplane-mode": "none",
+    "kuma.io/sidecar-injection": "disabled",
+}
+MESH_NAMESPACE_NOTES = {"linkerd.io/inject": "disabled"}
+
 _PREFIX = "app.kubernetes.io"
 _DIGITS = 12  # of the digest: a label has room for 63 characters, a digest has 64
 
@@ -34,6 +52,11 @@ def selector(name: str, component: str) -> dict[str, str]:
     return {f"{_PREFIX}/name": name, f"{_PREFIX}/component": component}
 
 
+def component_selector(component: str) -> dict[str, str]:
+    """What selects the pods of all workloads of a kind."""
+    return {f"{_PREFIX}/component": component}
+
+
 def notes(digest: str) -> dict[str, str]:
-    """The whole digest, on every object."""
-    return {f"{LABELS}/plan": digest}
+    """The whole digest, and who rendered it: on every object."""
+    return {f"{LABELS}/plan": digest, f"{LABELS}/version": TOOL_VERSION}

@@ -6,7 +6,16 @@ Nothing here is YAML: strings stay strings, and the template's serializer writes
 from __future__ import annotations
 
 from compiler.plan.types import Service
-from manifests.kubernetes_labels import LABELS, STAYS, TAGS, common, notes, selector
+from manifests.kubernetes_labels import (
+    LABELS,
+    MESH_LABELS,
+    MESH_NOTES,
+    STAYS,
+    TAGS,
+    common,
+    notes,
+    selector,
+)
 from manifests.names import doubled, tags
 
 HOLD = "/tstorm/tstorm-hold"  # put there by the init container tstorm-install
@@ -25,11 +34,13 @@ def values(service: Service, name: str, digest: str, seed: int) -> dict[str, obj
     return {
         "name": name,
         "labels": labels,
+        "pod_labels": {**labels, **MESH_LABELS},
         "selector": selector(name, "instance"),
         "annotations": own,
         "pod_annotations": {
             **own,
             **STAYS,
+            **MESH_NOTES,
             "kubectl.kubernetes.io/default-container": "instance",
         },
         "replicas": service.replicas,
@@ -63,13 +74,13 @@ def _resources(service: Service) -> dict[str, dict[str, str]]:
     """Requests and limits alike: what an instance gets does not depend on its neighbours."""
     amounts = {}
     if service.cpu_millis:
-        amounts["cpu"] = _quantity(service.cpu_millis, "m")
+        amounts["cpu"] = quantity(service.cpu_millis, "m")
     if service.mem_bytes:
-        amounts["memory"] = _quantity(service.mem_bytes, "")
+        amounts["memory"] = quantity(service.mem_bytes, "")
     return {"requests": amounts, "limits": amounts} if amounts else {}
 
 
-def _quantity(amount: int, suffix: str) -> str:
+def quantity(amount: int, suffix: str) -> str:
     """In the server's own form, so that applying it again changes nothing: 1000m is 1."""
     place = _SUFFIXES.index(suffix)
     while amount % 1000 == 0 and place < len(_SUFFIXES) - 1:

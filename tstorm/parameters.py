@@ -37,13 +37,14 @@ class MeasureType(click.ParamType[int]):
         except values.ValueProblem as problem:
             hint = f" ({problem.hint})" if problem.hint else ""
             self.fail(f"{problem.message}{hint}", param, ctx)
-        if found == 0 and self._reads != "time":
+        if found == 0 and self._reads not in ("time", "cpu"):
             self.fail(f"a {self.name} of zero compares with nothing", param, ctx)
         return found
 
 
 DURATION = MeasureType("duration", "time", "a duration is missing, such as 90s, 1h30m or 250ms")
 _RATE = MeasureType("rate", "rate", "a rate is missing, such as 10Gb or 800Mb")
+_CPU = MeasureType("number of processors", "cpu", "a number of processors is missing, such as 0.5")
 _ROUND_TRIP = MeasureType("round trip", "latency", "a time is missing, such as 0.5ms or 200us")
 
 
@@ -93,6 +94,43 @@ def seed(function: F) -> F:
         metavar="N",
         help="Seed of all random choices. Wins over the file's own; 0 when neither is given.",
     )(function)
+
+
+def cluster_objects(function: F) -> F:
+    """--namespace, --agent-image, --nodes, --agent-cpu: what Kubernetes objects are made like."""
+    options = (
+        click.option(
+            "--namespace",
+            metavar="N",
+            type=Text(),
+            help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's "
+            "SHA-256]",
+        ),
+        click.option(
+            "--agent-image",
+            metavar="REF",
+            type=Text(),
+            help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
+            "release's]",
+        ),
+        click.option(
+            "--nodes",
+            metavar="SELECTOR",
+            type=Text(),
+            help="Labels of the nodes to use, as 'kubectl get nodes -l' takes them.  [default: all "
+            "on which an ordinary pod may run]",
+        ),
+        click.option(
+            "--agent-cpu",
+            "agent_cpu_millis",
+            metavar="CPU",
+            type=_CPU,
+            help="Processors that an agent asks its node for.  [default: 1]",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 def table_or_json(function: F) -> F:

@@ -4,17 +4,13 @@ its progress on, and writes the summary and the report. Nothing it starts outliv
 
 from __future__ import annotations
 
-import errno
 import os
 import selectors
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,16 +20,13 @@ from runtime.backend import choice, environment
 from runtime.driver import messages
 from runtime.driver.config import DriverConfig
 from runtime.driver.progress import Reporter, from_record, ignore
-from runtime.errors import MachineError, RunError, filesystem_remedy, unexpected, unwritten
-from runtime.judge.lateness import smallest_delay
-from runtime.judge.verdict import Judge
-from runtime.launch import cleanup, registry
+from runtime.errors import MachineError, RunError, unexpected, unwritten
+from runtime.launch import cleanup, conclude, registry, stops
 from runtime.options import DEFAULTS, FAILED, RunOptions, RunPlaces, RunResult
-from runtime.results import report
-from runtime.results.summary import failed_exits, summarise
+from runtime.results.summary import failed_exits
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import DRIVER_LOG, HOSTS, REPORT, SUMMARY
+from runtime.rundir.runfiles import DRIVER_LOG, HOSTS
 from runtime.schedule import Schedule
 from runtime.system import namespaces, procs, programs, shortage
 from runtime.system.memory import Watch, told
@@ -41,7 +34,6 @@ from runtime.system.memory import Watch, told
 STOP_SECONDS = 30.0  # to wind down after the first request to stop
 REFUSED = 125  # exit status of tstorm-ns when it fails itself
 LOG_TAIL_BYTES = 4096
-UNWRITTEN = "cannot write the results of the run"
 HERE = RunPlaces()
 
 
@@ -61,7 +53,7 @@ def run(
     keeper = programs.find("tstorm-ns")
     engine = choice.choose(options, keeper)
     cleanup.sweep()
-    with _signals() as signals:  # from here to the end: a run has an outcome however it ends
+    with stops.noted() as signals:  # from here to the end: a run has an outcome however it ends
         directory, claim = _register(plan, options, places)
         try:
             config = _configure(claim.record, directory, options, places, engine, keeper)
@@ -106,39 +98,19 @@ def _register(
         if claim is None:
             continue
         try:
-            directory = _fill(
+            directory = rundir.begin(
                 target, plan, rundir.manifest(claim.record.run_id, plan, options, places, name)
             )
         except FileExistsError as error:
             claim.remove()
             if places.out is not None:
-                what = "not empty" if target.is_dir() else "not a directory"
-                raise RunError(f"{target} is {what}", "give --out a new directory") from error
+                raise rundir.in_use(target) from error
             continue
         except BaseException:
             claim.remove()
             raise
         return directory, claim
     raise RunError("there are too many runs of this name")
-
-
-def _fill(target: Path, plan: Plan, manifest: Mapping[str, object]) -> RunDirectory:
-    """Whole, or as it was before. FileExistsError: it is in use; RunError: it cannot be made."""
-    directory: RunDirectory | None = None
-    try:
-        directory = rundir.create(target)
-        directory.fill(plan)
-        directory.begin_manifest(manifest)
-    except BaseException as error:
-        if directory is not None:
-            directory.abandon()
-        if isinstance(error, FileExistsError) or not isinstance(error, OSError):
-            raise
-        reason = error.strerror or str(error)
-        raise RunError(
-            f"cannot make the run directory {target}: {reason}", filesystem_remedy(error)
-        ) from error
-    return directory
 
 
 def _configure(
@@ -273,29 +245,6 @@ class _Attempt:
         return lines[-1] if lines else ""
 
 
-@contextmanager
-def _signals() -> Iterator[socket.socket]:
-    """A socket with a byte for every SIGINT, SIGTERM or SIGHUP; silent outside the main thread."""
-    readable, writable = socket.socketpair()
-    writable.setblocking(False)
-    caught = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
-        caught.append(signal.SIGHUP)
-    old: dict[signal.Signals, Any] = {}
-
-    def note(_number: int, _frame: object) -> None:
-        writable.send(b"!")
-
-    with readable, writable:
-        try:
-            if threading.current_thread() is threading.main_thread():
-                old = {number: signal.signal(number, note) for number in caught}
-            yield readable
-        finally:
-            for number, handler in old.items():
-                signal.signal(number, handler)
-
-
 def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
     """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
     final = attempt.final or {
@@ -305,8 +254,7 @@ def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
         "refused": False,
     }
     options = attempt.config.options
-    judge = Judge(smallest_delay(timeline), options.max_lateness_ns)
-    summary = _write_results(attempt.directory, plan, timeline.total, final, judge)
+    summary = conclude.results(attempt.directory, plan, timeline, options, final)
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         remedy = shortage.remedy_for(refusal) or namespaces.refusal_remedy()
@@ -321,36 +269,6 @@ def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
         summary=summary,
         programs_failed=options.fail_on_exit and bool(failed_exits(summary["exits"])),
     )
-
-
-def _write_results(
-    directory: RunDirectory, plan: Plan, planned: int, final: Mapping[str, Any], judge: Judge
-) -> Mapping[str, Any]:
-    """Summary and page, then the manifest with the outcome. Returns the summary.
-
-    RunError if the directory was removed, the disk is full or what was recorded was damaged; the
-    manifest, for which there is space, then has the outcome `failed`.
-    """
-    outcome, message = str(final["outcome"]), str(final["message"])
-    hosts = final["facts"].get("hosts")  # clocks as they were to the end
-    more = {"hosts": hosts} if hosts else {}
-    try:
-        summary = summarise(directory, plan, planned, final, judge)
-        directory.write_json(SUMMARY, summary)
-        page = report.render(directory, directory.manifest_so_far(**more), summary)
-        directory.write(REPORT, rundir.encode(page))
-        if not directory.is_where_it_was():
-            raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))
-        directory.close_manifest(outcome, message, **more)
-    except (OSError, RunError) as error:
-        reason = f"; the run: {message}" if message else ""
-        what = unwritten(error).message if isinstance(error, OSError) else error.message
-        text = f"{UNWRITTEN}: {what}{reason}"
-        with suppress(OSError, RunError):
-            directory.close_manifest(FAILED, text, **more)
-        remedy = filesystem_remedy(error) if isinstance(error, OSError) else error.remedy
-        raise RunError(text, remedy) from error
-    return summary
 
 
 def _why(attempt: _Attempt) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.reader import Plan
-from runtime.errors import RunError
+from runtime.errors import RunError, filesystem_remedy
 from runtime.foreign import parse
 from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import etchosts, reserve
@@ -148,6 +148,34 @@ def create(path: Path) -> RunDirectory:
         raise
     found.made = tuple(missing)
     return found
+
+
+def begin(path: Path, plan: Plan, values: Mapping[str, object]) -> RunDirectory:
+    """A new one with the plan and its first manifest: whole, or as it was before.
+
+    FileExistsError if it is in use; RunError if it cannot be made.
+    """
+    directory: RunDirectory | None = None
+    try:
+        directory = create(path)
+        directory.fill(plan)
+        directory.begin_manifest(values)
+    except BaseException as error:
+        if directory is not None:
+            directory.abandon()
+        if isinstance(error, FileExistsError) or not isinstance(error, OSError):
+            raise
+        reason = error.strerror or str(error)
+        raise RunError(
+            f"cannot make the run directory {path}: {reason}", filesystem_remedy(error)
+        ) from error
+    return directory
+
+
+def in_use(path: Path) -> RunError:
+    """What a directory is that begin() finds in use."""
+    what = "not empty" if path.is_dir() else "not a directory"
+    return RunError(f"{path} is {what}", "give --out a new directory")
 
 
 def _remove(made: Sequence[Path]) -> None:

@@ -41,16 +41,28 @@ class Experiment:
         }
 
     def prepare(self, cluster: Cluster) -> None:
-        """The namespace and the key that a run would make; without it pods wait."""
+        """The namespace, and what a run would make: without it agents and coordinator wait."""
         cluster.kubectl("apply", "-f", str(self.folder / "00-namespace.yaml"))
         secret = ["create", "secret", "generic", "tstorm-auth", f"--from-literal=key={KEY}"]
         cluster.kubectl(*secret, "-n", self.namespace)
+        options = ["create", "configmap", "tstorm-run", "--from-literal=run.json={}"]
+        cluster.kubectl(*options, "-n", self.namespace)
 
     def apply(self, cluster: Cluster, *options: str) -> str:
         kustomized = (self.folder / "kustomization.yaml").exists()
         return cluster.kubectl("apply", *options, "-k" if kustomized else "-f", str(self.folder))
 
+    def release(self, cluster: Cluster) -> None:
+        """Tells the agents which pods are theirs, as a coordinator does once all are there."""
+        found = cluster.wait_there(self.namespace, self.pods)
+        uids = [pod.uid for pod in found if pod.component == "instance"]
+        for pod in found:
+            if pod.component == "agent":
+                cluster.wait_pod_ready(pod)
+                cluster.exec(self.namespace, pod.name, "/usr/bin/tstorm-agent", "pods", *uids)
+
     def ready(self, cluster: Cluster) -> list[Pod]:
+        self.release(cluster)
         return cluster.wait_ready([self.namespace], self.pods)
 
 
@@ -67,7 +79,8 @@ def compile_file(source: Path, folder: Path) -> Path:
 
 
 def render(plan: Path, folder: Path, *options: str) -> Experiment:
-    tstorm("render", plan, "-o", folder, *options)
+    # Several experiments share the three nodes, which share the processors of this machine.
+    tstorm("render", plan, "-o", folder, "--agent-cpu", "10m", *options)
     # Cluster-wide is nothing but the Namespace; its file says how it is called.
     first = (folder / "00-namespace.yaml").read_text().splitlines()
     (name,) = [line.split('"')[1] for line in first if line.startswith("  name:")]

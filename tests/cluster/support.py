@@ -148,6 +148,23 @@ class Cluster:
         )
         return str(answer.data.decode())
 
+    def wait_there(self, namespace: str, count: int) -> list[Pod]:
+        """All `count` pods of a namespace, once they are there, ready or not."""
+        seen: list[Pod] = []
+
+        def there() -> bool:
+            seen[:] = [pod for pod in self.pods(namespace) if not pod.leaving]
+            return len(seen) == count
+
+        wait_until(there, lambda: f"{count} pods in {namespace}; there are {len(seen)}")
+        return seen
+
+    def wait_pod_ready(self, pod: Pod) -> None:
+        wait_until(
+            lambda: self.pod(pod.namespace, pod.name).ready,
+            lambda: self.pod(pod.namespace, pod.name).summary(),
+        )
+
     def wait_ready(self, namespaces: Iterable[str], count: int) -> list[Pod]:
         """All `count` pods of the namespaces, once all of them are ready."""
         wanted = set(namespaces)

@@ -37,12 +37,15 @@ RESOURCES = (
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
     ("*", "*"),
 )
-GRANTED = {("get", "", "pods"), ("list", "", "pods"), ("watch", "", "pods")}
-ACCOUNTS = {"tstorm-agent": GRANTED, "tstorm-coordinator": GRANTED, "tstorm-instance": set()}
+Question = tuple[str, str, str]  # verb, group, resource
+GRANTED = {(verb, "", "pods") for verb in ("get", "list", "watch")} | {("get", "", "pods/log")}
+ACCOUNTS: dict[str, set[Question]] = {
+    "tstorm-agent": set(),
+    "tstorm-coordinator": GRANTED,
+    "tstorm-instance": set(),
+}
 OTHER = "default"
 EVERYWHERE = ""
-
-Question = tuple[str, str, str]  # verb, group, resource
 
 
 @pytest.fixture(scope="module")
@@ -140,12 +143,31 @@ def test_all_rules_of_an_account(cluster: Cluster, rights: Experiment, account: 
     assert rules(cluster, name, OTHER) == everyone
 
 
-def test_an_agent_sees_pods_with_its_own_token(
+@pytest.mark.parametrize("account", ["tstorm-agent", "tstorm-instance"])
+def test_an_account_without_rights_is_listed_like_any(
+    cluster: Cluster, rights: Experiment, account: str
+) -> None:
+    """As a user would look: `kubectl auth can-i --list`."""
+    groups = ("system:serviceaccounts", "system:authenticated")
+
+    def listed(name: str) -> list[str]:
+        asking = [f"--as={name}", *(f"--as-group={group}" for group in groups)]
+        namespace = ["-n", rights.namespace]
+        text = cluster.kubectl("auth", "can-i", "--list", "--no-headers", *namespace, *asking)
+        return sorted(" ".join(line.split()) for line in text.splitlines())
+
+    everyone = listed(f"system:serviceaccount:{OTHER}:nobody")
+    assert everyone
+    assert listed(user(rights, account)) == everyone
+
+
+def test_the_coordinator_sees_pods_with_its_own_token(
     cluster: Cluster, plans: dict[str, Path], experiment: Make
 ) -> None:
-    """Not by review but in fact: the token in the pod lists pods and reads no secret."""
+    """Not by review but in fact: the token in its pod lists pods and reads no secret."""
     made = experiment(plans["quickstart"])
-    agent = next(pod for pod in made.ready(cluster) if pod.component == "agent")
+    pods = made.ready(cluster)
+    [coordinator] = [pod for pod in pods if pod.component == "coordinator"]
     script = """
         account=/var/run/secrets/kubernetes.io/serviceaccount
         for path in namespaces/$1/pods namespaces/$1/secrets namespaces/default/pods nodes; do
@@ -153,5 +175,10 @@ def test_an_agent_sees_pods_with_its_own_token(
                 -H "Authorization: Bearer $(cat $account/token)" \\
                 "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/api/v1/$path"
         done"""
-    answers = cluster.exec(made.namespace, agent.name, "sh", "-c", script, "sh", made.namespace)
+    command = ("sh", "-c", script, "sh", made.namespace)
+    answers = cluster.exec(made.namespace, coordinator.name, *command)
     assert answers.decode().split() == ["200", "403", "403", "403"]
+    for pod in pods:
+        if pod.component == "agent":
+            found = cluster.exec(made.namespace, pod.name, "find", "/var", "/run", "-name", "token")
+            assert found == b""

@@ -39,6 +39,8 @@ def examples(
         dry = made[name].apply(cluster, "--server-side", "--dry-run=server")
         assert dry.count("serverside-applied (server dry run)") == dry.count("\n")
         made[name].apply(cluster, *OPTIONS.get(name, []))
+    for each in made.values():
+        each.release(cluster)
     cluster.wait_ready([m.namespace for m in made.values()], sum(m.pods for m in made.values()))
     yield made
     cluster.delete(*(experiment.namespace for experiment in made.values()))
@@ -126,11 +128,15 @@ def test_the_network_policies_are_there(cluster: Cluster, example: Experiment) -
         policy["metadata"]["name"]: [
             (port["protocol"], port["port"])
             for rule in policy["spec"].get("ingress", [])
-            for port in rule["ports"]
+            for port in rule.get("ports", [])
         ]
         for policy in found
     }
-    assert ports == {"tstorm-agent": [("UDP", 7473), ("TCP", 7474)], "tstorm-coordinator": []}
+    assert ports == {
+        "tstorm-agent": [("UDP", 7473), ("TCP", 7474), ("TCP", 7475)],
+        "tstorm-coordinator": [],
+        "tstorm-instance": [],
+    }
 
 
 def test_only_the_namespace_is_cluster_wide(example: Experiment, cluster: Cluster) -> None:

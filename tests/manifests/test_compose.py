@@ -121,7 +121,9 @@ def test_only_the_agent_has_privileges_and_never_the_engine_s_socket() -> None:
     text = text_of(bundle_of(service("web"), service("db", entrypoint=("db",))))
     found = yaml.safe_load(text)["services"]
     agent = found["tstorm-agent"]
-    assert agent["cap_add"] == ["NET_ADMIN", "SYS_ADMIN", "SYS_PTRACE", "KILL"]
+    assert agent["cap_add"] == [
+        *("NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_PTRACE", "KILL", "SYS_NICE"),
+    ]
     assert (agent["cap_drop"], agent["pid"], agent["read_only"]) == (["ALL"], "host", True)
     assert agent["deploy"]["mode"] == "global"
     assert "docker.sock" not in text

@@ -50,8 +50,7 @@ def test_the_privileges() -> None:
     pod = one(rendered(service()), "DaemonSet", "tstorm-agent")["spec"]["template"]["spec"]
     security = pod["containers"][0]["securityContext"]
     assert set(named) == {
-        "hostPID",
-        "allowPrivilegeEscalation",
+        *("hostPID", "allowPrivilegeEscalation", "appArmorProfile", "seLinuxOptions"),
         *security["capabilities"]["add"],
     }
     assert pod["hostPID"] is security["allowPrivilegeEscalation"] is True

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from compiler.plan.format import TOOL_VERSION
 from manifests import kubernetes
 from manifests.bundle import unpack
-from manifests.settings import Options
+from manifests.settings import GRACE_SECONDS, Options
 from tests.manifests.kube import (
     EXAMPLES,
     ROOT,
@@ -60,7 +61,7 @@ def test_only_the_namespace_is_cluster_scoped(found: list[Document]) -> None:
     assert {d["metadata"]["namespace"] for d in found[1:]} == {name}
     assert {d["kind"] for d in found} <= {
         *("Namespace", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy"),
-        *("DaemonSet", "Deployment", "Service", "StatefulSet"),
+        *("DaemonSet", "Job", "Service", "StatefulSet"),
     }
 
 
@@ -72,9 +73,10 @@ def test_every_object_has_the_labels_and_the_plan(found: list[Document]) -> None
         assert set(labels) >= COMMON, document["kind"]
         assert labels["app.kubernetes.io/instance"] == f"tstorm-{digest[:12]}"
         assert document["metadata"]["annotations"]["thunderstorm.dev/plan"] == digest
+        assert document["metadata"]["annotations"]["thunderstorm.dev/version"] == TOOL_VERSION
         if "template" in document.get("spec", {}):
             inner = document["spec"]["template"]["metadata"]
-            assert inner["labels"] == labels
+            assert inner["labels"].items() >= labels.items()
             assert inner["annotations"]["thunderstorm.dev/plan"] == digest
 
 
@@ -97,7 +99,9 @@ def test_only_agents_have_capabilities(found: list[Document]) -> None:
         for container in containers(pod):
             capabilities = container.get("securityContext", {}).get("capabilities", {})
             if component == "agent":
-                assert set(capabilities["add"]) == {"NET_ADMIN", "SYS_ADMIN", "SYS_PTRACE", "KILL"}
+                assert set(capabilities["add"]) == {
+                    *("NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_PTRACE", "KILL", "SYS_NICE")
+                }
             assert component == "agent" or "add" not in capabilities
             if container["name"] != "instance":  # the image's own business
                 assert capabilities["drop"] == ["ALL"]
@@ -121,19 +125,21 @@ def test_the_namespace_allows_what_agents_need() -> None:
 
 def test_verbs_are_least() -> None:
     found = rendered(service())
-    role = one(found, "Role", "tstorm-watch-pods")
+    [role] = [d for d in found if d["kind"] == "Role"]
     assert role["rules"] == [
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
     ]
-    binding = one(found, "RoleBinding", "tstorm-watch-pods")
-    assert [s["name"] for s in binding["subjects"]] == ["tstorm-agent", "tstorm-coordinator"]
+    [binding] = [d for d in found if d["kind"] == "RoleBinding"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert [s["name"] for s in binding["subjects"]] == ["tstorm-coordinator"]
     namespace = found[0]["metadata"]["name"]
     assert {s["namespace"] for s in binding["subjects"]} == {namespace}
     accounts = [d for d in found if d["kind"] == "ServiceAccount"]
     assert len(accounts) == 3
     assert all(d["automountServiceAccountToken"] is False for d in accounts)
     tokens = {c: pod["automountServiceAccountToken"] for c, pod in pods(found)}
-    assert tokens == {"agent": True, "coordinator": True, "instance": False}
+    assert tokens == {"agent": False, "coordinator": True, "instance": False}
 
 
 def test_the_plan_comes_back_out_of_the_config_maps() -> None:
@@ -152,7 +158,7 @@ def test_the_plan_comes_back_out_of_the_config_maps() -> None:
         shards[key] = base64.b64decode(text, validate=True)
     assert unpack(shards, packed.digest)["plan.json"] == packed.plan.raw("plan.json")
     for name in ("tstorm-agent", "tstorm-coordinator"):
-        kind = "DaemonSet" if name == "tstorm-agent" else "Deployment"
+        kind = "DaemonSet" if name == "tstorm-agent" else "Job"
         pod = one(found, kind, name)["spec"]["template"]["spec"]
         [plan] = [v for v in pod["volumes"] if v["name"] == "plan"]
         sources = [s["configMap"]["name"] for s in plan["projected"]["sources"]]
@@ -179,58 +185,132 @@ def test_the_network_policies() -> None:
         for peer in rule["from"]
         for port in rule["ports"]
     ]
-    assert rules == [("agent", "UDP", 7473), ("coordinator", "TCP", 7474)]
+    assert rules == [
+        ("agent", "UDP", 7473),
+        ("coordinator", "TCP", 7474),
+        ("coordinator", "TCP", 7475),
+    ]
     peers = [peer for rule in agent["ingress"] for peer in rule["from"]]
     assert all(set(peer) == {"podSelector"} for peer in peers)  # of this namespace only
     coordinator = one(found, "NetworkPolicy", "tstorm-coordinator")["spec"]
     assert "ingress" not in coordinator and coordinator["policyTypes"] == ["Ingress"]
-    assert len([d for d in found if d["kind"] == "NetworkPolicy"]) == 2
+    instance = one(found, "NetworkPolicy", "tstorm-instance")["spec"]
+    assert instance["podSelector"]["matchLabels"] == {label: "instance"}
+    assert instance["ingress"] == [{"from": [{"podSelector": instance["podSelector"]}]}]
+    assert len([d for d in found if d["kind"] == "NetworkPolicy"]) == 3
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("DaemonSet", "tstorm-agent"), ("Deployment", "tstorm-coordinator")]
+    ("kind", "name", "own", "probes"),
+    [
+        ("DaemonSet", "tstorm-agent", {}, {"startupProbe", "readinessProbe", "livenessProbe"}),
+        (
+            "Job",
+            "tstorm-coordinator",
+            {"run-config": "/run-config", "run": "/run/tstorm"},
+            {"startupProbe", "readinessProbe"},
+        ),
+    ],
 )
-def test_what_is_ours(kind: str, name: str) -> None:
+def test_what_is_ours(kind: str, name: str, own: dict[str, str], probes: set[str]) -> None:
     found = rendered(service(), agent_image="registry.example/tstorm:1")
     pod = one(found, kind, name)["spec"]["template"]["spec"]
     [container] = pod["containers"]
     assert container["image"] == "registry.example/tstorm:1"
     assert container["command"] == [f"/usr/bin/{name}"]
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+    assert {field for field in container if field.endswith("Probe")} == probes
+    for probe in probes:
         assert container[probe]["exec"]["command"] == [f"/usr/bin/{name}", "probe"]
     assert container["resources"]["requests"] and "limits" not in container["resources"]
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    assert mounts == {"plan": "/plan", "auth": "/auth", "scratch": "/tmp"}
+    assert mounts == {"plan": "/plan", "auth": "/auth", "scratch": "/tmp", **own}
     assert {volume["name"] for volume in pod["volumes"]} == set(mounts)
     [auth] = [v["secret"] for v in pod["volumes"] if v["name"] == "auth"]
     assert auth["secretName"] == "tstorm-auth" and not auth.get("optional")
     assert auth["defaultMode"] == 0o440
-    names = [entry["name"] for entry in container["env"]]
-    assert {"TSTORM_EXPERIMENT", "TSTORM_NAMESPACE", "TSTORM_POD", "TSTORM_POD_IP"} <= set(names)
+    names = {entry["name"] for entry in container["env"]}
+    assert {"TSTORM_EXPERIMENT", "TSTORM_NAMESPACE", "TSTORM_POD", "TSTORM_POD_IP"} <= names
+    assert {"name": "TSTORM_VERSION", "value": TOOL_VERSION} in container["env"]
     assert "Secret" not in {d["kind"] for d in found}
 
 
-def test_agents_run_on_every_linux_node() -> None:
+def test_agents_run_where_instances_may_run() -> None:
+    for _, pod in pods(rendered(service())):
+        assert "tolerations" not in pod and "affinity" not in pod
+        assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"}
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+def test_chosen_nodes_are_those_of_everything() -> None:
+    found = rendered(service(), nodes="pool=lab,!gpu")
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": "pool", "operator": "In", "values": ["lab"]},
+                {"key": "gpu", "operator": "DoesNotExist"},
+            ]
+        }
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    assert [pod["affinity"] for _, pod in pods(found)] == [{"nodeAffinity": required}] * 3
+
+
+def test_an_agent_is_root_without_a_profile() -> None:
     spec = one(rendered(service()), "DaemonSet", "tstorm-agent")["spec"]
-    pod = spec["template"]["spec"]
-    assert pod["tolerations"] == [{"operator": "Exists"}]
-    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"}
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert pod["containers"][0]["securityContext"]["runAsUser"] == 0
+    security = spec["template"]["spec"]["containers"][0]["securityContext"]
+    assert security["runAsUser"] == 0
+    assert security["appArmorProfile"] == {"type": "Unconfined"}
+    assert security["seLinuxOptions"] == {"type": "spc_t"}
+
+
+@pytest.mark.parametrize(("millis", "request_"), [(0, "1"), (250, "250m"), (2500, "2500m")])
+def test_an_agent_asks_for_a_processor(millis: int, request_: str) -> None:
+    options = {"agent_cpu_millis": millis} if millis else {}
+    spec = one(rendered(service(), **options), "DaemonSet", "tstorm-agent")["spec"]
+    [container] = spec["template"]["spec"]["containers"]
+    assert container["resources"]["requests"]["cpu"] == request_
+
+
+def test_no_mesh_puts_a_proxy_into_a_pod() -> None:
+    found = rendered(service())
+    assert found[0]["metadata"]["labels"]["istio-injection"] == "disabled"
+    assert found[0]["metadata"]["annotations"]["linkerd.io/inject"] == "disabled"
+    for document in found:
+        if "template" in document.get("spec", {}):
+            inner = document["spec"]["template"]["metadata"]
+            assert inner["labels"]["sidecar.istio.io/inject"] == "false"
+            assert inner["labels"]["istio.io/dataplane-mode"] == "none"
+            assert inner["labels"]["kuma.io/sidecar-injection"] == "disabled"
+            assert inner["annotations"]["linkerd.io/inject"] == "disabled"
+            assert inner["annotations"]["consul.hashicorp.com/connect-inject"] == "false"
 
 
 def test_autoscalers_leave_the_experiment_alone() -> None:
     found = rendered(service("a"))
-    for kind, name in (("StatefulSet", "a"), ("Deployment", "tstorm-coordinator")):
+    for kind, name in (("StatefulSet", "a"), ("Job", "tstorm-coordinator")):
         notes = one(found, kind, name)["spec"]["template"]["metadata"]["annotations"]
         assert notes["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
         assert notes["karpenter.sh/do-not-disrupt"] == "true"
 
 
-def test_there_is_never_a_second_coordinator() -> None:
-    spec = one(rendered(service()), "Deployment", "tstorm-coordinator")["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
-    assert spec["template"]["spec"]["securityContext"]["runAsNonRoot"] is True
+def test_a_coordinator_leads_one_run() -> None:
+    """It is not started again, and the cluster ends it should nobody do so."""
+    spec = one(rendered(service()), "Job", "tstorm-coordinator")["spec"]
+    assert spec["backoffLimit"] == 0
+    assert spec["activeDeadlineSeconds"] == GRACE_SECONDS
+    pod = spec["template"]["spec"]
+    assert pod["restartPolicy"] == "Never"
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    [config] = [v["configMap"] for v in pod["volumes"] if v["name"] == "run-config"]
+    assert config["name"] == "tstorm-run" and not config.get("optional")
+    given = one(rendered(service(), deadline_seconds=600), "Job", "tstorm-coordinator")["spec"]
+    assert given["activeDeadlineSeconds"] == 600
+
+
+def test_a_longer_experiment_has_a_later_deadline() -> None:
+    [packed] = [example(path) for path in EXAMPLES if path.stem == "quickstart"]
+    spec = one(documents(kubernetes.render(packed, Options())), "Job", "tstorm-coordinator")["spec"]
+    assert spec["activeDeadlineSeconds"] == GRACE_SECONDS + 25
 
 
 def test_instance_3_of_server_is_the_pod_server_3() -> None:
@@ -255,7 +335,7 @@ def test_a_selector_selects_one_workload(found: list[Document]) -> None:
     """Also when a service is called like a component."""
     templates = [d["spec"]["template"] for d in found if "template" in d.get("spec", {})]
     for document in found:
-        if document["kind"] in ("StatefulSet", "DaemonSet", "Deployment"):
+        if document["kind"] in ("StatefulSet", "DaemonSet"):
             wanted = document["spec"]["selector"]["matchLabels"].items()
             matching = [t for t in templates if wanted <= t["metadata"]["labels"].items()]
             assert matching == [document["spec"]["template"]]

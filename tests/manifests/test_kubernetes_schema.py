@@ -28,7 +28,7 @@ from tests.manifests.kube import (
     service,
 )
 
-OLDEST = (1, 29)  # the label of a pod's index is there since 1.28
+OLDEST = (1, 30)  # a container's AppArmor profile is a field since then
 VERSIONS = [
     f"{major}.{minor}"
     for major, minor in sorted(
@@ -72,7 +72,7 @@ def _schemas_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_versions_are_those_that_the_documentation_names() -> None:
-    assert VERSIONS[0] == "1.29" and "1.33" in VERSIONS
+    assert VERSIONS[0] == "1.30" and "1.33" in VERSIONS
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -141,7 +141,7 @@ def test_names_of_ports_are_legal_and_distinct() -> None:
 
 def test_no_service_takes_the_name_of_something_of_ours() -> None:
     found = rendered(*ODD)
-    workloads = ("StatefulSet", "DaemonSet", "Deployment")
+    workloads = ("StatefulSet", "DaemonSet", "Job")
     names = [d["metadata"]["name"] for d in found if d["kind"] in workloads]
     assert len(names) == len(set(names)) == len(ODD) + 2
     assert [name for name in names if name.startswith("tstorm-")] == [

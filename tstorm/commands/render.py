@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,13 +19,21 @@ STDOUT = "-"
 FOLDERS = {"yaml": "kubernetes", "kustomize": "kustomize", "compose": "compose"}
 
 
-def _check(target: str | None, namespace: str | None, form: str) -> None:
+# What Compose has not, and the reason.
+_KUBERNETES_ONLY = {
+    "namespace": "Compose has no namespaces; a project or stack has the name that it is started "
+    "with",
+    "nodes": "Compose knows one machine; for several use Kubernetes",
+    "agent_cpu_millis": "Compose has one machine, and no scheduler to ask",
+}
+
+
+def _check(target: str | None, form: str, asked: Mapping[str, object]) -> None:
     """What cannot be asked for together."""
-    if form == "compose" and namespace is not None:
-        raise click.BadParameter(
-            "Compose has no namespaces; a project or stack has the name that it is started with",
-            param_hint="'--namespace'",
-        )
+    for name, reason in _KUBERNETES_ONLY.items():
+        if form == "compose" and asked[name] is not None:
+            option = "--" + name.removesuffix("_millis").replace("_", "-")
+            raise click.BadParameter(reason, param_hint=f"'{option}'")
     if form == "kustomize" and target == STDOUT:
         raise click.BadParameter(
             "a kustomization is a directory and cannot go to standard output; "
@@ -70,19 +78,7 @@ def _print(files: Mapping[str, str | bytes]) -> None:
     show_default=True,
     help="Kubernetes objects, the same with a kustomization.yaml, or a file for Compose.",
 )
-@click.option(
-    "--namespace",
-    metavar="N",
-    type=parameters.Text(),
-    help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's SHA-256]",
-)
-@click.option(
-    "--agent-image",
-    metavar="REF",
-    type=parameters.Text(),
-    help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
-    "release's]",
-)
+@parameters.cluster_objects
 @click.option(
     "--slim",
     is_flag=True,
@@ -93,10 +89,9 @@ def command(
     source: str,
     target: str | None,
     form: str,
-    namespace: str | None,
-    agent_image: str | None,
     slim: bool,
     seed: int | None,
+    **asked: Any,
 ) -> None:
     """Render a plan as files for a cluster. It applies nothing and needs no cluster.
 
@@ -109,9 +104,10 @@ def command(
       tstorm render quickstart.plan                    # writes quickstart.kubernetes
       kubectl apply -f quickstart.kubernetes
       tstorm render quickstart.tdl --seed 7 --namespace trial-7 -o - | kubectl apply -f -
+      tstorm render quickstart.plan --nodes pool=lab   # agents and instances on these nodes only
       tstorm render quickstart.plan --format compose -o compose
     """
-    _check(target, namespace, form)
+    _check(target, form, asked)
     from manifests import bundle
     from manifests.refusal import ManifestError
     from manifests.settings import Options
@@ -122,7 +118,8 @@ def command(
     try:
         with plan_errors_shown(source):
             carried = bundle.make(plan, slim=slim)
-            chosen = Options(namespace or "", agent_image or "", form == "kustomize")
+            given = {name: value for name, value in asked.items() if value is not None}
+            chosen = Options(kustomize=form == "kustomize", **given)
             rendered = _rendered(carried, chosen, form)
         if target == STDOUT:
             _print(rendered)

@@ -1,0 +1,63 @@
+"""Writes what a run came to: summary, page and the manifest with the outcome.
+
+Whoever holds the run directory does it: `tstorm run` for the driver beside it, and for one in a
+cluster whose directory it has mirrored.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from compiler.plan.reader import Plan
+from runtime.errors import RunError, filesystem_remedy, unwritten
+from runtime.judge.lateness import smallest_delay
+from runtime.judge.verdict import Judge
+from runtime.options import FAILED, RunOptions
+from runtime.results import report
+from runtime.results.summary import summarise
+from runtime.rundir import rundir
+from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import REPORT, SUMMARY
+from runtime.schedule import Schedule
+
+UNWRITTEN = "cannot write the results of the run"
+
+
+def results(
+    directory: RunDirectory,
+    plan: Plan,
+    timeline: Schedule,
+    options: RunOptions,
+    final: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Summary and page, then the manifest with the outcome. Returns the summary.
+
+    `final`: "outcome", "message" and "facts", as the driver says them at its end.
+
+    RunError if the directory was removed, the disk is full or what was recorded was damaged; the
+    manifest, for which there is space, then has the outcome `failed`.
+    """
+    judge = Judge(smallest_delay(timeline), options.max_lateness_ns)
+    outcome, message = str(final["outcome"]), str(final["message"])
+    hosts = final["facts"].get("hosts")  # clocks as they were to the end
+    more = {"hosts": hosts} if hosts else {}
+    try:
+        summary = summarise(directory, plan, timeline.total, final, judge)
+        directory.write_json(SUMMARY, summary)
+        page = report.render(directory, directory.manifest_so_far(**more), summary)
+        directory.write(REPORT, rundir.encode(page))
+        if not directory.is_where_it_was():
+            raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))
+        directory.close_manifest(outcome, message, **more)
+    except (OSError, RunError) as error:
+        reason = f"; the run: {message}" if message else ""
+        what = unwritten(error).message if isinstance(error, OSError) else error.message
+        text = f"{UNWRITTEN}: {what}{reason}"
+        with suppress(OSError, RunError):
+            directory.close_manifest(FAILED, text, **more)
+        remedy = filesystem_remedy(error) if isinstance(error, OSError) else error.remedy
+        raise RunError(text, remedy) from error
+    return summary
