@@ -23,6 +23,7 @@ EXIT_CODES: Mapping[str, int] = {COMPLETED: 0, FAILED: 1, INTERRUPTED: 130}
 TOO_LATE, PROGRAMS_FAILED = 4, 5  # exit codes of a run that is completed nevertheless
 
 VERSION = 1  # raised when an option goes, or changes its meaning or unit; not for a new one
+BACKENDS = LOCAL, K8S = ("local", "k8s")
 DATAPATHS = ("auto", "user", "kernel")
 ON_AGENT_LOSS = KEEP, CLOSE = ("keep", "close")
 MAX_HOSTS = 1024
@@ -42,6 +43,8 @@ class RunOptions:
     datapath: str = "auto"
     ports: str = "auto"  # how instances are attached: auto | tap | packet (docs/pktd.md, `open`)
     hosts: int = 0  # how many; 0: none, one engine models every link
+    backend: str = LOCAL  # where the instances are: on this machine, or in a Kubernetes cluster
+    nodes: str = ""  # k8s: a label selector of the nodes to use; '' = all that take pods
     period_ns: int = 25_000_000  # of the agents' sharing loop
     clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
     on_agent_loss: str = KEEP  # traffic of a host without agent: as it was last, or closed
@@ -55,6 +58,7 @@ class RunOptions:
             raise RunError(
                 f"the options have version {self.version}, and this release reads {VERSION}", REMEDY
             )
+        self._check_backend()
         self._check_hosts()
         if self.pace < 1:
             raise RunError(f"the pace is {self.pace}", "give a whole number of 1 or more")
@@ -68,13 +72,25 @@ class RunOptions:
         if self.until_ns is not None and self.until_ns < self.start_at_ns:
             raise RunError("the end (--until) is before the start (--start-at)")
 
+    def _check_backend(self) -> None:
+        if self.backend not in BACKENDS:
+            known = " or ".join(BACKENDS)
+            raise RunError(f"there is no backend {self.backend!r}", f"use {known}")
+        if self.backend == K8S and self.hosts:
+            raise RunError(
+                "local hosts are for runs on this machine: a cluster has its own",
+                "leave --hosts out, and say with --nodes which nodes to use",
+            )
+        if self.backend == LOCAL and self.nodes:
+            raise RunError("a run on this machine has no nodes to select", "add --backend k8s")
+
     def _check_hosts(self) -> None:
         if not 0 <= self.hosts <= MAX_HOSTS:
             raise RunError(
                 f"a run cannot have {self.hosts} hosts",
                 f"give a whole number from 1 to {MAX_HOSTS}",
             )
-        if self.datapath == "kernel" and self.hosts == 0:
+        if self.datapath == "kernel" and self.hosts == 0 and self.backend == LOCAL:
             raise RunError(
                 "the kernel's datapath knows collapsed paths only, which need an agent",
                 "add --hosts 1 (or more), or leave --datapath out",

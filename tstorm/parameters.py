@@ -257,6 +257,18 @@ _RUNNING = (
         "[default: 0; one engine models every link]",
     ),
     click.option(
+        "--backend",
+        type=click.Choice(["local", "k8s"]),
+        help="Where instances run: on this machine, or in a Kubernetes cluster.  [default: local]",
+    ),
+    click.option(
+        "--nodes",
+        metavar="SELECTOR",
+        type=Text(),
+        help="With --backend k8s: use the nodes with these labels only, such as pool=lab.  "
+        "[default: all that take pods]",
+    ),
+    click.option(
         "--clock-budget",
         "clock_budget_ns",
         metavar="T",

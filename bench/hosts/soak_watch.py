@@ -39,7 +39,7 @@ def roles(root: int) -> dict[str, int]:
     for pid in tree(root):
         words = _words(pid)
         program = Path(words[0]).name
-        if program.startswith("python") and "runtime.driver.driver" in words:
+        if program.startswith("python") and "runtime.driver" in words:
             found["driver"] = pid
         elif "runtime.agent" in words:
             address = words[words.index("--listen") + 1].removesuffix(TCP_PORT)

@@ -1,6 +1,6 @@
-"""What carries the packets of a run, as the driver sees it: one engine that models every link
-(runtime.backend.onehost.network), or hosts with an agent and a datapath each
-(runtime.backend.hosts.network).
+"""Where a run takes place, as the driver sees it: a backend has the instances and the network that
+joins them. The network is one engine that models every link (runtime.backend.onehost.network), or
+hosts with an agent and a datapath each (runtime.backend.hosts.network).
 
 The conductor says what happens to instances; links and paths are in the plan, which a network reads
 by itself. Steps are positions in Timeline.steps. Times are ns, of CLOCK_MONOTONIC or since T0.
@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, Protocol
 
 from compiler.plan.reader import Plan
+from runtime.backend.lives import Ended, Lives
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
@@ -50,20 +52,28 @@ Held = Mapping[int, frozenset[int]]  # leaving node -> links that `cut` is to ta
 OnEffect = Callable[[int, Effect | None], None]  # None: nothing of the network changes in this step
 Notice = Callable[[str], None]
 Log = Callable[[Mapping[str, object]], None]
+OnEnded = Callable[[Lives, Ended, bool, str], None]  # asked for by the run or not; what may help
+OnKilled = Callable[[Lives, str], None]  # all of an instance is dead, unasked: what has died
+Entrance = tuple[Mapping[str, object], int | None]  # what `enter` answers, and a pidfd to hand over
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a network is told of its run."""
+    """What a backend, and its network, are told of the run."""
 
+    run_id: str
+    directory: Path
     plan: Plan
     timeline: Schedule
     options: RunOptions
     log: IO[bytes]  # what its processes say on stderr
     log_name: str  # where the user finds that
     record: Log  # of events
-    notice: Notice
+    notice: Notice  # a message that is to be seen if progress is
+    warn: Notice  # a message that is to be seen
     on_effect: OnEffect
+    on_ended: OnEnded
+    on_killed: OnKilled
 
 
 class Counters(Protocol):
@@ -158,3 +168,45 @@ class Network(Protocol):
 
         After that `fault` says what of it had ended by itself, or badly.
         """
+
+
+class Backend(Protocol):
+    """Instances and their network, from before the first one is made to after the last has ended.
+
+    Made by a MakeBackend, which starts nothing; `finish`, the network's `end` and `close` follow
+    whatever `start` came to. Raises RunError wherever it is refused something, MachineError if the
+    machine refuses it, PlanError for the plan.
+    """
+
+    @property
+    def network(self) -> Network | None:
+        """None until `start` has got as far as to have something to end."""
+
+    @property
+    def instances(self) -> Mapping[str, Lives]:
+        """Those that are ever there, by name, in the order of the topology; one mapping, which is
+        empty until `start` fills it."""
+
+    async def start(self) -> Network:
+        """Up to where the timeline's runner can stage the start: every instance that is there at
+        the start, or joins once, has its first life in the making or made."""
+
+    @property
+    def closed(self) -> asyncio.Future[None]:
+        """After `start`: done when instances cannot live on; `why` says why. What ends the network
+        is told there (Network.closed)."""
+
+    async def why(self) -> RunError:
+        """After `closed`: the reason, for the user."""
+
+    async def enter(self, instance: str) -> Entrance:
+        """How a command gets into this instance (`tstorm exec`)."""
+
+    async def finish(self) -> None:
+        """Ends all programs, as a leave does; returns when they have ended."""
+
+    def close(self) -> None:
+        """After the network's end: gives back whatever is left. Raises nothing."""
+
+
+MakeBackend = Callable[[RunContext], Backend]

@@ -9,9 +9,9 @@ from typing import Any
 
 from compiler.plan.fit import misfit
 from compiler.plan.reader import Plan
-from runtime.backend import environment
+from runtime.backend.local import environment
 from runtime.errors import MachineError, RunError, UnfitError
-from runtime.options import RunOptions
+from runtime.options import LOCAL, RunOptions
 from runtime.system import namespaces, programs
 
 PROBE_SECONDS = 20.0
@@ -36,8 +36,13 @@ def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
 
 
 def check(plan: Plan, options: RunOptions) -> None:
-    """Raises RunError for more hosts than one machine is good for, UnfitError if the plan has what
-    the datapath would refuse in the middle of the run."""
+    """Raises RunError for a run elsewhere and for more hosts than one machine is good for,
+    UnfitError if the plan has what the datapath would refuse in the middle of the run."""
+    if options.backend != LOCAL:
+        raise RunError(
+            f"a run with the backend {options.backend} does not take place on this machine",
+            "use --backend local here",
+        )
     if options.hosts > MAX_LOCAL_HOSTS:
         raise RunError(
             f"a run cannot have {options.hosts} local hosts", f"give --hosts 1 to {MAX_LOCAL_HOSTS}"

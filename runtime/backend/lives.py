@@ -1,5 +1,5 @@
 """What the runner of the timeline, and `inspect`, ask of an instance, whoever starts and ends its
-program: the nursery of this machine (runtime.backend.instances), or the agent of its host.
+program: the nursery of this machine (runtime.backend.local.instances), or the agent of its host.
 
 Times are ns of this process's CLOCK_MONOTONIC.
 """

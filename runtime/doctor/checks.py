@@ -13,7 +13,8 @@ import resource
 import sys
 from dataclasses import dataclass
 
-from runtime.backend import choice, environment
+from runtime.backend import choice
+from runtime.backend.local import environment
 from runtime.errors import RunError
 from runtime.system import namespaces, openfiles, programs, shortage
 

@@ -16,9 +16,8 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from compiler.plan.types import Node
-from runtime.backend import nursery
-from runtime.backend.instances import Maker
-from runtime.backend.local import localhosts
+from runtime.backend.local import localhosts, nursery
+from runtime.backend.local.instances import Maker
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
 from runtime.datapath import pktd

@@ -1,4 +1,4 @@
-"""What `runtime.launch.launch` tells the driver when it starts it: the channel's first message."""
+"""What the driver is told of its run, wherever that takes place."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ class DriverConfig:
     run_id: str
     directory: str
     socket: str  # where the control socket is to be
-    engine: tuple[str, ...]  # argv of what carries packets: pktd or tcald
-    nursery: str  # path of tstorm-ns
-    start_directory: str  # where `tstorm run` was called
-    source_directory: str  # where programs named with a relative path are
-    environment: dict[str, str]  # what programs inherit from the caller
     options: RunOptions
 
     @property
@@ -30,5 +25,4 @@ class DriverConfig:
 
 
 def from_record(record: Mapping[str, Any]) -> DriverConfig:
-    options = decode(record["options"], "options")
-    return DriverConfig(**{**record, "engine": tuple(record["engine"]), "options": options})
+    return DriverConfig(**{**record, "options": decode(record["options"], "options")})

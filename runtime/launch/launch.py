@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.reader import Plan
-from runtime.backend import choice, environment
+from runtime.backend import choice
+from runtime.backend.local import environment
+from runtime.backend.local.backend import LocalSettings
 from runtime.driver import messages
 from runtime.driver.config import DriverConfig
 from runtime.driver.progress import Reporter, from_record, ignore
@@ -56,8 +58,9 @@ def run(
     with stops.noted() as signals:  # from here to the end: a run has an outcome however it ends
         directory, claim = _register(plan, options, places)
         try:
-            config = _configure(claim.record, directory, options, places, engine, keeper)
-            attempt = _Attempt(claim, directory, config, reporter)
+            config = _configure(claim.record, directory, options)
+            local = _settings(places, engine, keeper)
+            attempt = _Attempt(claim, directory, config, local, reporter)
             with closing(attempt.memory):
                 _carry_out(attempt, signals)
                 return _conclude(attempt, plan, timeline)
@@ -114,23 +117,23 @@ def _register(
 
 
 def _configure(
-    record: registry.Record,
-    directory: RunDirectory,
-    options: RunOptions,
-    places: RunPlaces,
-    engine: tuple[str, ...],
-    keeper: Path,
+    record: registry.Record, directory: RunDirectory, options: RunOptions
 ) -> DriverConfig:
     return DriverConfig(
         run_id=record.run_id,
         directory=str(directory.path),
         socket=record.socket,
+        options=options,
+    )
+
+
+def _settings(places: RunPlaces, engine: tuple[str, ...], keeper: Path) -> LocalSettings:
+    return LocalSettings(
         engine=engine,
         nursery=str(keeper),
         start_directory=places.start_directory,
         source_directory=places.source_directory,
         environment=environment.inherited(os.environ),
-        options=options,
     )
 
 
@@ -141,6 +144,7 @@ class _Attempt:
     claim: registry.Claim
     directory: RunDirectory
     config: DriverConfig
+    local: LocalSettings
     reporter: Reporter
     started: dict[str, Any] | None = None
     final: dict[str, Any] | None = None
@@ -162,7 +166,8 @@ class _Attempt:
                 keeper = procs.identify(process.pid)
                 if keeper is not None:
                     self.claim.set_keeper(keeper)
-                ours.send(messages.encode(asdict(self.config)))
+                first = {"driver": asdict(self.config), "local": asdict(self.local)}
+                ours.send(messages.encode(first))
                 self._listen(ours, signals, process)
             except OSError as error:
                 # Mostly it ended before it listened: then its status and its log say why.
@@ -174,8 +179,8 @@ class _Attempt:
 
     def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         hosts = ("--hosts", str(self.directory / HOSTS))
-        argv = namespaces.sandbox(self.config.nursery, *hosts)
-        argv += [sys.executable, "-P", "-m", "runtime.driver.driver", str(theirs.fileno())]
+        argv = namespaces.sandbox(self.local.nursery, *hosts)
+        argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
         try:
             log = os.fdopen(self.directory.append_to(DRIVER_LOG), "ab")
         except OSError as error:

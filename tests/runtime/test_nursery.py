@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.backend import nursery
-from runtime.backend.nursery import Program
+from runtime.backend.local import nursery
+from runtime.backend.local.nursery import Program
 from runtime.errors import RunError
 from runtime.system import programs
 

@@ -18,10 +18,11 @@ from tstorm.commands import replay, run
 CHOSEN = RunOptions(
     until_ns=9, pace=2, hosts=2, faults={"host1": {"clock_offset_ns": -5}}, fail_on_exit=True
 )
+IN_A_CLUSTER = RunOptions(backend="k8s", nodes="pool=lab", datapath="kernel")
 OF_TESTS = {"version", "ports", "period_ns", "faults"}  # no command asks for them
 
 
-@pytest.mark.parametrize("options", [DEFAULTS, CHOSEN])
+@pytest.mark.parametrize("options", [DEFAULTS, CHOSEN, IN_A_CLUSTER])
 def test_what_is_written_is_read_back(options: RunOptions) -> None:
     assert decode(json.loads(json.dumps(options.to_record())), "x") == options
 
@@ -44,6 +45,10 @@ def test_what_an_older_release_did_not_record_has_its_default() -> None:
         ({"version": 2}, "x: the options have version 2, and this release reads 1"),
         ({"pace": 0}, "x: the pace is 0"),
         ({"period_ns": 5}, "x: period_ns is 5"),
+        ({"backend": "cloud"}, "x: there is no backend 'cloud'"),
+        ({"nodes": "a=b"}, "x: a run on this machine has no nodes to select"),
+        ({"backend": "k8s", "hosts": 2}, "x: local hosts are for runs on this machine"),
+        ({"datapath": "kernel"}, "x: the kernel's datapath knows collapsed paths only"),
     ],
 )
 def test_a_record_that_is_none_is_refused_by_name(record: Any, words: str) -> None:
@@ -63,7 +68,7 @@ def test_every_option_can_be_asked_for_and_is_shown_with_its_default(
     assert {given[name] for name in names} == {None}, "what was not said can be told from what was"
     shown = {name: re.search(r"\[default: (\w+)\S", asked[name].help or "") for name in names}
     values = {name: found[1] for name, found in shown.items() if found}
-    del values["allow_spoofing"]  # in words
+    del values["allow_spoofing"], values["nodes"]  # in words
     for name, value in values.items():
         default = getattr(DEFAULTS, name)
         assert default == (time(value) if name.endswith("_ns") else type(default)(value))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.backend import environment
+from runtime.backend.local import environment
 from runtime.system.procs import descendants
 from tests.runtime.support import Compile, User, records
 from tests.waiting import wait_until
@@ -132,7 +132,7 @@ def test_what_python_needs_still_reaches_the_driver(plan_of: Compile, user: User
     more = {"PYTHONUSERBASE": base, "HOME": str(user.home)}
     started = replace(user, environment={**user.environment, **more})
     process = started.begin(plan_of(PLAN))
-    drivers = [pid for pid in below(process) if b"runtime.driver.driver\0" in command_of(pid)]
+    drivers = [pid for pid in below(process) if b"runtime.driver\0" in command_of(pid)]
     assert drivers
     for pid in drivers:
         found = environment_of(pid)

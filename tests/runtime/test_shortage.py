@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import pytest
 
 from compiler.plan.types import Node
-from runtime.backend import nursery
-from runtime.backend.instances import Maker
-from runtime.backend.nursery import Program
+from runtime.backend.local import nursery
+from runtime.backend.local.instances import Maker
+from runtime.backend.local.nursery import Program
 from runtime.errors import MachineError, RunError
 from runtime.system import cgroups, memory, programs, shortage
 from tests.runtime.support import ROOT, Compile, state

@@ -47,7 +47,7 @@ def _fields(message: Mapping[str, Any]) -> dict[str, Any]:
 class AgentNetwork:
     """See runtime.backend.base. Hosts are numbers from 0."""
 
-    def __init__(self, context: RunContext, run_id: str, hosts: Hosts) -> None:
+    def __init__(self, context: RunContext, hosts: Hosts) -> None:
         plan, options = context.plan, context.options
         self._plan = plan
         self._timeline = context.timeline
@@ -57,7 +57,7 @@ class AgentNetwork:
         self._hosts = hosts
         self._names = tuple([host.name for host in hosts.agents])
         self._placement = hosts.placement.hosts
-        self._experiment = Experiment(run_id, plan.digest, hosts.placement, options)
+        self._experiment = Experiment(context.run_id, plan.digest, hosts.placement, options)
         self._told = Told()
         self._steps = HostSteps(self._names, self._effect)
         self._samples: HostSamples | None = None

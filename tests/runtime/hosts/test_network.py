@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from compiler.pipeline import compile_source
@@ -107,17 +108,22 @@ class Run:
         self.effects: list[tuple[int, Effect | None]] = []
         self.events: list[Mapping[str, object]] = []
         context = RunContext(
-            self.plan,
-            self.timeline,
-            RunOptions(hosts=2),
-            io.BytesIO(),
-            "nowhere",
-            self.events.append,
-            lambda _text: None,
-            lambda number, effect: self.effects.append((number, effect)),
+            run_id="run1",
+            directory=Path("/nowhere"),
+            plan=self.plan,
+            timeline=self.timeline,
+            options=RunOptions(hosts=2),
+            log=io.BytesIO(),
+            log_name="nowhere",
+            record=self.events.append,
+            notice=lambda _text: None,
+            warn=lambda _text: None,
+            on_effect=lambda number, effect: self.effects.append((number, effect)),
+            on_ended=lambda _instance, _ended, _asked, _help: None,
+            on_killed=lambda _instance, _what: None,
         )
         self.hosts = Nodes(agents)
-        self.network = AgentNetwork(context, "run1", self.hosts)
+        self.network = AgentNetwork(context, self.hosts)
 
     async def applied(self, step: int, *, at_ns: tuple[int, int]) -> None:
         for agent, elapsed in zip(self.agents, at_ns, strict=True):

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from compiler.plan.reader import read_plan
-from runtime.backend import environment
-from runtime.backend.nursery import Program
+from runtime.backend.local import environment
+from runtime.backend.local.nursery import Program
 from runtime.doctor import probing
 from runtime.doctor.checks import parse_kernel
 from runtime.driver import messages, progress

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from compiler.plan.types import Node, Service
-from runtime.backend.nursery import Program
+from runtime.backend.local.nursery import Program
 from runtime.system.programs import find
 
 _INHERITED = ("PATH", "LANG", "LANGUAGE", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH")
@@ -38,7 +38,7 @@ def of_driver(caller: Mapping[str, str]) -> dict[str, str]:
     """Of the keeper, the driver and what it starts, with the way to this very package."""
     found = inherited(caller)
     found.update({name: caller[name] for name in _PYTHONS if name in caller})
-    package = str(Path(__file__).resolve().parent.parent)
+    package = str(Path(__file__).resolve().parents[3])
     found["PYTHONUSERBASE"] = site.getuserbase()  # in a user namespace it would be root's
     found["PYTHONPATH"] = os.pathsep.join(filter(None, (package, found.get("PYTHONPATH", ""))))
     return found

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from compiler.plan.types import Node
 from runtime.backend.base import Attaching
 from runtime.backend.lives import Ended, Joined, Left, Life
-from runtime.backend.nursery import KILLED, Holder, Nursery, Program
+from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
 from runtime.system import addresses, shortage

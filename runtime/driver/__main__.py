@@ -1,0 +1,43 @@
+"""`python -m runtime.driver FD`: the driver of a run on this machine, inside its namespaces.
+
+Started by `tstorm-ns sandbox`; talks to `runtime.launch.launch` over the socket FD
+(runtime.driver.messages): first in is the configuration, `{"driver": …, "local": …}`, then
+`{"stop": true}`; out go progress records, `{"started": …}` and at last `{"final": …}`. Its death
+ends the run's PID 1 and with it everything in the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from functools import partial
+
+from runtime.backend.local import backend
+from runtime.driver.config import from_record
+from runtime.driver.driver import carry_out
+from runtime.driver.messages import DriverEnd
+
+
+async def main_async(connection: socket.socket) -> int:
+    channel = DriverEnd(connection)
+    record = channel.configuration()
+    if record is None:
+        return 1  # given up before it started
+    channel.watch()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
+    make = partial(backend.LocalBackend, backend.settings(record["local"]))
+    final = await carry_out(from_record(record["driver"]), make, channel, sys.stderr.buffer)
+    channel.send_final({"final": final})
+    return 0
+
+
+def main() -> int:
+    with socket.socket(fileno=int(sys.argv[1])) as connection:
+        return asyncio.run(main_async(connection))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
