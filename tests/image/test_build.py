@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from manifests.settings import DEFAULT_AGENT_IMAGE
-from tests.image.support import ROOT, unpack
+from tests.image.support import ROOT
+from tstorm.image.build import CONFIG
 from tstorm.image.rootfs import COMPILED, ENVIRONMENT, HOLD
 
 MAX_BYTES = 40_000_000
@@ -33,8 +36,16 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rootfs(image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack(image, tmp_path_factory.mktemp("rootfs"))
+def rootfs(image: Path) -> Path:
+    """The files of the image, as a container engine would unpack them."""
+    folder = image.with_name("rootfs")
+    folder.mkdir()
+    with tarfile.open(image) as tar:
+        (listed,) = json.loads(tar.extractfile("manifest.json").read())
+        (layer,) = listed["Layers"]
+        data = tar.extractfile(layer).read()
+    subprocess.run(["tar", "-x", "-p", "-C", folder], input=data, check=True)
+    return folder
 
 
 def inside(rootfs: Path, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -59,6 +70,18 @@ def test_it_is_the_same_byte_for_byte(image: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.tar"
     assert tstorm("-o", again).returncode == 0
     assert again.read_bytes() == image.read_bytes()
+
+
+def test_unpacked_it_has_the_same_files(rootfs: Path, tmp_path: Path) -> None:
+    done = tstorm("--unpacked", "-o", tmp_path / "files")
+    assert done.returncode == 0, done.stderr
+    compared = ["diff", "--recursive", "--no-dereference", str(rootfs), str(tmp_path / "files")]
+    assert subprocess.run(compared, capture_output=True, check=False).stdout == b""
+    modes = [
+        {str(path.relative_to(root)): path.lstat().st_mode for path in root.rglob("*")}
+        for root in (rootfs, tmp_path / "files")
+    ]
+    assert modes[0] == modes[1]
 
 
 def test_it_is_small(rootfs: Path) -> None:
@@ -139,3 +162,14 @@ def test_what_cannot_be_built_is_refused(
     assert done.returncode == status
     assert words in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_dockerfile_sets_what_the_archive_sets() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert lines[-2] == "ENV " + " ".join(CONFIG["Env"])
+    assert lines[-1] == "ENTRYPOINT " + json.dumps(CONFIG["Entrypoint"])
+    assert f"--tag {DEFAULT_AGENT_IMAGE} ." in "\n".join(lines)
+    copied = {line.split()[1] for line in lines if re.match(r"COPY \w+ /source", line)}
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    named = {name.rstrip("*") for name in packages["packages"]["find"]["include"]}
+    assert copied == named | {"tcal_c"}

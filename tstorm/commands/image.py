@@ -26,8 +26,13 @@ def command() -> None:
     "target",
     metavar="FILE",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="The archive.",
+)
+@click.option(
+    "--unpacked",
+    is_flag=True,
+    help="Write the files of the image into the new directory FILE, as the Dockerfile does.",
 )
 @click.option(
     "--arch",
@@ -46,7 +51,9 @@ def command() -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Take everything from the root file system DIR, with Python and Thunderstorm in it.",
 )
-def build(target: Path, arch: str | None, name: str | None, root: Path | None) -> None:
+def build(
+    target: Path, unpacked: bool, arch: str | None, name: str | None, root: Path | None
+) -> None:
     """Write the image of agent and coordinator as an OCI archive, without a container engine.
 
     It holds what this machine runs Thunderstorm with: the Python interpreter, the modules and
@@ -69,8 +76,7 @@ def build(target: Path, arch: str | None, name: str | None, root: Path | None) -
     from tstorm.image.build import build as build_image
 
     called = images.resolved(name or DEFAULT_AGENT_IMAGE)
-    made = build_image(target, called, arch or "", root)
-    size = f"{made.size_bytes / 1e6:.1f} MB unpacked"
-    click.echo(
-        f"{target}: {called}, {made.architecture}, {made.files} files, {size}, {made.digest}"
-    )
+    made = build_image(target, called, arch or "", root, unpacked)
+    size = f"{made.files} files, {made.size_bytes / 1e6:.1f} MB unpacked"
+    shown = size if unpacked else f"{called}, {size}, {made.digest}"
+    click.echo(f"{target}: {made.architecture}, {shown}")

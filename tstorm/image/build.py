@@ -9,31 +9,37 @@ from compiler.plan.format import TOOL_VERSION
 from tstorm.exits import CANNOT, CommandError
 from tstorm.image import archive, rootfs, source
 
-LABELS = {
-    "org.opencontainers.image.licenses": "Apache-2.0",
-    "org.opencontainers.image.title": "thunderstorm",
-    "org.opencontainers.image.version": TOOL_VERSION,
+CONFIG = {
+    "Entrypoint": ["/usr/bin/tstorm-agent"],
+    "Env": [f"{key}={value}" for key, value in sorted(rootfs.ENVIRONMENT.items())],
+    "Labels": {
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.title": "thunderstorm",
+        "org.opencontainers.image.version": TOOL_VERSION,
+    },
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
     architecture: str
-    digest: str  # of the image's manifest
+    digest: str  # of the image's manifest; '' of files without an archive
     files: int
     size_bytes: int  # unpacked
 
 
-def build(out: Path, name: str, architecture: str, root: Path | None) -> Built:
-    """Writes the archive `out`. `architecture`: '' for the one that is found; `root`: None for this
-    machine. Raises CommandError, OSError."""
+def build(out: Path, name: str, architecture: str, root: Path | None, unpacked: bool) -> Built:
+    """Writes the archive `out`, or the files into the folder `out`. `architecture`: '' for the one
+    that is found; `root`: None for this machine. Raises CommandError, OSError."""
     found = source.this_machine() if root is None else source.other_root(root)
     if architecture and architecture != found.architecture:
         raise _other_architecture(architecture, found.architecture, root)
     contents = rootfs.gather(found)
-    environment = [f"{key}={value}" for key, value in sorted(rootfs.ENVIRONMENT.items())]
-    config = {"Env": environment, "Entrypoint": ["/usr/bin/tstorm-agent"], "Labels": LABELS}
-    digest = archive.write(out, name, found.architecture, contents, config)
+    digest = ""
+    if unpacked:
+        contents.write(out)
+    else:
+        digest = archive.write(out, name, found.architecture, contents, CONFIG)
     return Built(found.architecture, digest, len(contents.listed()), contents.size_bytes)
 
 

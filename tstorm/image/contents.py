@@ -54,8 +54,8 @@ class Contents:
         return sum(len(entry.data or b"") for entry in self._entries.values())
 
     def write(self, folder: Path) -> None:
-        """The same files below `folder`, for who has no use for an archive."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """The same files below the new directory `folder`. Raises OSError."""
+        folder.mkdir()
         for path, entry in self.listed():
             place = folder / path.lstrip("/")
             if entry.target:
