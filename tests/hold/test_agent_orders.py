@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compiler.pipeline import compile_source
-from runtime.agent.process.heldprograms import HeldPrograms
+from runtime.agent.process.heldprograms import HeldPrograms, Say
 from runtime.agent.process.orders import OrderError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -29,10 +30,14 @@ def schedule(**options: Any) -> Schedule:
     )
 
 
+def lives_to(said: list[Any]) -> Say:
+    return lambda message: said.append(message) if message["say"] == "life" else None
+
+
 def test_a_program_lives_as_its_steps_say(held: StartHeld, tmp_path: Path) -> None:
     made = held("trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done")
-    said: list[dict[str, Any]] = []
-    programs = HeldPrograms({"a.0": 0}, lambda: 7, lambda message: said.append(dict(message)))
+    said: list[Any] = []  # and not what cannot be read: these containers have no /tstorm
+    programs = HeldPrograms({"a.0": 0}, time.monotonic_ns, lambda _at: 7, lives_to(said))
     timeline = schedule()
     programs.carry_out(timeline, 0)
     assert said == []  # nobody has told of a process
@@ -59,8 +64,8 @@ def test_a_program_lives_as_its_steps_say(held: StartHeld, tmp_path: Path) -> No
 
 def test_who_is_there_already_joins_at_the_start(held: StartHeld) -> None:
     made = held("echo up; exec sleep 1000")
-    said: list[dict[str, Any]] = []
-    programs = HeldPrograms({"b.0": 1}, lambda: 0, lambda message: said.append(dict(message)))
+    said: list[Any] = []  # and not what cannot be read: these containers have no /tstorm
+    programs = HeldPrograms({"b.0": 1}, time.monotonic_ns, lambda _at: 0, lives_to(said))
     programs.know({1: made.pid})
     programs.carry_out(schedule(start_at_ns=500_000_000), 0)
     made.wait_for("held", "started")

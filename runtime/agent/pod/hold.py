@@ -6,6 +6,7 @@ import ctypes
 import os
 import select
 import struct
+from pathlib import Path
 
 from runtime.agent.pod.podprocesses import HOLD_SIGNAL, status_of, takes_orders
 from runtime.agent.process.orders import OrderError
@@ -34,6 +35,13 @@ class Hold:
         poll = select.poll()  # unlike select(2) for any descriptor
         poll.register(self._descriptor, select.POLLIN)
         return not poll.poll(0)
+
+    def idle(self) -> bool:
+        """Whether nothing runs under it: orphans are its children, too."""
+        try:
+            return not Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        except OSError:
+            return not self.alive()
 
     def order(self, what: str) -> str:
         """'' when it is sent, else why not."""

@@ -62,6 +62,11 @@ def pod_of(groups: str, wanted: Collection[str]) -> str:
     return ""
 
 
+def pod_of_process(pid: int, wanted: Collection[str], proc: Path = PROC) -> str:
+    """The same of a process, '' also when it is gone."""
+    return pod_of(_text(proc / str(pid) / "cgroup"), wanted)
+
+
 def members(wanted: Collection[str], proc: Path = PROC) -> dict[str, list[Member]]:
     """The processes of the pods that are wanted, the eldest first. Raises MachineError."""
     host = _network(proc, 1)
@@ -72,7 +77,7 @@ def members(wanted: Collection[str], proc: Path = PROC) -> dict[str, list[Member
         )
     found: dict[str, list[Member]] = {uid: [] for uid in wanted}
     for pid in _pids(proc):
-        uid = pod_of(_text(proc / str(pid) / "cgroup"), wanted)
+        uid = pod_of_process(pid, wanted, proc)
         member = _member(proc, pid) if uid else None
         if member is not None and member.network != host:
             found[uid].append(member)

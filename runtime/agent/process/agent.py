@@ -131,8 +131,12 @@ class Agent:
         if not self._over.done() and gone.done():
             self._fail("the datapath of this host has ended")
         if not self._over.done():
-            await self._drop_all()
-            self._end(LOST)
+            try:
+                await self._drop_all()
+            finally:
+                self._end(LOST)
+        if self._over.result() != ENDED:
+            await self._end_programs()
         watch.cancel()
         gone.cancel()
         await self._close()
@@ -164,6 +168,12 @@ class Agent:
             await self.service.conduct.finish()
         await self.datapath.lease(1)
 
+    async def _end_programs(self) -> None:
+        """Nobody else would: the run is over, and its instances are not ours to remove."""
+        if self.service.conduct is not None:
+            for node in await self.service.conduct.programs.finish():
+                _tell(f"node {node} still runs something")
+
     async def _close(self) -> None:
         """The network stays as it is."""
         if self.service.conduct is not None:
@@ -171,6 +181,7 @@ class Agent:
                 await self.service.conduct.finish()
             except RunError as error:
                 _tell(f"at the end: {error}")
+            self.service.conduct.close()
         if self._serving and self._channel is not None and self.service.stopping:
             await asyncio.wait(self._serving, timeout=LAST_SECONDS)
         await self.server.close()

@@ -3,56 +3,109 @@
 
 Nothing happens for instances of which no process was told: in a local run that are all, since the
 nursery starts and ends them.
+
+An order to a tstorm-hold that is there is given at once. What takes longer goes on beside: a
+container that has ended is looked for again when its instance joins, and an instance behind a gate,
+whose program nobody knows, is ended by ending its pod. Orders of one instance stay in their order.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 
-from runtime.agent.pod import names, podprocesses
+from runtime.agent.pod import names, podend, podprocesses
 from runtime.agent.pod.hold import ORDERS, Hold
-from runtime.agent.pod.podprocesses import Kept, Member, NotFoundError
+from runtime.agent.pod.podprocesses import Kept, NotFoundError
 from runtime.agent.pod.reach import reach
+from runtime.agent.pod.reports import Reports
 from runtime.agent.process.orders import OrderError, Probe
+from runtime.errors import RunError
 from runtime.schedule import Schedule
 
-Say = Callable[[Mapping[str, object]], None]
 PROBES_AT_ONCE = 16
+LOOK_SECONDS = 0.05  # between two looks at the reports
+BACK_SECONDS = 60.0  # for a container to be there again
+FINISH_SECONDS = 6.0  # a tstorm-hold kills what has not ended after 5
+UNTOLD = "nobody has told which process keeps it"
+
+Say = Callable[[Mapping[str, object]], None]
+
+
+@dataclass(slots=True)
+class Program:
+    """What is known of one instance: the UID of its pod, where it was found, and who takes orders
+    for it, once the coordinator has told."""
+
+    uid: str = ""
+    kept: Kept | None = None
+    hold: Hold | None = None
+    gated: bool = False
+    gone: bool = False  # the end of `hold` was said
+    warned: bool = False  # what is wrong with its reports was said
+    reports: Reports = field(default_factory=Reports)
+    asked: str = ""  # the last order that could not be given at once
+    task: asyncio.Task[None] | None = None  # of that order
+
+    @property
+    def there(self) -> bool:
+        return self.hold is not None and self.hold.alive()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Pods by node, and why the others were not found."""
+
+    kept: dict[int, Kept]
+    missing: dict[int, str]
 
 
 class HeldPrograms:
-    """Nodes are the plan's: `own` are this host's, by name. `elapsed` is ns since T0."""
+    """Nodes are the plan's: `own` are this host's, by name, of which `gated` have no known program.
+    `now` is CLOCK_MONOTONIC, `since` makes ns since T0 of such a time."""
 
-    def __init__(self, own: Mapping[str, int], elapsed: Callable[[], int], say: Say) -> None:
+    def __init__(
+        self,
+        own: Mapping[str, int],
+        now: Callable[[], int],
+        since: Callable[[int], int],
+        say: Say,
+        gated: Collection[int] = (),
+    ) -> None:
         self._own = own
-        self._elapsed = elapsed
+        self._now = now
+        self._since = since
         self._say = say
-        self._holds: dict[int, Hold] = {}
-        self._pods: dict[int, str] = {}  # node -> UID of its pod
-        self._kept: dict[int, Kept] = {}
+        self._gated = gated
         self._hosts = ""  # lines for /etc/hosts
+        self._programs: dict[int, Program] = {}
+        self._told = asyncio.Event()  # of one at least
 
     # -- where programs are -----------------------------------------------------------------------
 
-    async def find(self, wanted: Mapping[int, str], hosts: str) -> dict[str, object]:
-        """Looks for the pods of these nodes, and writes the names into their /etc/hosts. The answer
-        to `pods` (docs/agent.md). Raises MachineError."""
-        self._pods.update(wanted)
+    async def find(self, wanted: Mapping[int, str], hosts: str) -> Found:
+        """Looks for the pods of these nodes, and writes the names into their /etc/hosts. Raises
+        MachineError."""
         self._hosts = hosts
-        groups = await asyncio.to_thread(podprocesses.members, set(wanted.values()))
-        found: list[tuple[int, int, int, str]] = []
-        missing: list[tuple[int, str]] = []
+        for node, uid in wanted.items():
+            self._program(node).uid = uid
+        groups = await asyncio.to_thread(podprocesses.members, self._uids())
+        found = Found({}, {})
         for node, uid in sorted(wanted.items()):
             try:
-                kept = self._kept[node] = self._prepared(groups[uid])
+                kept = self._furnished(groups[uid])
             except NotFoundError as error:
-                missing.append((node, str(error)))
-            else:
-                found.append((node, kept.hold, kept.network, kept.kind))
-        return {"found": found, "missing": missing}
+                found.missing[node] = str(error)
+                continue
+            found.kept[node] = kept
+            program = self._program(node)
+            program.kept, program.gated = kept, kept.kind == "gate"
+        return found
 
-    def _prepared(self, group: Iterable[Member]) -> Kept:
+    def _furnished(self, group: Iterable[podprocesses.Member]) -> Kept:
+        """Who keeps the program of a pod with these processes; its container has the names."""
         kept = podprocesses.kept(group)
         if kept.kind == "run" and self._hosts:
             try:
@@ -67,7 +120,7 @@ class HeldPrograms:
         room = asyncio.Semaphore(PROBES_AT_ONCE)
 
         async def one(probe: Probe) -> tuple[int, str, int, list[int]]:
-            kept = self._kept.get(probe.node)
+            kept = self._program(probe.node).kept
             if kept is None:
                 raise OrderError(f"no pod of node {probe.node} was found")
             async with room:
@@ -84,48 +137,183 @@ class HeldPrograms:
             for node, pid in sorted(processes.items()):
                 opened[node] = Hold(pid, node)
         except OrderError:
-            _close(opened.values())
+            for hold in opened.values():
+                hold.close()
             raise
-        _close(self._holds.pop(node) for node in opened if node in self._holds)
-        self._holds.update(opened)
+        for node, hold in opened.items():
+            self._take(node, hold)
+            self._told.set()
+
+    async def restore(self, wanted: Mapping[int, str], hosts: str) -> None:
+        """For an agent that takes another one's place: what has gone meanwhile is no error."""
+        if not wanted:
+            return
+        found = await self.find(wanted, hosts)
+        self._told.set()
+        for node in found.missing:
+            self._program(node).gated = node in self._gated
+        for node, kept in found.kept.items():
+            with suppress(OrderError):  # it has ended in this moment
+                self.know({node: kept.hold})
+
+    def _program(self, node: int) -> Program:
+        return self._programs.setdefault(node, Program())
+
+    def _uids(self) -> set[str]:
+        """All that are known: processes count to the outermost of their pods."""
+        return {program.uid for program in self._programs.values() if program.uid}
+
+    def _take(self, node: int, hold: Hold) -> None:
+        program = self._program(node)
+        if program.hold is not None:
+            program.hold.close()
+        program.hold, program.gone = hold, False
+        if program.gated:
+            return
+        try:
+            program.reports.open(hold.pid)
+        except OSError as error:
+            self._warn(node, f"cannot be read: {error.strerror or error}")
 
     # -- what the timeline asks -------------------------------------------------------------------
 
     def carry_out(self, timeline: Schedule, step: int) -> None:
         """What is asked of own instances with this step, in the order of its events."""
-        if not self._holds:
+        if not self._told.is_set():
             return
         there = sorted(timeline.present) if step == 0 else ()
         asked = [*(("join", name) for name in there)]
         asked += [(event.kind, event.target) for event in timeline.steps[step].events]
         for what, name in asked:
             if what in ORDERS and name in self._own:
-                self._say(
-                    {
-                        "say": "life",
-                        "step": step,
-                        "node": self._own[name],
-                        "what": what,
-                        "status": self._order(self._own[name], what),
-                        "elapsed_ns": self._elapsed(),
-                    }
-                )
+                self._carry_out(step, self._own[name], what)
 
-    def _order(self, node: int, what: str) -> str:
-        hold = self._holds.get(node)
-        return hold.order(what) if hold else "nobody has told which process keeps it"
+    def _carry_out(self, step: int, node: int, what: str) -> None:
+        program = self._program(node)
+        busy = program.task is not None and not program.task.done()
+        if program.hold is not None and (not program.uid or (program.there and not busy)):
+            self._lived(step, node, what, program.hold.order(what))
+        elif not program.uid:
+            self._lived(step, node, what, UNTOLD)
+        else:
+            before, program.task = program.task, None
+            if before is not None and program.asked == "join" and what != "join":
+                before.cancel()
+            program.asked = what
+            acting = self._act(before, step, node, what)
+            program.task = asyncio.get_running_loop().create_task(acting)
+
+    def _lived(self, step: int, node: int, what: str, status: str) -> None:
+        life = {"say": "life", "step": step, "node": node, "what": what, "status": status}
+        self._say({**life, "elapsed_ns": self._since(self._now())})
+
+    async def _act(
+        self, before: asyncio.Task[None] | None, step: int, node: int, what: str
+    ) -> None:
+        """What cannot be done at once, after what was asked before."""
+        program = self._program(node)
+        status = "it was to end before its container was back"
+        try:
+            if before is not None:
+                await asyncio.wait({before})
+            if program.hold is not None and program.hold.alive():
+                status = program.hold.order(what)
+            elif what == "join":
+                status = await self._join_again(node)
+            elif not program.gated:
+                status = "nothing of it was running: its container had ended"
+            else:
+                end = podend.leave if what == "leave" else podend.crash
+                status = await end(program.uid, self._uids())
+        except RunError as error:
+            status = error.message
+        finally:
+            self._lived(step, node, what, status)
+
+    async def _join_again(self, node: int) -> str:
+        """Orders the join to the container that the engine has made in place of one that ended."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + BACK_SECONDS
+        program = self._program(node)
+        while True:
+            found = await self.find({node: program.uid}, self._hosts)
+            if node in found.kept:
+                hold = Hold(found.kept[node].hold, node)
+                self._take(node, hold)
+                return hold.order("join")
+            if loop.time() > end:
+                reason = found.missing[node]
+                return f"its container was not back in {BACK_SECONDS:.0f} s: {reason}"
+            await asyncio.sleep(LOOK_SECONDS)
+
+    # -- what they report -------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Says what is reported, from T0 on."""
+        await self._told.wait()
+        while True:
+            self._look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _look(self) -> None:
+        for node, program in self._programs.items():
+            for report in program.reports.read(self._now()):
+                at_ns = self._since(report.at_ns)
+                self._reported(node, report.line, report.event, at_ns, report.fields)
+            if program.reports.over:
+                self._warn(node, "are longer than any that are read to the end")
+            elif program.reports.odd:
+                self._warn(node, "have lines that a tstorm-hold does not write")
+            if program.hold is not None and not program.gone and not program.hold.alive():
+                program.gone = True
+                event = "released" if program.gated else "gone"
+                self._reported(node, 0, event, self._since(self._now()), {})
+
+    def _reported(
+        self, node: int, line: int, event: str, elapsed_ns: int, fields: Mapping[str, object]
+    ) -> None:
+        report = {"say": "report", "node": node, "line": line, "event": event}
+        self._say({**report, "elapsed_ns": elapsed_ns, **fields})
+
+    def _warn(self, node: int, words: str) -> None:
+        program = self._program(node)
+        if not program.warned:
+            program.warned = True
+            name = next(name for name, own in self._own.items() if own == node)
+            self._say({"say": "notice", "text": f"the reports of {name} {words}"})
+
+    # -- the end ----------------------------------------------------------------------------------
 
     async def finish(self) -> list[int]:
         """Has every program leave. Returns the nodes that still run something after the grace."""
-        for _, hold in sorted(self._holds.items()):
-            hold.order("leave")
-        return []
+        ends = {}
+        for node, program in sorted(self._programs.items()):
+            if program.task is not None:
+                program.task.cancel()
+            if program.hold is not None and program.hold.alive():
+                program.hold.order("leave")
+                ends[node] = _until_idle(program.hold)
+            elif program.gated and program.uid:
+                ends[node] = podend.leave(program.uid, self._uids())
+        results = await asyncio.gather(*ends.values(), return_exceptions=True)
+        return [node for node, result in zip(ends, results, strict=True) if result]
 
     def close(self) -> None:
-        _close(self._holds.values())
-        self._holds.clear()
+        for program in self._programs.values():
+            if program.task is not None:
+                program.task.cancel()
+            if program.hold is not None:
+                program.hold.close()
+            program.reports.close()
+        self._programs.clear()
 
 
-def _close(holds: Iterable[Hold]) -> None:
-    for hold in holds:
-        hold.close()
+async def _until_idle(hold: Hold) -> str:
+    """'' as soon as nothing runs under it."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + FINISH_SECONDS
+    while not hold.idle():
+        if loop.time() > end:
+            return "it still runs something"
+        await asyncio.sleep(LOOK_SECONDS)
+    return ""

@@ -67,7 +67,7 @@ class HostRun:
         self._say = say
         self.timeline = Schedule(plan, order.options)
         own = {plan.topology.nodes[node].name: node for node in order.own}
-        self.programs = HeldPrograms(own, self.elapsed_ns, say)
+        self.programs = HeldPrograms(own, self._now_ns, self._since_ns, say, self._gated())
         self._scenes = Scenes(order.placement, len(order.hosts))
         self._tasks: list[asyncio.Task[None]] = []
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start
@@ -96,6 +96,20 @@ class HostRun:
     def elapsed_ns(self) -> int:
         """Since T0; 0 before."""
         return self._clock.now_ns() - self.enforcer.t0_ns if self.started else 0
+
+    def _now_ns(self) -> int:
+        return self._clock.machine_ns(self._clock.now_ns())
+
+    def _since_ns(self, machine_ns: int) -> int:
+        """The same of a time of CLOCK_MONOTONIC."""
+        return self._clock.agent_ns(machine_ns) - self.enforcer.t0_ns if self.started else 0
+
+    def _gated(self) -> frozenset[int]:
+        """Instances of which nobody knows the program."""
+        topology = self._plan.topology
+        services = topology.services
+        own = [(node, topology.nodes[node].service) for node in self.order.own]
+        return frozenset(node for node, service in own if not services[service].entrypoint)
 
     def _due_ns(self, step: int) -> int:
         return self.timeline.steps[step].due_ns
@@ -134,6 +148,7 @@ class HostRun:
     def _go(self, first_ns: int) -> None:
         self._spawn(self._stage_all())
         self._spawn(self._share(first_ns))
+        self._spawn(self.programs.watch())
 
     async def _share(self, first_ns: int) -> None:
         await self._clock.sleep_until(first_ns)
@@ -169,7 +184,8 @@ class HostRun:
         bound = {port.node: port.port for port in resume.ports if port.node >= 0}
         await self._datapath.commit(dialect.attach_lines(bound))
         self.applied = first + 1
-        self.programs.know(resume.lives)
+        await self.programs.restore(resume.pods, resume.hosts)
+        self.programs.know({n: pid for n, pid in resume.lives.items() if n not in resume.pods})
         for step in range(resume.applied, first + 1):
             self.programs.carry_out(self.timeline, step)
             self._say_applied(step, self._clock.now_ns(), late=True)
@@ -271,7 +287,6 @@ class HostRun:
             await asyncio.wait(self._tasks)
         for coroutine in self._early:
             coroutine.close()
-        self.programs.close()
         if not self.started or self._datapath.engine.closed.done():
             return
         _, pairs = await self._datapath.usage_and_pairs()
@@ -279,3 +294,7 @@ class HostRun:
             self._sample(self._clock.now_ns(), pairs)
         if self.order.options.on_agent_loss == CLOSE:
             await self._datapath.lease(0)  # it was promised to last as long as an agent does
+
+    def close(self) -> None:
+        """Lets go of the programs, which go on."""
+        self.programs.close()

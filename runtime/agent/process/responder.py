@@ -227,7 +227,9 @@ class Responder:
         conduct = self._prepared()
         pods = orders.pods(request["pods"], self._instances)
         conduct.check_own(pods)
-        return await conduct.programs.find(pods, orders.hosts_lines(request["hosts"]))
+        found = await conduct.programs.find(pods, orders.hosts_lines(request["hosts"]))
+        kept = [(node, at.hold, at.network, at.kind) for node, at in found.kept.items()]
+        return {"found": kept, "missing": list(found.missing.items())}
 
     async def _reach(self, request: Request) -> Answer:
         conduct = self._prepared()

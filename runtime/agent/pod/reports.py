@@ -1,0 +1,122 @@
+"""Reads what a tstorm-hold has reported (docs/hold.md): the file /tstorm/reports of its container.
+
+The container's programs may write there, too, and may put anything in its place. So a file is
+opened as runtime.agent.pod.inside does it, read in small parts and no further than MAX_BYTES; a
+line that is no report is counted and left out, and no report is of a time to come, or before the
+one before it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runtime.agent.pod.inside import open_regular
+from runtime.agent.pod.podprocesses import PROC
+from runtime.errors import RunError
+from runtime.foreign import COUNT, TEXT, Shape, check, parse
+
+FILE = ("tstorm", "reports")
+EVENTS = ("held", "started", "failed", "ended", "left", "crashed", "ignored", "released")
+PART_BYTES = 4096  # of one look; as long as the longest line of a tstorm-hold
+MAX_BYTES = 1 << 20  # of one instance in a run: about 10,000 lines
+MAX_NUMBER = 1 << 32
+MAX_TEXT = 200
+_NUMBERS = ("pid", "status", "signal")
+_TEXTS = ("program", "error", "order")
+_SHAPE = Shape(
+    {
+        "tstorm_hold": TEXT,
+        "monotonic_ns": COUNT,
+        **{f"{name}?": COUNT for name in _NUMBERS},
+        **{f"{name}?": TEXT for name in _TEXTS},
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`line` counts the reports of an instance from 0, `at_ns` is of CLOCK_MONOTONIC."""
+
+    line: int
+    event: str
+    at_ns: int
+    fields: dict[str, object]
+
+
+class Reports:
+    """What is reported of one instance, whatever container it is in."""
+
+    def __init__(self) -> None:
+        self.over = False  # there is more than is read
+        self.odd = 0  # lines that are no reports
+        self._file = -1
+        self._identity = (0, 0)
+        self._offset = 0
+        self._rest = b""  # of a line that is not whole yet
+        self._read = 0  # bytes, of all files
+        self._lines = 0
+        self._last_ns = 0
+
+    def open(self, pid: int, proc: Path = PROC) -> None:
+        """From now on those of the container of this process: it goes on with the file of the one
+        before, if that is still there. Raises OSError."""
+        file = open_regular(pid, FILE, os.O_RDONLY, proc)
+        found = os.fstat(file)
+        if (found.st_dev, found.st_ino) != self._identity:
+            self._identity = (found.st_dev, found.st_ino)
+            self._offset, self._rest = 0, b""
+        self.close()
+        self._file = file
+
+    def read(self, now_ns: int) -> list[Report]:
+        """What is new, a small part at a time."""
+        if self._file < 0 or self.over:
+            return []
+        try:
+            part = os.pread(self._file, PART_BYTES, self._offset)
+        except OSError:
+            return []  # the volume has gone with its pod
+        self._offset += len(part)
+        self._read += len(part)
+        self.over = self._read >= MAX_BYTES
+        return [report for line in self._whole(part) if (report := self._report(line, now_ns))]
+
+    def _whole(self, part: bytes) -> Iterator[bytes]:
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        if len(self._rest) > PART_BYTES:  # its end comes some day, and is odd as well
+            self._rest = b""
+            self.odd += 1
+        return iter(lines)
+
+    def _report(self, line: bytes, now_ns: int) -> Report | None:
+        try:
+            found = parse(line, "a report")
+            check(found, _SHAPE, "a report")
+        except RunError:
+            found = {}
+        if found.get("tstorm_hold") not in EVENTS:
+            self.odd += 1
+            return None
+        self._last_ns = max(self._last_ns, min(found["monotonic_ns"], now_ns))
+        self._lines += 1
+        return Report(self._lines - 1, found["tstorm_hold"], self._last_ns, _fields(found))
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _fields(found: dict[str, Any]) -> dict[str, object]:
+    fields: dict[str, object] = {
+        name: found[name] for name in _NUMBERS if found.get(name, MAX_NUMBER) < MAX_NUMBER
+    }
+    for name in _TEXTS:
+        if name in found:
+            letters = (letter if letter.isprintable() else "?" for letter in found[name][:MAX_TEXT])
+            fields[name] = "".join(letters)
+    return fields
