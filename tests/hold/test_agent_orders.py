@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -9,15 +11,22 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
+from runtime.agent.pod import podprocesses, reports
+from runtime.agent.pod.podprocesses import Member
+from runtime.agent.process import heldprograms
 from runtime.agent.process.heldprograms import HeldPrograms, Say
 from runtime.agent.process.orders import OrderError
+from runtime.coordinator import says
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
+from tests.agent.stage import DEADLINE_SECONDS, Stage, act
 from tests.hold.conftest import StartHeld
-from tests.waiting import wait_until
+from tests.hold.support import Container
+from tests.waiting import until, wait_until
 
 pytestmark = pytest.mark.e2e
 
+UID = "0a1b2c3d-0000-4000-8000-00000000000f"
 TEXT = (
     "service a img=x\nservice b img=x\nbridge s\nlink a--s latency=1\nlink b--s latency=1\n"
     "at 1s a crash\nat 1s b crash\nat 2s a join\nat 3s a leave\nat 4s quit\n"
@@ -74,3 +83,146 @@ def test_who_is_there_already_joins_at_the_start(held: StartHeld) -> None:
     programs.carry_out(schedule(), 1)
     assert said[-1]["status"] == "its tstorm-hold takes no orders any more"
     programs.close()
+
+
+class Watched:
+    """The programs of an agent that keeps one instance, and what it says; its reports are read."""
+
+    def __init__(self, made: Container, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        monkeypatch.setattr(reports, "FILE", (*folder.parts[1:], "reports"))
+        self.said: list[Any] = []
+        self.begun_ns = time.monotonic_ns()
+        self.programs = HeldPrograms(
+            {"a.0": 0}, time.monotonic_ns, lambda at_ns: at_ns - self.begun_ns, self.said.append
+        )
+        self.programs.know({0: made.pid})
+
+    def events(self) -> list[str]:
+        return [message["event"] for message in self.said if message["say"] == "report"]
+
+
+def test_what_a_hold_reports_is_said_with_its_times(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = held("echo up; exec sleep 1000")
+    watched = Watched(made, monkeypatch, tmp_path)
+
+    async def play() -> None:
+        watching = asyncio.create_task(watched.programs.watch())
+        watched.programs.carry_out(schedule(), 0)
+        await until(lambda: watched.events() == ["held", "started"], "the start")
+        watched.programs.carry_out(schedule(), 1)
+        await until(lambda: watched.events()[2:] == ["ended", "crashed"], "the crash")
+        made.close()
+        await until(lambda: watched.events()[4:] == ["gone"], "the container's end")
+        watching.cancel()
+        watched.programs.close()
+
+    asyncio.run(play())
+    said = [message for message in watched.said if message["say"] == "report"]
+    assert [message["line"] for message in said] == [0, 1, 2, 3, 0]
+    assert said[0]["elapsed_ns"] < 0 < said[1]["elapsed_ns"] < said[3]["elapsed_ns"]
+    assert said[2]["signal"] == signal.SIGKILL
+    times = [event["monotonic_ns"] - watched.begun_ns for event in made.events()]
+    assert [message["elapsed_ns"] for message in said[:4]] == times
+    assert all(says.fault(message) == "" for message in watched.said)
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_at_the_end_every_program_leaves(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, running: bool
+) -> None:
+    made = held("trap 'sleep 0.3; exit 0' TERM; echo up; while :; do sleep 0.01; done")
+    watched = Watched(made, monkeypatch, tmp_path)
+    if running:
+        made.give("join")
+        made.wait_for_word("up")
+    assert asyncio.run(watched.programs.finish()) == []
+    assert made.processes() == set()
+    made.wait_for("held", *(["started", "ended", "left"] if running else ["ignored"]))
+    watched.programs.close()
+
+
+def test_what_does_not_end_is_named(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heldprograms, "FINISH_SECONDS", 0.2)
+    made = held("trap '' TERM; echo up; while :; do sleep 0.01; done")
+    watched = Watched(made, monkeypatch, tmp_path)
+    made.give("join")
+    made.wait_for_word("up")
+    assert asyncio.run(watched.programs.finish()) == [0]
+    watched.programs.close()
+
+
+def test_a_container_that_ended_is_found_again_at_the_join(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is asked of it meanwhile is said to have changed nothing."""
+    first = held("echo up; exec sleep 1000")
+    watched = Watched(first, monkeypatch, tmp_path)
+    there: list[Member] = []
+    monkeypatch.setattr(podprocesses, "members", lambda _wanted: {UID: list(there)})
+
+    async def play() -> None:
+        found = await watched.programs.find({0: UID}, "")
+        assert found.missing == {0: "no process of its pod is on this node"}
+        first.close()
+        watched.programs.carry_out(schedule(), 1)  # crash
+        watched.programs.carry_out(schedule(), 2)  # join
+        await until(lambda: len(watched.said) == 1, "the crash")
+        assert watched.said[0]["status"].startswith("nothing of it was running")
+        second = await asyncio.to_thread(held, "echo up; exec sleep 1000")
+        there.append(Member(second.pid, 1, "net"))
+        await until(lambda: len(watched.said) == 2, "the join")
+        assert (watched.said[1]["what"], watched.said[1]["status"]) == ("join", "")
+        await asyncio.to_thread(second.wait_for, "held", "started")
+        watched.programs.close()
+
+    asyncio.run(play())
+
+
+def test_a_join_that_a_leave_overtakes_is_said_not_to_have_been(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = held("echo up; exec sleep 1000")
+    watched = Watched(made, monkeypatch, tmp_path)
+    monkeypatch.setattr(podprocesses, "members", lambda _wanted: {UID: []})
+
+    async def play() -> None:
+        await watched.programs.find({0: UID}, "")
+        made.close()
+        watched.programs.carry_out(schedule(), 2)
+        await asyncio.sleep(0)
+        watched.programs.carry_out(schedule(), 3)
+        await until(lambda: len(watched.said) == 2, "both")
+        watched.programs.close()
+
+    asyncio.run(play())
+    assert [(life["what"], life["status"][:27]) for life in watched.said] == [
+        ("join", "it was to end before its co"),
+        ("leave", "nothing of it was running: "),
+    ]
+
+
+def test_without_a_coordinator_no_program_goes_on(held: StartHeld, tmp_path: Path) -> None:
+    made = held("echo up; exec sleep 1000")
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        node = next(n for n, at in enumerate(stage.plan.topology.nodes) if at.name == "b.0")
+        lives = {"do": "lives", "lives": [[node, made.pid]]}
+        await stage.coordinator.request(stage.placement[node], lives)
+        await stage.coordinator.start()
+        await until(stage.lives, "the join")
+        await stage.coordinator.close()
+        agent = stage.processes[stage.placement[node]]
+        assert await asyncio.to_thread(agent.wait, DEADLINE_SECONDS) == 4
+        made.wait_for("held", "started", "ended", "left")
+        assert made.processes() == set()
+
+    text = (
+        "service a img=x\nservice b img=x\nbridge s\n"
+        "link a--s latency=1\nlink b--s latency=1\nat 60s quit\n"
+    )
+    act(tmp_path, text, 1, play)
