@@ -148,6 +148,23 @@ def compile_text(
     return compilation
 
 
+def show_rejoins(plan: Plan, source: str, *, refuse: bool = False) -> None:
+    """Prints what comes back late on Kubernetes (TS0922), as errors that end it with `refuse`.
+
+    `source` is what the user called the plan.
+    """
+    from compiler.feasibility import rejoins
+
+    recorded = recorded_plan(source)
+    file = source if recorded is None else str(recorded / plan.source_name)
+    found = _judged(rejoins.of_plan(plan), refuse)
+    show(found, file, plan.source)
+    if refuse and found:
+        from tdl.presentation import summary
+
+        raise CommandError(f"error: {summary(found)}")
+
+
 def format_source(file: str, raw: bytes) -> str:
     """The canonical form of a TDL text. Ends with its diagnostics if it has a syntax error."""
     from tdl.diagnostics import TdlError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 
 from compiler.declare.model import Model
 from compiler.expand.world import NOBODY
@@ -24,16 +25,13 @@ _MAKERS: dict[str, tuple[type, ...]] = {
 }
 
 
-class Places:
-    """From lines, links and services to statements and spans."""
+class Makers:
+    """From the line of an event to the statement that makes it."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, dynamics: Iterable[ast.Dynamic]) -> None:
         self._dynamics: dict[int, list[ast.Dynamic]] = {}
-        for statement in model.declared.dynamics:
+        for statement in dynamics:
             self._dynamics.setdefault(statement.span.line, []).append(statement)
-        self._services = list(model.declared.services.values())
-        self._firsts = [pairs.start for pairs in model.layout.pairs]
 
     def maker(self, kind: str, line: int) -> ast.Dynamic | None:
         """The statement of this line that makes events of this kind; None for line 0.
@@ -45,6 +43,16 @@ class Places:
                 if isinstance(statement.action, action):
                     return statement
         return None
+
+
+class Places(Makers):
+    """From lines, links and services to statements and spans."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model.declared.dynamics)
+        self._model = model
+        self._services = list(model.declared.services.values())
+        self._firsts = [pairs.start for pairs in model.layout.pairs]
 
     def statement(self, order: int) -> ast.Dynamic | None:
         """By its place among the dynamic statements; None for what is there at first."""

@@ -1,7 +1,7 @@
 """Warnings about a timeline that is legal and may still not be what is wanted, or not be possible.
 
 Input: a model and its timeline, both without errors, and what the user says about the machines.
-Output: warnings TS0914 to TS0921 in the sink. The plan does not depend on any of this.
+Output: warnings TS0914 to TS0922 in the sink. The plan does not depend on any of this.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
-from compiler.feasibility import apart, budget, homes, pace, unused
+from compiler.feasibility import apart, budget, homes, pace, rejoins, unused
 from compiler.feasibility.places import Places
 from compiler.plan.reader import decode
 from tdl.diagnostics import Sink
@@ -24,6 +24,7 @@ class Machines:
     budget_bps: int | None = None  # what one machine can carry
     underlay_ns: int | None = None  # the round trip between two machines
     pace: int = 1  # the timeline runs this many times faster
+    kubernetes: bool = False  # it is to run there, beside anywhere else
 
 
 ANY = Machines()
@@ -37,6 +38,8 @@ def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> No
     homes.warn(model, sink)
     if machines.budget_bps is not None:
         budget.warn(model, timeline, machines.budget_bps, places, sink)
+    if machines.kubernetes:
+        rejoins.warn(model.topology.services, timeline.events, places.maker, sink)
 
 
 def warn_of_plan(model: Model, files: Mapping[str, bytes], machines: Machines, sink: Sink) -> None:

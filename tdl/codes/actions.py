@@ -273,4 +273,15 @@ WARNINGS = (
         "several.",
         "service a replicas=2\nbridges s1 s2\nlink a--s1\nlink a--s2",
     ),
+    Code(
+        "TS0922",
+        "comes back late on Kubernetes",
+        "An instance joins again, and its service has no `entrypoint=`. A cluster then knows no "
+        "program that could be started: it makes the pod's containers anew, which takes about a "
+        "second, and waits before it does so repeatedly, 10 seconds, then 20 and so on up to five "
+        "minutes. State the program, and the image's own arguments as `command=`. Where programs "
+        "are run otherwise nothing changes. `compile` tells where it renders manifests, so do "
+        "`render` and, as an error, `run --backend k8s`:",
+        "service a img=nginx\nbridge s1\nlink a--s1\nat 0s a join\nat 5s a crash\nat 9s a join",
+    ),
 )

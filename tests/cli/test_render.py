@@ -267,3 +267,59 @@ def test_other_commands_do_not_import_jinja2() -> None:
         text=True,
     )
     assert done.stdout == "False False\n"
+
+
+COMES_BACK = (
+    "service a img=x\nbridge s\nlink a--s latency=1ms\n"
+    "at 0s a join\nat 1s a crash\nat 2s a join\nat 9s quit\n"
+)
+
+
+@pytest.mark.parametrize("source", ["back.tdl", "back.plan"])
+def test_a_late_rejoin_is_a_warning_with_its_place(source: str) -> None:
+    Path("back.tdl").write_text(COMES_BACK)
+    assert tstorm("compile", "back.tdl", "--no-manifests").stderr == ""
+    result = tstorm("render", source, "-o", "-")
+    assert result.exit_code == 0
+    file = "back.tdl" if source == "back.tdl" else "back.plan/source.tdl"
+    assert result.stderr.startswith(f"{file}:6:1: warning TS0922: 'a.0' comes back at 2s;")
+    assert " 6 | at 2s a join\n" in result.stderr
+    assert tstorm("render", source, "--format", "compose", "-o", "-").stderr.count("TS0922") == 0
+
+
+def test_compile_warns_of_it_where_it_renders() -> None:
+    Path("back.tdl").write_text(COMES_BACK)
+    result = tstorm("compile", "back.tdl")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("back.tdl:6:1: warning TS0922: ")
+    assert "TS0922" in tstorm("compile", "back.tdl", "--format", "json").stdout
+    assert "1 warning" in message(tstorm("compile", "back.tdl", "--strict"))
+    Path("local.tdl").write_text(COMES_BACK.replace("img=x", ""))
+    assert "TS0922" not in tstorm("compile", "local.tdl").stderr
+
+
+def test_it_can_be_refused() -> None:
+    from tstorm.loading import load_plan, show_rejoins
+
+    Path("back.tdl").write_text(COMES_BACK)
+    tstorm("compile", "back.tdl")
+    with pytest.raises(CommandError, match="error: 1 error"):
+        show_rejoins(load_plan("back.plan", None), "back.plan", refuse=True)
+    show_rejoins(load_plan("x.tdl", None), "x.tdl", refuse=True)
+
+
+def test_nodes_and_the_processor_of_agents() -> None:
+    result = tstorm("render", "x.tdl", "--nodes", "pool=lab", "--agent-cpu", "0.5", "-o", "-")
+    found = {one["kind"]: one for one in yaml.safe_load_all(result.stdout)}
+    pod = found["DaemonSet"]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["resources"]["requests"]["cpu"] == "500m"
+    assert pod["affinity"] == found["StatefulSet"]["spec"]["template"]["spec"]["affinity"]
+    for arguments, reason in (
+        (["--nodes", "a b"], "'a b' selects no nodes"),
+        (["--agent-cpu", "0"], "an agent cannot ask for 0 thousandths"),
+    ):
+        assert reason in message(tstorm("render", "x.tdl", *arguments))
+    for option in ("--nodes", "--agent-cpu"):
+        result = tstorm("render", "x.tdl", "--format", "compose", option, "1")
+        assert result.exit_code == 2
+        assert f"'{option}'" in result.stderr

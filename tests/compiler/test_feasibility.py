@@ -24,6 +24,7 @@ CASES = [case for path in FILES for case in load(path)]
 MACHINES = {
     "budget": Machines(budget_bps=1_000_000_000),
     "underlay": Machines(underlay_ns=500_000),
+    "rejoins": Machines(kubernetes=True),
 }
 
 
@@ -43,7 +44,8 @@ def test_warnings_stand_on_the_guilty_line(case: Case) -> None:
 def test_machines_do_not_change_the_plan() -> None:
     text = (FILES[0].parent / "budget.tdl").read_text().partition("\n---\n")[0]
     plain = compile_source(text)
-    asked = compile_source(text, machines=Machines(budget_bps=1, underlay_ns=SECOND, pace=100))
+    machines = Machines(budget_bps=1, underlay_ns=SECOND, pace=100, kubernetes=True)
+    asked = compile_source(text, machines=machines)
     assert len(asked.diagnostics) > len(plain.diagnostics)
     assert asked.files == plain.files
 
@@ -51,7 +53,8 @@ def test_machines_do_not_change_the_plan() -> None:
 @settings(max_examples=100, deadline=None)
 @given(files())
 def test_any_file_gets_warnings_in_it_and_no_more(text: str) -> None:
-    machines = Machines(budget_bps=100_000_000, underlay_ns=SECOND // 100, pace=1000)
+    rates = {"budget_bps": 100_000_000, "underlay_ns": SECOND // 100, "pace": 1000}
+    machines = Machines(**rates, kubernetes=True)
     try:
         found = compile_source(text, machines=machines).diagnostics
     except TdlError:

@@ -79,7 +79,7 @@ def command(
     from compiler.feasibility.warnings import Machines
     from tstorm.loading import compile_text, read_source, source_name, write_plan
 
-    machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)
+    machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns, kubernetes=not no_manifests)
     raw = read_source(file)
     compilation = compile_text(
         raw, file, seed, strict=strict, form=form, machines=machines, most=most

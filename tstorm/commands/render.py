@@ -112,7 +112,7 @@ def command(
     from manifests.refusal import ManifestError
     from manifests.settings import Options
     from manifests.write import write
-    from tstorm.loading import experiment_name, load_plan, plan_errors_shown
+    from tstorm.loading import experiment_name, load_plan, plan_errors_shown, show_rejoins
 
     plan = load_plan(source, seed)
     try:
@@ -121,6 +121,8 @@ def command(
             given = {name: value for name, value in asked.items() if value is not None}
             chosen = Options(kustomize=form == "kustomize", **given)
             rendered = _rendered(carried, chosen, form)
+            if form != "compose":
+                show_rejoins(plan, source)
         if target == STDOUT:
             _print(rendered)
             return
