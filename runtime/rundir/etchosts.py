@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from compiler.plan.types import Node, Topology
 
@@ -32,13 +32,20 @@ def _aliases(topology: Topology, node: Node) -> str:
     return " ".join(names)
 
 
+def entries(topology: Topology, addresses: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A line for each address, those of IPv4 first; `addresses` are IPv4 and IPv6 of each instance,
+    '' for the one that it has not."""
+    instances = [node for node in topology.nodes if node.service >= 0]
+    for family in (0, 1):
+        for node, pair in zip(instances, addresses, strict=True):
+            if pair[family]:
+                yield f"{pair[family]} {_aliases(topology, node)}"
+
+
 def lines(topology: Topology) -> Iterator[str]:
     yield from _LOCAL
-    instances = [node for node in topology.nodes if node.service >= 0]
-    for node in instances:
-        yield f"{node.ipv4} {_aliases(topology, node)}"
-    for node in instances:
-        yield f"{node.ipv6} {_aliases(topology, node)}"
+    planned = [(node.ipv4, node.ipv6) for node in topology.nodes if node.service >= 0]
+    yield from entries(topology, planned)
 
 
 def text(topology: Topology) -> str:

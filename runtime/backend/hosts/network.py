@@ -86,6 +86,11 @@ class AgentNetwork:
     def pids(self) -> list[int]:
         return [pid for host in self._hosts.parts for pid in host.pids]
 
+    @property
+    def t0_ns(self) -> int:
+        """0 before it is known."""
+        return self._t0_ns
+
     async def start(self) -> None:
         await self._unless_ended(self._coordinator.connect(self._hosts.connect_seconds))
         found = await self._unless_ended(self._coordinator.prepare(self._experiment))

@@ -1,0 +1,29 @@
+"""Where instances of pods are attached: their own eth0, once for all lives of the pod."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from runtime.backend.base import Occupant
+from runtime.system.netlink import Request
+
+
+class PodPorts:
+    """See runtime.backend.base (Attaching). A cluster has made every interface, and takes it away;
+    its agent is told of it when the pod is found (runtime.backend.k8s.hosts)."""
+
+    def __init__(self) -> None:
+        self.more: Sequence[Request] = ()
+
+    async def attach(self, _occupant: Occupant, node: int) -> int:
+        return node
+
+    async def furnished(self, _occupant: Occupant, node: int, port: int) -> None:
+        """It has its addresses."""
+
+    def give_back(self, port: int) -> None:
+        """It stays for the next life."""
+
+    async def tidy(self, _next_due: Callable[[], int]) -> None:
+        await asyncio.Event().wait()

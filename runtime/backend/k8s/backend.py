@@ -1,0 +1,232 @@
+"""The backend of a cluster: instances are pods, which exist; agents on their nodes start, end and
+shape them. This is the coordinator's half (docs/kubernetes.md, how a run proceeds).
+
+Nothing is made in the cluster from here, and nothing deleted: the command has applied the
+manifests. What is waited for has a deadline, and what is not there then is named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from compiler.plan.fit import misfit
+from compiler.plan.format import TOOL_VERSION
+from compiler.plan.types import Node, Service
+from runtime.agent.pod.messages import KERNEL, Facts
+from runtime.backend.base import Effect, Entrance, MakeBackend, Network, RunContext
+from runtime.backend.hosts.network import AgentNetwork
+from runtime.backend.k8s import datapathchoice
+from runtime.backend.k8s.api import Api
+from runtime.backend.k8s.datapathchoice import DatapathChoice
+from runtime.backend.k8s.hosts import ClusterHosts
+from runtime.backend.k8s.podlives import PodInstance
+from runtime.backend.k8s.podlogs import PodLogs
+from runtime.backend.k8s.podplacement import placed
+from runtime.backend.k8s.pods import Pod, PodWatch
+from runtime.backend.k8s.proof import Proof
+from runtime.backend.k8s.readiness import Readiness
+from runtime.backend.k8s.supervisors import NodeParts
+from runtime.errors import RunError
+from runtime.schedule import first_incarnations
+
+CONNECT_SECONDS = 60.0
+
+
+def make(key: bytes, api: Api) -> MakeBackend:
+    """`key` is the run's, which its supervisors and agents have, too."""
+    return lambda context: ClusterBackend(key, api, context)
+
+
+class ClusterBackend:
+    """See runtime.backend.base (Backend)."""
+
+    def __init__(self, key: bytes, api: Api, context: RunContext) -> None:
+        self.network: AgentNetwork | None = None
+        self.instances: dict[str, PodInstance] = {}
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._reason = RunError("nothing has failed")
+        self._key = key
+        self._api = api
+        self._context = context
+        self._watch = PodWatch(api, context.notice)
+        self._watching: asyncio.Task[None] | None = None
+        self._parts: list[NodeParts] = []
+        self._hosts: ClusterHosts | None = None
+        self._logs: PodLogs | None = None
+        self._proof: Proof | None = None
+        self._proving: asyncio.Task[None] | None = None
+
+    # -- the start ------------------------------------------------------------------------------
+
+    async def start(self) -> Network:
+        self._watching = asyncio.get_running_loop().create_task(self._watch.run())
+        self._watching.add_done_callback(self._watch_over)
+        topology = self._context.plan.topology
+        ready = Readiness(self._context, self._watch, self._watching)
+        pods = await ready.instances()
+        where = placed(topology, pods)
+        agents = await ready.agents(where.nodes)
+        facts = await self._connect(where.nodes, agents)
+        choice = self._choose(facts)
+        self._context.notice(f"datapath: {_DATAPATHS[choice.name]}, since {choice.why}")
+        await asyncio.gather(*(part.begin(choice.name) for part in self._parts))
+        by_node = {
+            node: pods[each.name] for node, each in enumerate(topology.nodes) if each.name in pods
+        }
+        self._add_instances()
+        of_node = {instance.index: instance for instance in self.instances.values()}
+        self._hosts = ClusterHosts(self._context, self._key, where, self._parts, of_node, by_node)
+        self.network = AgentNetwork(replace(self._context, on_effect=self._on_effect), self._hosts)
+        self._watch.on_change = self._hosts.changed
+        await self.network.start()
+        await self._prepare(self._hosts, self.network)
+        self.network.facts.update(self._facts(choice, facts, pods))
+        self._logs = PodLogs(
+            self._api,
+            self._context.directory,
+            {name: pods[name].name for name in self.instances},
+            self._context.notice,
+        )
+        self._logs.begin()
+        return self.network
+
+    async def _connect(self, nodes: Sequence[str], agents: Mapping[str, Pod]) -> list[Facts]:
+        """What the supervisors of these nodes tell; checked to be of this run. RunError."""
+        for name in nodes:
+            address = agents[name].addresses[0]
+            self._parts.append(NodeParts(name, address, self._key, self._context.notice))
+        await asyncio.gather(*(part.connect(CONNECT_SECONDS) for part in self._parts))
+        facts = list(await asyncio.gather(*(part.facts() for part in self._parts)))
+        datapathchoice.check(facts, self._context.plan.digest, TOOL_VERSION)
+        return facts
+
+    def _choose(self, facts: Sequence[Facts]) -> DatapathChoice:
+        """Also by what the plan asks for: the kernel's has narrower limits."""
+        context = self._context
+        end = {} if context.options.until_ns is None else {"end_ns": context.options.until_ns}
+        start = context.options.start_at_ns
+        unfit = misfit(context.plan, KERNEL, start, **end)
+        choice = datapathchoice.chosen(
+            context.options.datapath, facts, str(unfit) if unfit is not None else ""
+        )
+        found = misfit(context.plan, choice.name, start, **end)
+        if found is not None:
+            raise RunError(f"{found} with this datapath, at {found.at_ns / 1e9:g} s", "lower it")
+        return choice
+
+    def _add_instances(self) -> None:
+        """Those that are ever there, in the order of the topology."""
+        context = self._context
+        topology = context.plan.topology
+        wanted = frozenset(first_incarnations(context.timeline))
+        for index, node in enumerate(topology.nodes):
+            if node.service >= 0 and node.name in wanted:
+                self.instances[node.name] = self._instance(
+                    index, node, topology.services[node.service]
+                )
+
+    def _instance(self, index: int, node: Node, service: Service) -> PodInstance:
+        argv = (*service.entrypoint, *service.command) or (service.image,)
+        return PodInstance(
+            index,
+            node,
+            argv,
+            bool(service.entrypoint),
+            self._t0_ns,
+            self._context.on_ended,
+            self._context.on_killed,
+        )
+
+    def _t0_ns(self) -> int:
+        return self.network.t0_ns if self.network is not None else 0
+
+    async def _prepare(self, hosts: ClusterHosts, network: AgentNetwork) -> None:
+        """From agents that are prepared to instances that are closed in, proven on the way."""
+        await hosts.find()
+        proof = self._proof = Proof(
+            self._context.plan,
+            hosts.placement,
+            [part.name for part in self._parts],
+            hosts.ask,
+            self._context.warn,
+        )
+        await proof.before()
+        proof.compare(self._context.options.start_at_ns)
+        await hosts.attach()
+        await proof.closed()
+        await hosts.take_charge()
+        network.facts.update(proof.facts)
+
+    def _facts(
+        self, choice: DatapathChoice, facts: Sequence[Facts], pods: Mapping[str, Pod]
+    ) -> dict[str, Any]:
+        """For the run's manifest."""
+        images = {
+            container.image: container.image_id
+            for pod in pods.values()
+            for container in pod.containers.values()
+            if container.image_id
+        }
+        return {
+            "datapath": choice.name,
+            "datapath_reason": choice.why,
+            "nodes": [asdict(one) for one in facts],
+            "images": dict(sorted(images.items())),
+        }
+
+    # -- while it runs --------------------------------------------------------------------------
+
+    def _on_effect(self, number: int, effect: Effect | None) -> None:
+        self._context.on_effect(number, effect)
+        if number == 0 and self._proof is not None:
+            self._proving = asyncio.get_running_loop().create_task(self._prove(self._proof))
+
+    async def _prove(self, proof: Proof) -> None:
+        """The first step is in force now; what does not hold ends the run."""
+        try:
+            await proof.shaped(self._context.options.start_at_ns)
+        except RunError as error:
+            self._close(error)
+        if self.network is not None:
+            self.network.facts.update(proof.facts)
+
+    def _watch_over(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._close(error if isinstance(error, RunError) else RunError(repr(error)))
+
+    def _close(self, error: RunError) -> None:
+        if not self.closed.done():
+            self._reason = error
+            self.closed.set_result(None)
+
+    async def why(self) -> RunError:
+        return self._reason
+
+    async def enter(self, instance: str) -> Entrance:
+        raise RunError(
+            f"no command can be started in {instance} from here",
+            "use `tstorm exec --backend k8s`, or kubectl exec",
+        )
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def finish(self) -> None:
+        if self._proving is not None:
+            self._proving.cancel()
+        if self._hosts is not None:
+            await self._hosts.finish()
+        if self._logs is not None:
+            await self._logs.end()
+        if self.network is None:  # else it ends them
+            await asyncio.gather(*(part.end() for part in self._parts))
+
+    def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+
+_DATAPATHS = {"user": "the packet engine", "kernel": "the kernel's traffic control"}

@@ -1,0 +1,92 @@
+"""Which datapath a run over nodes has: the kernel's where every node can, else the engine on all.
+
+Two datapaths in one run would mean two models of the same network, so they are never mixed. What is
+decided is told with its reason. Input: the supervisors' facts, in the order of the hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.agent.pod.messages import KERNEL, USER, Facts
+from runtime.errors import MachineError, RunError
+
+NAMES = 3  # nodes in one sentence
+PACKAGES = {
+    "netem": "sch_netem: on Debian and Ubuntu in linux-modules-extra, on Fedora and RHEL in"
+    " kernel-modules-extra",
+    "htb": "sch_htb",
+    "tbf": "sch_tbf",
+    "u32": "cls_u32",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DatapathChoice:
+    """`name` is user or kernel; `why` is for the user."""
+
+    name: str
+    why: str
+
+
+def chosen(wanted: str, found: Sequence[Facts], unfit: str = "") -> DatapathChoice:
+    """`wanted` is auto, user or kernel; `unfit` is what of the plan the kernel's cannot do.
+    MachineError that names nodes and what they lack."""
+    lacking = [_lacks(facts) for facts in found if facts.kernel]
+    if wanted == KERNEL and not lacking:
+        return DatapathChoice(KERNEL, "it was asked for")
+    if wanted != USER and not lacking and not unfit:
+        return DatapathChoice(KERNEL, f"all {len(found)} nodes have what it needs")
+    if wanted == KERNEL:
+        raise MachineError(
+            f"the kernel's datapath does not work on {len(lacking)} of {len(found)} nodes:"
+            f" {_some(lacking)}",
+            _remedy(found),
+        )
+    refused = [f"{facts.node}: {facts.user.why}" for facts in found if facts.user.why]
+    if refused:
+        raise MachineError(
+            f"the packet engine cannot shape on {len(refused)} of {len(found)} nodes:"
+            f" {_some(refused)}",
+            "it needs cls_u32, act_mirred and sch_ingress in the nodes' kernels",
+        )
+    if wanted == USER:
+        return DatapathChoice(USER, "it was asked for")
+    if not lacking:
+        return DatapathChoice(USER, f"the kernel's cannot do what the plan has: {unfit}")
+    return DatapathChoice(USER, f"the kernel's does not work on {_some(lacking)}")
+
+
+def check(found: Sequence[Facts], digest: str, version: str) -> None:
+    """RunError if a node has another plan, or programs of another release."""
+    for facts in found:
+        if facts.digest != digest:
+            raise RunError(
+                f"{facts.node} has another plan: its digest is {facts.digest!r:.80}, the run's is"
+                f" {digest!r:.80}",
+                "delete the namespace and run again",
+            )
+        if facts.version != version:
+            raise RunError(
+                f"the programs on {facts.node} are of release {facts.version!r:.40}, the"
+                f" coordinator's of {version!r:.40}",
+                "all nodes need the same image: give it a tag of its own",
+            )
+
+
+def _lacks(facts: Facts) -> str:
+    reasons = ", ".join(f"{name}: {why}" for name, why in sorted(facts.kernel.items()))
+    return f"{facts.node} ({reasons})"
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = len(texts) - NAMES
+    return "; ".join(texts[:NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _remedy(found: Sequence[Facts]) -> str:
+    names = sorted({name for facts in found for name in facts.kernel})
+    modules = "; ".join(PACKAGES[name] for name in names if name in PACKAGES)
+    load = f", or load on these nodes {modules}" if modules else ""
+    return f"use --datapath user, which needs none of it{load}"

@@ -1,0 +1,301 @@
+"""Nodes of a cluster as the hosts of a run: whose pods are found, attached and led by their agents.
+
+Pods exist before the run and are watched during it. What happens to them is settled here: a
+container that was started again is looked for again, since its processes are others; a pod that has
+gone for good, or an agent's pod that was replaced, ends the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from runtime.backend.base import RunContext
+from runtime.backend.hosts.hosts import AgentLife, AgentReport, Ties
+from runtime.backend.hosts.told import Port
+from runtime.backend.k8s.attaching import PodPorts
+from runtime.backend.k8s.podlives import PodInstance
+from runtime.backend.k8s.podplacement import Placed
+from runtime.backend.k8s.pods import GATE, INSTANCE, Pod
+from runtime.backend.k8s.supervisors import NodeParts
+from runtime.coordinator.link import Host
+from runtime.errors import RunError
+from runtime.foreign import COUNT, TEXT, Kind, Shape, check
+from runtime.rundir import etchosts
+from runtime.system.interface import INTERFACE
+
+CONNECT_SECONDS = 60.0
+FIND_SECONDS = 60.0  # from a container that runs to its tstorm-hold that takes orders
+FIND_PAUSE_SECONDS = 0.3
+FINISH_SECONDS = 10.0  # an agent answers within 6
+
+
+def _row(*kinds: Kind) -> Kind:
+    def fits(value: Any) -> bool:
+        return (
+            isinstance(value, list)
+            and len(value) == len(kinds)
+            and all(kind.fits(one) for kind, one in zip(kinds, value, strict=True))
+        )
+
+    return Kind("a row", fits)
+
+
+_FOUND = Shape({"found": [_row(COUNT, COUNT, COUNT, TEXT)], "missing": [_row(COUNT, TEXT)]})
+
+
+class ClusterHosts:
+    """See runtime.backend.hosts.hosts (Hosts). `pods` by node of the plan."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        key: bytes,
+        where: Placed,
+        parts: Sequence[NodeParts],
+        instances: Mapping[int, PodInstance],
+        pods: Mapping[int, Pod],
+    ) -> None:
+        self.key = key
+        self.placement = where.placement
+        self.connect_seconds = CONNECT_SECONDS
+        self.parts = list(parts)
+        self.agents = [Host(part.name, part.address) for part in parts]
+        self._context = context
+        self._instances = instances
+        self._pods = dict(pods)
+        self._by_name = {pod.name: node for node, pod in pods.items()}
+        self._settled = False  # every program is kept by somebody who was told
+        self._ending = False
+        self._beside: dict[int, asyncio.Task[None]] = {}
+
+    def attaching(self, ties: Ties) -> PodPorts:
+        self._ties = ties
+        for part in self.parts:
+            part.on_fatal = ties.on_fatal
+        lines = etchosts.entries(self._context.plan.topology, self.placement.addresses)
+        ties.told.hosts = "".join(f"{line}\n" for line in lines)
+        return PodPorts()
+
+    # -- before the start -----------------------------------------------------------------------
+
+    async def ask(self, host: int, request: Mapping[str, object]) -> object:
+        """The agent of a host. RunError."""
+        return await self._ties.ask(host, request)
+
+    async def find(self) -> None:
+        """Has each agent look for the pods of its node. RunError that names who is not there."""
+        await self._on_each(self._find)
+
+    async def _find(self, host: int, nodes: Collection[int]) -> None:
+        told, loop = self._ties.told, asyncio.get_running_loop()
+        deadline = loop.time() + FIND_SECONDS
+        wanted = sorted(nodes)
+        while True:
+            told.pods.update({node: self._pods[node].uid for node in wanted})
+            request = {
+                "do": "pods",
+                "pods": [[node, told.pods[node]] for node in wanted],
+                "hosts": told.hosts,
+            }
+            answer = await self._ties.ask(host, request)
+            check(answer, _FOUND, f"what {self.parts[host].name} has found")
+            assert isinstance(answer, dict)  # checked
+            for node, hold, network, _kind in answer["found"]:
+                self._found(host, node, hold, network)
+            missing = dict(answer["missing"])
+            wanted = sorted(missing.keys() & set(wanted))
+            if not wanted:
+                return
+            if loop.time() > deadline:
+                raise self._not_found(host, {node: missing[node] for node in wanted})
+            await asyncio.sleep(FIND_PAUSE_SECONDS)
+
+    def _found(self, host: int, node: int, hold: int, network: int) -> None:
+        if node not in self._pods or self.placement.hosts[node] != host:
+            raise RunError(f"{self.parts[host].name} has found node {node}, which is not its")
+        told = self._ties.told
+        told.lives[node] = hold
+        netns = f"/proc/{network}/ns/net"
+        known = told.ports.get(node)
+        if known is None or known.netns != netns:
+            told.ports[node] = Port(node, netns, INTERFACE)
+
+    def _not_found(self, host: int, missing: Mapping[int, str]) -> RunError:
+        node, reason = sorted(missing.items())[0]
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        name = self._pods[node].name
+        return RunError(
+            f"{self.parts[host].name}: the processes of pod {name}{more} are not found: {reason}",
+            "pods of gVisor, Kata or Fargate have no processes on their node",
+        )
+
+    async def attach(self) -> None:
+        """All instances that were found, where they send. RunError."""
+        await self._on_each(self._attach)
+
+    async def _attach(self, host: int, nodes: Collection[int]) -> None:
+        for node in sorted(nodes):
+            known = self._ties.told.ports[node]
+            if not known.attached:
+                await self._ties.ask(
+                    host,
+                    {
+                        "do": "attach",
+                        "node": node,
+                        "port": node,
+                        "netns": known.netns,
+                        "if": known.interface,
+                    },
+                )
+                known.attached = True
+
+    async def take_charge(self) -> None:
+        """From now on agents carry out what the timeline says of their instances. RunError."""
+        await self._on_each(self._tell_lives)
+        self._settled = True
+
+    async def _tell_lives(self, host: int, nodes: Collection[int]) -> None:
+        lives = [[node, self._ties.told.lives[node]] for node in sorted(nodes)]
+        await self._ties.ask(host, {"do": "lives", "lives": lives})
+
+    async def _on_each(self, action: Callable[[int, list[int]], Awaitable[None]]) -> None:
+        """The same with the nodes of every host, at once; the first error, by host."""
+        at = self.placement.hosts
+        nodes: dict[int, list[int]] = {host: [] for host in range(len(self.parts))}
+        for node in sorted(self._pods):
+            nodes[at[node]].append(node)
+        await asyncio.gather(*(action(host, mine) for host, mine in nodes.items()))
+
+    # -- while it runs --------------------------------------------------------------------------
+
+    async def wire(self, bound: Mapping[int, int]) -> None:
+        """Pods have their addresses all the time."""
+
+    def lived(self, _host: int, life: AgentLife) -> None:
+        instance = self._instances.get(life.node)
+        if instance is not None:
+            instance.lived(life)
+
+    def reported(self, _host: int, report: AgentReport) -> None:
+        instance = self._instances.get(report.node)
+        if instance is not None:
+            instance.reported(report)
+
+    def changed(self, before: Pod | None, after: Pod | None) -> None:
+        """The API server tells of a pod of the run."""
+        known = after or before
+        if known is None or self._ending:
+            return
+        if known.component == "agent":
+            self._agent_pod(before, after)
+        elif known.name in self._by_name:
+            self._instance_pod(self._by_name[known.name], after)
+
+    def _agent_pod(self, before: Pod | None, after: Pod | None) -> None:
+        known = after or before
+        assert known is not None
+        part = next((part for part in self.parts if part.name == known.node), None)
+        if part is None:
+            return
+        if after is None or after.leaving or (before is not None and before.uid != after.uid):
+            self._ties.on_fatal(
+                RunError(
+                    f"the agent pod of {part.name} was deleted or replaced",
+                    "the network of that node cannot be taken up again: run again",
+                )
+            )
+
+    def _instance_pod(self, node: int, after: Pod | None) -> None:
+        before = self._pods[node]
+        if after is None or after.leaving or after.uid != before.uid or after.phase == "Failed":
+            why = f": {after.reason}" if after is not None and after.reason else ""
+            self._ties.on_fatal(
+                RunError(f"pod {before.name} on {before.node} was deleted or replaced{why}")
+            )
+            return
+        self._pods[node] = after
+        instance = self._instances.get(node)
+        if instance is None:
+            return
+        instance.changed(before, after)
+        if _another_hold(before, after, instance.held) and self._settled:
+            self._again(node)
+
+    def _again(self, node: int) -> None:
+        """Its processes are others than before."""
+        if node in self._beside:
+            return
+        task = asyncio.get_running_loop().create_task(self._take_up_again(node))
+        self._beside[node] = task
+        task.add_done_callback(lambda done: self._taken_up(node, done))
+
+    async def _take_up_again(self, node: int) -> None:
+        host = self.placement.hosts[node]
+        await self._find(host, [node])
+        known = self._ties.told.ports[node]
+        if not known.attached:
+            await self._detach_quietly(host, node)
+            await self._attach(host, [node])
+        await self._tell_lives(host, [node])
+
+    async def _detach_quietly(self, host: int, node: int) -> None:
+        """The network that it had; a port may be gone with it."""
+        await self._ties.ask(host, {"do": "detach", "port": node})
+
+    def _taken_up(self, node: int, task: asyncio.Task[None]) -> None:
+        del self._beside[node]
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._ending:
+            name = self._pods[node].name
+            message = error.message if isinstance(error, RunError) else repr(error)
+            self._context.warn(f"{name} cannot join again: {message}")
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def finish(self) -> None:
+        """Has every program leave; names those that do not."""
+        self._ending = True
+        if not self._settled:
+            return
+        await asyncio.gather(*(self._finish(host) for host in range(len(self.parts))))
+
+    async def _finish(self, host: int) -> None:
+        name = self.parts[host].name
+        try:
+            answer = await asyncio.wait_for(
+                _dict(self._ties.ask(host, {"do": "finish"})), FINISH_SECONDS
+            )
+        except (RunError, TimeoutError) as error:
+            reason = error.message if isinstance(error, RunError) else "no answer in time"
+            self._context.warn(f"{name}: its programs may still run: {reason}")
+            return
+        running = answer.get("running")
+        if isinstance(running, list) and running:
+            self._context.warn(f"{name}: {len(running)} programs did not end")
+
+    async def end(self, _told: Collection[int]) -> RunError | None:
+        self._ending = True
+        for task in self._beside.values():
+            task.cancel()
+        faults = await asyncio.gather(*(part.end() for part in self.parts))
+        return next((fault for fault in faults if fault is not None), None)
+
+    def refused(self) -> list[dict[str, Any]]:
+        """Nothing is looked at beside the datapath's own counters."""
+        return []
+
+
+async def _dict(answer: Any) -> dict[str, Any]:
+    found = await answer
+    return found if isinstance(found, dict) else {}
+
+
+def _another_hold(before: Pod, after: Pod, held: bool) -> bool:
+    """Whether the container that keeps its program is another one, and runs."""
+    name = INSTANCE if held else GATE
+    if not after.running(name):
+        return False
+    was, now = before.containers.get(name), after.containers[name]
+    return was is None or was.container_id != now.container_id or was.state != "running"

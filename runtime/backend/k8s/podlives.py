@@ -1,0 +1,243 @@
+"""An instance that is a pod: started and ended by the agent of its node, which says what it did and
+what the pod's tstorm-hold reports (docs/agent.md, Lives). Nothing is ordered here; what the runner
+of the timeline asks for is waited for.
+
+Each join that was carried out has one answer of tstorm-hold: `started`, `failed`, or `ignored`. So
+the n-th answer belongs to the n-th join, however long reports take. Behind a gate nobody reports a
+start; there it is when the API server says that the container runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.plan.types import Node
+from runtime.backend.base import OnEnded, OnKilled
+from runtime.backend.hosts.hosts import AgentLife, AgentReport
+from runtime.backend.k8s.pods import INSTANCE, Pod
+from runtime.backend.lives import Ended, Joined, Left, Life
+from runtime.errors import fail
+
+START_SECONDS = 30.0  # for the report of a start; what takes longer is told as an error
+GATE_SECONDS = 300.0  # for kubelet to start a container; it delays those that ended before
+LET_GO = "it was ended before its program ran"
+
+
+@dataclass(slots=True)
+class PodLife:
+    """See runtime.backend.lives (Life). The port is attached as long as the pod is there."""
+
+    port: int
+    gone: asyncio.Future[None]
+
+    def over(self) -> None:
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+
+@dataclass(slots=True)
+class _Start:
+    """A join that was carried out. `ran` is when its program did (this clock), or fails."""
+
+    at_ns: int
+    refused: str
+    ran: asyncio.Future[int]
+
+
+class PodInstance:
+    """See runtime.backend.lives (Lives). `held`: a tstorm-hold keeps its program; else a gate lets
+    its containers start. `t0_ns` is asked for when times since T0 are to be turned into ours."""
+
+    def __init__(
+        self,
+        index: int,
+        node: Node,
+        argv: tuple[str, ...],
+        held: bool,
+        t0_ns: Callable[[], int],
+        on_ended: OnEnded,
+        on_killed: OnKilled,
+    ) -> None:
+        self.index = index
+        self.node = node
+        self.argv = argv
+        self.held = held
+        self.state = "down"
+        self.start_error = ""
+        self.ended: Ended | None = None
+        self.started = False
+        self.killed = False
+        self.present: PodLife | None = None
+        self._t0_ns = t0_ns
+        self._on_ended = on_ended
+        self._on_killed = on_killed
+        self._loop = asyncio.get_running_loop()
+        self._joins: asyncio.Queue[_Start] = asyncio.Queue()
+        self._ends: dict[str, asyncio.Queue[int]] = {
+            "leave": asyncio.Queue(),
+            "crash": asyncio.Queue(),
+        }
+        self._unanswered: deque[_Start] = deque()  # joins without the answer of tstorm-hold
+        self._said: set[tuple[int, str]] = set()  # a resumed agent may do a step a second time
+        self._next_line = 0
+        self._asked = ""  # how the present program was asked to end: leave | crash
+        self._leaving: PodLife | None = None
+
+    # -- what the runner of the timeline asks ---------------------------------------------------
+
+    def prepare(self) -> asyncio.Future[Any]:
+        """Its pod is there already."""
+        made: asyncio.Future[Any] = self._loop.create_future()
+        made.set_result(None)
+        return made
+
+    async def next_life(self) -> PodLife:
+        return PodLife(self.index, self._loop.create_future())
+
+    def hold(self, life: Life, gate: int) -> None:
+        """Its agent starts it with the step by itself."""
+
+    async def join(self, life: Life, _opened_ns: int) -> Joined:
+        start = await self._joins.get()
+        assert isinstance(life, PodLife)  # instances get back what they have made
+        self.present = life
+        if start.refused:
+            return Joined(start.at_ns, None, start.refused)
+        try:
+            ran_ns = await asyncio.wait_for(start.ran, START_SECONDS if self.held else GATE_SECONDS)
+        except TimeoutError:
+            return Joined(start.at_ns, None, "nobody has reported that its program runs")
+        except _NotStartedError as error:
+            if self.present is life and error.let_go:
+                self.present = None
+            return Joined(start.at_ns, None, str(error))
+        return Joined(start.at_ns, ran_ns)
+
+    async def leave(self) -> Left:
+        at_ns = await self._ends["leave"].get()
+        life, self.present = self.present, None
+        return Left(at_ns, life)
+
+    async def crash(self) -> int:
+        at_ns = await self._ends["crash"].get()
+        self.present = None
+        return at_ns
+
+    # -- what is said of it ---------------------------------------------------------------------
+
+    def lived(self, life: AgentLife) -> None:
+        """Its agent has carried out a process event."""
+        if (life.step, life.what) in self._said:
+            return
+        self._said.add((life.step, life.what))
+        at_ns = self._t0_ns() + life.elapsed_ns
+        if life.what == "join":
+            self._ordered_to_join(at_ns, life.status)
+            return
+        if not life.status:
+            self._asked = life.what
+            self._let_go_unstarted()
+            if life.what == "leave":
+                self._leaving = self.present
+        self._ends[life.what].put_nowait(at_ns)
+        if life.status and self.present is not None:
+            self.present.over()  # nobody is there to say goodbye
+
+    def _ordered_to_join(self, at_ns: int, refused: str) -> None:
+        start = _Start(at_ns, refused, self._loop.create_future())
+        self.ended, self.started, self.start_error, self.killed = None, False, "", False
+        if not refused:
+            self._unanswered.append(start)
+        self._joins.put_nowait(start)
+
+    def _let_go_unstarted(self) -> None:
+        """Behind a gate nobody answers any more; tstorm-hold answers before it ends a program."""
+        while self._unanswered and not self.held:
+            fail(self._unanswered.popleft().ran, _NotStartedError(LET_GO, let_go=True))
+
+    def reported(self, report: AgentReport) -> None:
+        """A report of its tstorm-hold."""
+        if report.line < self._next_line:
+            return
+        self._next_line = report.line + 1
+        event = report.event
+        if event == "started" or event == "failed" or (event, report.order) == ("ignored", "join"):
+            self._answered(report)
+        elif event == "ended":
+            self._program_ended(Ended(-1 if report.signal else report.status, report.signal))
+        elif event in ("left", "crashed") or (event, report.order) == ("ignored", "leave"):
+            self._empty()
+        elif event == "gone":
+            self._hold_gone("its first process (tstorm-hold) is dead")
+
+    def _answered(self, report: AgentReport) -> None:
+        if not self._unanswered:
+            return
+        start = self._unanswered.popleft()
+        if start.ran.done():
+            return
+        if report.event == "started":
+            self._asked, self.started = "", True
+            start.ran.set_result(self._t0_ns() + report.elapsed_ns)
+        else:
+            reason = report.error if report.event == "failed" else "it ran already"
+            fail(start.ran, _NotStartedError(reason, let_go=False))
+
+    def _program_ended(self, ended: Ended) -> None:
+        """A crash ends all of it at once, which is no news of its program (as locally)."""
+        if self._asked == "crash":
+            return
+        if not self._asked:
+            self.ended = ended
+        self._on_ended(self, ended, bool(self._asked), "")
+
+    def _empty(self) -> None:
+        if self._leaving is not None:
+            self._leaving.over()
+        self._leaving, self._asked = None, ""
+
+    def _hold_gone(self, what: str) -> None:
+        """All of its container is dead. Behind a gate its end is what lets the program start."""
+        if not self.held:
+            return
+        while self._unanswered:
+            fail(self._unanswered.popleft().ran, _NotStartedError(what, let_go=False))
+        there, asked = self.present is not None and not self._leaving, self._asked
+        self._empty()
+        if there and not asked and not self.killed:
+            self.killed = True
+            self._on_killed(self, what)
+
+    # -- what the API server says of its pod ----------------------------------------------------
+
+    def changed(self, before: Pod | None, after: Pod) -> None:
+        """Its container has started or ended."""
+        was = before.containers.get(INSTANCE) if before is not None else None
+        now = after.containers.get(INSTANCE)
+        if now is None or self.held:
+            return
+        ran = was is not None and was.state == "running"
+        if now.state == "running" and self._unanswered:
+            self.started, self._asked = True, ""
+            start = self._unanswered.popleft()
+            if not start.ran.done():
+                start.ran.set_result(time.monotonic_ns())
+        again = was is not None and now.restarts > was.restarts
+        if ran and (now.state != "running" or again):
+            ended = Ended(-1 if now.signal else now.status, now.signal)
+            if self._asked != "crash":
+                self._program_ended(ended)
+            self._empty()
+
+
+class _NotStartedError(Exception):
+    """Why a program does not run. `let_go`: it was asked to end before it could."""
+
+    def __init__(self, reason: str, *, let_go: bool) -> None:
+        super().__init__(reason)
+        self.let_go = let_go

@@ -1,0 +1,46 @@
+"""One datapath for all nodes of a run, and the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.agent.pod.messages import EngineFacts, Facts
+from runtime.backend.k8s.datapathchoice import check, chosen
+from runtime.errors import MachineError, RunError
+
+
+def node(name: str, engine: str = "", digest: str = "d1", **kernel: str) -> Facts:
+    return Facts(name, digest, "1.0", kernel, EngineFacts(engine), "b", "Linux", "v2", False)
+
+
+def test_the_kernels_where_every_node_has_it() -> None:
+    choice = chosen("auto", [node("n0"), node("n1")])
+    assert (choice.name, choice.why) == ("kernel", "all 2 nodes have what it needs")
+
+
+def test_one_node_without_netem_means_the_engine_on_all() -> None:
+    choice = chosen("auto", [node("n0"), node("n1", netem="No such file or directory")])
+    assert choice.name == "user"
+    assert choice.why == ("the kernel's does not work on n1 (netem: No such file or directory)")
+
+
+def test_what_was_asked_for_is_had_or_refused() -> None:
+    assert chosen("user", [node("n0")]).name == "user"
+    with pytest.raises(MachineError, match=r"on 1 of 2 nodes: n1 .netem: gone") as caught:
+        chosen("kernel", [node("n0"), node("n1", netem="gone")])
+    assert "kernel-modules-extra" in caught.value.remedy
+    with pytest.raises(MachineError, match="cannot shape on 1 of 1 nodes: n0: no u32"):
+        chosen("auto", [node("n0", engine="no u32", netem="gone")])
+
+
+def test_a_long_list_is_cut() -> None:
+    choice = chosen("auto", [node(f"n{n}", netem="gone") for n in range(9)])
+    assert choice.why.endswith("n2 (netem: gone) and 6 more")
+
+
+def test_nodes_of_another_plan_or_release_are_named() -> None:
+    check([node("n0"), node("n1")], "d1", "1.0")
+    with pytest.raises(RunError, match="n1 has another plan"):
+        check([node("n0"), node("n1", digest="d2")], "d1", "1.0")
+    with pytest.raises(RunError, match=r"release '1\.0'"):
+        check([node("n0")], "d1", "2.0")

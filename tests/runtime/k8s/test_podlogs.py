@@ -1,0 +1,62 @@
+"""Logs of containers are followed line by line, through broken streams and restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime.backend.k8s import podlogs
+from runtime.backend.k8s.podlogs import PodLogs
+from tests.runtime.k8s.fakeapi import FakeApi, Trouble, act
+from tests.waiting import until
+
+
+def line(second: int, text: str) -> bytes:
+    return f"2026-01-01T00:00:{second // 10:02d}.{second % 10}00000000Z {text}".encode()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(podlogs, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(podlogs, "LAST_PAUSE_SECONDS", 0.1)
+
+
+def test_every_line_comes_once_whatever_breaks(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    file = tmp_path / "logs/server.0.log"
+
+    async def play(server: FakeApi) -> None:
+        notices: list[str] = []
+        server.trouble.extend([Trouble(status=400), Trouble(status=500), Trouble(cut=True)])
+        held = line(0, '{"tstorm_hold":"held","unix_ns":1}')
+        await server.write("server-0", held, line(1, "one"), line(2, "two"))
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
+        logs.begin()
+        await until(lambda: file.exists() and file.read_bytes() == b"one\ntwo\n", "two lines")
+        server.cut()
+        await server.write("server-0", line(3, "three"), line(4, ""))
+        await until(
+            lambda: file.read_bytes() == b"one\ntwo\nthree\n\n", lambda: f"{file.read_bytes()!r}", 5
+        )
+        server.log_ends = True  # as when its container ends; the next one goes on
+        await server.write("server-0", line(11, "again"))
+        await until(lambda: file.read_bytes().endswith(b"\nagain\n"), "the container after it")
+        await logs.end()
+        assert file.read_bytes() == b"one\ntwo\nthree\n\nagain\n"
+        assert len(notices) == 1 and "server.0 is not followed now" in notices[0]
+
+    act(play)
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    async def play(server: FakeApi) -> None:
+        notices: list[str] = []
+        await server.write("server-0", line(1, "one"))
+        logs = PodLogs(server.api(), tmp_path / "none", {"server.0": "server-0"}, notices.append)
+        logs.begin()
+        await until(lambda: notices, "a word")
+        assert "cannot write" in notices[0]
+        await logs.end()
+
+    act(play)
