@@ -1,4 +1,4 @@
-"""The three service accounts may do what docs/kubernetes.md says, and nothing else, anywhere."""
+"""Accounts and pods may do what docs/kubernetes.md says, and nothing else, anywhere."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from manifests import kubernetes
+from manifests.settings import Options
 from tests.cluster.conftest import Make
 from tests.cluster.experiments import Experiment, render
 from tests.cluster.support import Cluster
+from tests.manifests.kube import EXAMPLES, documents, example
 
 pytestmark = pytest.mark.cluster
 
@@ -182,3 +185,43 @@ def test_the_coordinator_sees_pods_with_its_own_token(
         if pod.component == "agent":
             found = cluster.exec(made.namespace, pod.name, "find", "/var", "/run", "-name", "token")
             assert found == b""
+
+
+@pytest.fixture(scope="module")
+def strict(cluster: Cluster, namespaces: Iterator[str]) -> Iterator[str]:
+    """A namespace of which the API server refuses pods above the level `baseline`."""
+    name = next(namespaces)
+    cluster.kubectl("create", "namespace", name)
+    level = "pod-security.kubernetes.io/enforce=baseline"
+    cluster.kubectl("label", "namespace", name, level)
+    for account in ACCOUNTS:
+        cluster.kubectl("create", "serviceaccount", account, "-n", name)
+    yield name
+    cluster.delete(name)
+
+
+def pods(path: Path) -> dict[str, Any]:
+    """A pod of every workload of an example, by the workload's name."""
+    return {
+        found["metadata"]["name"]: {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**found["spec"]["template"]["metadata"], "name": "tried"},
+            "spec": found["spec"]["template"]["spec"],
+        }
+        for found in documents(kubernetes.render(example(path), Options()))
+        if "template" in found.get("spec", {})
+    }
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_all_but_agents_are_ordinary_pods(cluster: Cluster, strict: str, path: Path) -> None:
+    for name, pod in pods(path).items():
+        create = ["create", "--dry-run=server", "-n", strict, "-f", "-"]
+        said = cluster.kubectl(*create, stdin=json.dumps(pod), check=False)
+        if name == "tstorm-agent":
+            assert 'violates PodSecurity "baseline' in said
+            for reason in ("hostPID", "capabilities", "AppArmor", "seLinuxOptions"):
+                assert reason.lower() in said.lower()
+        else:
+            assert said == "pod/tried created (server dry run)\n", name
