@@ -189,12 +189,12 @@ class HeldPrograms:
                 self._carry_out(step, self._own[name], what)
 
     def _carry_out(self, step: int, node: int, what: str) -> None:
-        program = self._program(node)
+        program, at_ns = self._program(node), self._now()
         busy = program.task is not None and not program.task.done()
         if program.hold is not None and (not program.uid or (program.there and not busy)):
-            self._lived(step, node, what, program.hold.order(what))
+            self._lived(step, node, what, program.hold.order(what), at_ns)
         elif not program.uid:
-            self._lived(step, node, what, UNTOLD)
+            self._lived(step, node, what, UNTOLD, at_ns)
         else:
             before, program.task = program.task, None
             if before is not None and program.asked == "join" and what != "join":
@@ -203,9 +203,9 @@ class HeldPrograms:
             acting = self._act(before, step, node, what)
             program.task = asyncio.get_running_loop().create_task(acting)
 
-    def _lived(self, step: int, node: int, what: str, status: str) -> None:
+    def _lived(self, step: int, node: int, what: str, status: str, at_ns: int) -> None:
         life = {"say": "life", "step": step, "node": node, "what": what, "status": status}
-        self._say({**life, "elapsed_ns": self._since(self._now())})
+        self._say({**life, "elapsed_ns": self._since(at_ns)})
 
     async def _act(
         self, before: asyncio.Task[None] | None, step: int, node: int, what: str
@@ -228,7 +228,7 @@ class HeldPrograms:
         except RunError as error:
             status = error.message
         finally:
-            self._lived(step, node, what, status)
+            self._lived(step, node, what, status, self._now())
 
     async def _join_again(self, node: int) -> str:
         """Orders the join to the container that the engine has made in place of one that ended."""

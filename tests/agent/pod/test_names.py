@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -87,3 +91,44 @@ def test_a_huge_file_is_refused_and_kept(node: Planted, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="larger than 8 MiB"):
         write(30, LINES, node.proc)
     assert (root / "etc/hosts").stat().st_size == MAX_BYTES + 1
+
+
+def test_who_swaps_the_file_meanwhile_leads_nobody_out(node: Planted, tmp_path: Path) -> None:
+    """Links, FIFOs and files of its own take each other's place as fast as they can."""
+    outside = tmp_path / "hosts"
+    outside.write_bytes(OWN)
+    etc = node.root(30) / "etc"
+    etc.mkdir()
+    over = threading.Event()
+
+    def swap() -> None:
+        for number in itertools.count():
+            if over.is_set():
+                return
+            other = etc / "other"
+            (plant_file, plant_link, plant_fifo)[number % 3](other, outside)
+            other.replace(etc / "hosts")
+
+    with ThreadPoolExecutor(1) as pool:
+        swapping = pool.submit(swap)
+        written = 0
+        for _ in range(3000):
+            with suppress(OSError):
+                write(30, LINES, node.proc)
+                written += 1
+        over.set()
+        swapping.result()
+    assert outside.read_bytes() == OWN
+    assert written > 0
+
+
+def plant_file(at: Path, _outside: Path) -> None:
+    at.write_bytes(OWN)
+
+
+def plant_link(at: Path, outside: Path) -> None:
+    at.symlink_to(outside)
+
+
+def plant_fifo(at: Path, _outside: Path) -> None:
+    os.mkfifo(at)
