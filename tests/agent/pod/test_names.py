@@ -13,6 +13,7 @@ import pytest
 
 from runtime.agent.pod.names import BEGIN, END, MAX_BYTES, with_block, write
 from tests.agent.pod.planted import Planted
+from tests.waiting import wait_until
 
 OWN = b"127.0.0.1 localhost\n10.1.2.3 server-0.server\n"
 LINES = "10.0.0.1 server.0\n10.0.0.2 server.1 server\n"
@@ -100,11 +101,14 @@ def test_who_swaps_the_file_meanwhile_leads_nobody_out(node: Planted, tmp_path: 
     etc = node.root(30) / "etc"
     etc.mkdir()
     over = threading.Event()
+    swapped = 0
 
     def swap() -> None:
+        nonlocal swapped
         for number in itertools.count():
             if over.is_set():
                 return
+            swapped = number
             other = etc / "other"
             (plant_file, plant_link, plant_fifo)[number % 3](other, outside)
             other.replace(etc / "hosts")
@@ -112,14 +116,20 @@ def test_who_swaps_the_file_meanwhile_leads_nobody_out(node: Planted, tmp_path: 
     with ThreadPoolExecutor(1) as pool:
         swapping = pool.submit(swap)
         written = 0
-        for _ in range(3000):
+
+        def enough() -> bool:
+            nonlocal written
             with suppress(OSError):
                 write(30, LINES, node.proc)
                 written += 1
-        over.set()
+            return swapped > 3000 and written > 300
+
+        try:
+            wait_until(enough, "swaps and writes", pause=0)
+        finally:
+            over.set()
         swapping.result()
     assert outside.read_bytes() == OWN
-    assert written > 0
 
 
 def plant_file(at: Path, _outside: Path) -> None:
