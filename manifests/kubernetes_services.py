@@ -46,6 +46,7 @@ def values(service: Service, name: str, digest: str, seed: int) -> dict[str, obj
         "replicas": service.replicas,
         "image": service.image,
         "held": bool(service.entrypoint),
+        "gate": [HOLD, "gate"],
         "entrypoint": [HOLD, "run", "--", *(doubled(word) for word in service.entrypoint)],
         "arguments": [doubled(word) for word in service.command],
         "env": _environment(service, digest, seed),

@@ -161,7 +161,7 @@ def test_random_services_come_back(services: list[Service]) -> None:
         assert by_service[wanted.name]["spec"]["replicas"] == wanted.replicas
         ports = [port["containerPort"] for port in container.get("ports", ())]
         assert ports == list(dict.fromkeys(wanted.ports))
-        assert pod["initContainers"][0]["name"] == (
+        assert pod["initContainers"][-1]["name"] == (
             "tstorm-install" if wanted.entrypoint else "tstorm-gate"
         )
 

@@ -373,11 +373,15 @@ def test_a_known_entrypoint_is_held_and_released() -> None:
 def test_an_unknown_entrypoint_is_left_alone_behind_a_gate() -> None:
     found = rendered(service("db", command=("80",)), agent_image="agent:1")
     pod, container = workload(found, "db")
-    [init] = pod["initContainers"]
-    assert (init["name"], init["image"]) == ("tstorm-gate", "agent:1")
-    assert init["command"] == ["/usr/bin/tstorm-hold", "gate"]
+    install, gate = pod["initContainers"]
+    assert (install["name"], install["image"]) == ("tstorm-install", "agent:1")
+    assert (gate["name"], gate["image"]) == ("tstorm-gate", container["image"])
+    assert gate["command"] == ["/tstorm/tstorm-hold", "gate"]
+    assert gate["workingDir"] == "/tstorm"  # the image's own may be closed to others than its user
+    [mount] = gate["volumeMounts"]
+    assert mount == {"name": "tstorm", "mountPath": "/tstorm", "readOnly": True}
     assert "command" not in container and container["args"] == ["80"]
-    assert "volumes" not in pod and "volumeMounts" not in container
+    assert "volumeMounts" not in container
 
 
 def test_an_image_s_own_command_is_left_alone() -> None:
@@ -572,5 +576,5 @@ def test_listing_1_is_what_the_paper_says() -> None:
         pod, container = workload(found, item.name)
         assert container["image"] == item.image
         assert arguments(container) == list(item.command)
-        assert pod["initContainers"][0]["name"] == "tstorm-gate"
+        assert pod["initContainers"][-1]["name"] == "tstorm-gate"
         assert sets[item.name]["spec"]["replicas"] == item.replicas
