@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 from compiler.plan.fit import misfit
 from compiler.plan.reader import Plan
 from runtime.backend.local import environment
+from runtime.datapath import kernelprobe
 from runtime.errors import MachineError, RunError, UnfitError
 from runtime.options import LOCAL, RunOptions
 from runtime.system import namespaces, programs
@@ -77,13 +76,4 @@ def kernel_lacks(tcald: Path, keeper: Path) -> dict[str, str]:
         done = namespaces.probe(keeper, [str(tcald), "--probe"], caller, PROBE_SECONDS)
     except RunError as error:
         return {"the probe": error.message}
-    if done.returncode == 0:
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(done.stdout)
-        if "error" in found:
-            return {"the probe": str(found["error"])}
-        needed = {name: one for name, one in found.items() if one["needed"] and not one["found"]}
-        return {name: str(one["why"]) for name, one in needed.items()}
-    except (ValueError, KeyError, TypeError):
-        return {"the probe": namespaces.last_words(done)}
+    return kernelprobe.lacks(done)

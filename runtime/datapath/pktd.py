@@ -234,8 +234,9 @@ class EngineProcess:
             return self.process.wait()
 
 
-async def start(argv: Sequence[str], log: IO[bytes]) -> EngineProcess:
-    """Starts pktd and greets it. Raises EngineError if it does not speak this protocol."""
+async def start(argv: Sequence[str], log: IO[bytes], name: str = "pktd") -> EngineProcess:
+    """Starts pktd, or another datapath of that name, and greets it. Raises EngineError if it does
+    not speak this protocol."""
     ours, theirs = socket.socketpair()
     with theirs:
         process = shortage.start(
@@ -251,10 +252,11 @@ async def start(argv: Sequence[str], log: IO[bytes]) -> EngineProcess:
     found = EngineProcess(process, engine, {})
     try:
         answer = await engine.call(f"hello {PROTOCOL}")
-        if answer.words[:2] != ["pktd", str(PROTOCOL)]:
-            raise EngineError(f"it is not pktd {PROTOCOL}: it says {' '.join(answer.words)!r}")
+        if answer.words[:2] != [name, str(PROTOCOL)]:
+            raise EngineError(f"it is not {name} {PROTOCOL}: it says {' '.join(answer.words)!r}")
     except EngineError as error:
         await found.end()
-        raise EngineError(f"the packet engine did not start: {error.message}") from error
+        what = "the packet engine" if name == "pktd" else name
+        raise EngineError(f"{what} did not start: {error.message}") from error
     found.facts.update(answer.values())
     return found

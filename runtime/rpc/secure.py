@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -33,6 +34,7 @@ from runtime.rpc.seal import (
 HANDSHAKE_SECONDS = 3.0  # from the connection to both proofs
 STRANGERS = 16  # connections that may be unproven at one time
 SILENT_SECONDS = 3.0  # a coordinator that said nothing for so long may be replaced by another
+IDLE_SECONDS, INTERVAL_SECONDS, UNANSWERED = 5, 3, 3  # TCP asks an idle peer whether it is there
 CLOSE_SECONDS = 5.0  # for what is still to be sent at the end
 UNREAD_BYTES = 4 << 20  # received and not asked for: no more is read from the connection
 UNSENT_BYTES = 128 << 20  # a peer that leaves so much unread is given up
@@ -91,6 +93,14 @@ def _decode(data: bytes) -> dict[str, Any]:
     return value
 
 
+def _keep_alive(connection: socket.socket) -> None:
+    """A peer whose machine is gone ends the connection, after 14 s."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_SECONDS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, INTERVAL_SECONDS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, UNANSWERED)
+
+
 @dataclass(frozen=True, slots=True)
 class Received:
     """A message and when it came in (CLOCK_MONOTONIC, ns)."""
@@ -132,6 +142,9 @@ class Channel(asyncio.Protocol):
         self._transport = transport
         name = transport.get_extra_info("peername") or ("?", 0)
         self.peer = endpoint.text(name[:2])
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            _keep_alive(connection)
         if self.reason:
             transport.abort()  # given up before it began
         else:
@@ -273,6 +286,10 @@ class Server:
             raise RunError(f"cannot listen on {where}: {reason}") from error
         found: int = self._server.sockets[0].getsockname()[1]
         return found
+
+    def use(self, key: bytes) -> None:
+        """From now on connections prove this key; those that have proven the other one stay."""
+        self._key = key
 
     def counters(self) -> dict[str, int]:
         """connections, authenticated, and why the others were dropped.

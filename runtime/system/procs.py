@@ -84,3 +84,8 @@ def wait_gone(processes: list[Process], seconds: float) -> list[Process]:
         time.sleep(0.01)
         left = [process for process in left if alive(process)]
     return left
+
+
+def status_text(status: int) -> str:
+    """How a child ended, in words; -N: by signal N."""
+    return f"signal {-status}" if status < 0 else f"status {status}"

@@ -67,7 +67,7 @@ class Enforcer:
         Nodes are declared at once: so nothing passes between them before the start, while what is
         sent to an address that nobody has passes unshaped.
         """
-        await self._declare_nodes()
+        await self.declare_nodes()
         count = 0
         for part in self._needs.begin():
             await self._datapath.stage([line.text for line in part])
@@ -76,7 +76,8 @@ class Enforcer:
         self._states[0] = self._needs.state
         return count
 
-    async def _declare_nodes(self) -> None:
+    async def declare_nodes(self) -> None:
+        """Takes effect at once."""
         told = [dialect.node_line(node, *pair) for node, pair in enumerate(self._addresses)]
         for begin in range(0, len(told), PART_LINES):
             await self._datapath.commit(told[begin : begin + PART_LINES])
@@ -94,9 +95,8 @@ class Enforcer:
 
     async def take_over(self, t0_ns: int, step: int) -> None:
         """Says everything about the network as it is at `step`; nothing is known of what the
-        datapath was told before."""
+        datapath was told before. Nodes are declared already."""
         self.t0_ns, self.present, self.staged = t0_ns, step, step
-        await self._declare_nodes()
         held = self.holds.held(step)
         for part in self._needs.begin(everything=True):
             told = [line.text for line in part if not _of(line, held)]

@@ -18,6 +18,7 @@ SUPERVISOR_PORT = 7475  # TCP: the supervisor listens, the coordinator connects
 
 AGENT, DATAPATH = "agent", "datapath"
 USER, KERNEL = "user", "kernel"  # kinds of datapath, as in the options of a run
+MAX_SHARE = 1000  # pktd's
 
 _PART = Kind("agent or datapath", lambda value: value in (AGENT, DATAPATH))
 _ENGINE = {"why": TEXT, "ports": TEXT, "stamp": TEXT, "scheduling": TEXT}
@@ -89,13 +90,25 @@ class Begun:
     datapath_pid: int
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What `begin` asks for, checked."""
+
+    datapath: str
+    resume: bool
+    share: int
+
+
 # -- the coordinator's side -------------------------------------------------------------------
 
 
-def begin(datapath: str, *, resume: bool) -> dict[str, object]:
-    """The request that starts datapath and agent. `resume`: in the middle of a run, after the
-    container was started again."""
-    return {"do": "begin", "datapath": datapath, "resume": resume}
+def begin(datapath: str, *, resume: bool, share: int = 1) -> dict[str, object]:
+    """The request that starts datapath and agent.
+
+    resume  in the middle of a run, after the container was started again
+    share   so many nodes of the run share this one's processors: those with the same `boot_id`
+    """
+    return {"do": "begin", "datapath": datapath, "resume": resume, "share": share}
 
 
 def facts(answer: Any, node: str) -> Facts:
@@ -132,14 +145,16 @@ def fault(message: Mapping[str, Any]) -> str:
 # -- the supervisor's side --------------------------------------------------------------------
 
 
-def beginning(request: Mapping[str, Any]) -> tuple[str, bool]:
-    """Datapath and `resume` of a `begin`. RunError; KeyError for what is missing."""
-    datapath, resume = request["datapath"], request["resume"]
+def beginning(request: Mapping[str, Any]) -> Beginning:
+    """Out of a `begin`. RunError; KeyError for what is missing."""
+    datapath, resume, share = request["datapath"], request["resume"], request["share"]
     if datapath not in (USER, KERNEL):
         raise RunError(f"datapath is {datapath!r:.60}: {USER} or {KERNEL} is expected")
     if type(resume) is not bool:
         raise RunError(f"resume is {resume!r:.60}: true or false is expected")
-    return datapath, resume
+    if type(share) is not int or not 1 <= share <= MAX_SHARE:
+        raise RunError(f"share is {share!r:.60}: a number from 1 to {MAX_SHARE} is expected")
+    return Beginning(datapath, resume, share)
 
 
 def record(found: Facts | Begun) -> dict[str, object]:

@@ -54,6 +54,7 @@ class Agent:
             self._fail,
             lambda: self._end(ENDED),
             resumes=options.resume,
+            ports=options.ports,
         )
         self._channel: Channel | None = None
         self._answering = False

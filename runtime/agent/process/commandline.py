@@ -30,6 +30,7 @@ class AgentOptions:
     clock_offset_ns: int = 0  # fault injection: this agent's clock is wrong by so much
     drop_metadata_ppb: int = 0  # fault injection: this part of incoming metadata is lost
     wait_seconds: int = WAIT_SECONDS  # for the first coordinator; 0: as long as it takes
+    ports: Path | None = None  # every interface is entered here before it is attached
 
 
 def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
@@ -49,6 +50,8 @@ def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
         words += ["--drop-metadata", str(options.drop_metadata_ppb)]
     if options.wait_seconds != WAIT_SECONDS:
         words += ["--wait", str(options.wait_seconds)]
+    if options.ports is not None:
+        words += ["--ports", str(options.ports)]
     return words
 
 
@@ -66,6 +69,7 @@ def parse(words: Sequence[str]) -> AgentOptions:
     parser.add_argument("--drop-metadata", dest=lost, type=_ppb, default=0, metavar="PPB")
     patience, seconds = "wait_seconds", WAIT_SECONDS
     parser.add_argument("--wait", dest=patience, type=_natural, default=seconds, metavar="SECONDS")
+    parser.add_argument("--ports", type=Path, metavar="FILE")
     return AgentOptions(**vars(parser.parse_args(words)))
 
 

@@ -169,12 +169,19 @@ class HostRun:
 
     # -- after a crash -----------------------------------------------------------------------------
 
-    async def resume(self, resume: Resume) -> None:
-        """Goes on from where the experiment is now; says what was missed, late."""
+    async def declare_again(self, resume: Resume) -> None:
+        """Nodes, before any port is attached: the datapath may be a new one, and what is sent to
+        an address that it does not know would pass unshaped."""
         elapsed = self._clock.now_ns() - resume.t0_ns
         steps = self.timeline.steps
         first = max((n for n, step in enumerate(steps) if step.due_ns <= elapsed), default=0)
         self._make(first)
+        await self.enforcer.declare_nodes()
+
+    async def resume(self, resume: Resume) -> None:
+        """Goes on from where the experiment is now; says what was missed, late. Ports are
+        attached."""
+        first = self._first
         self.enforcer.t0_ns, self.started = resume.t0_ns, True
         self.enforcer.holds.hold(resume.held, first)
         self._begin_loop()

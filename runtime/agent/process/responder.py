@@ -21,7 +21,7 @@ from runtime.agent.metadata.metadata import Metadata
 from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path import lines
 from runtime.agent.path.datapath import Datapath
-from runtime.agent.process import orders
+from runtime.agent.process import orders, portlog
 from runtime.agent.process.hostrun import HostRun, Say
 from runtime.agent.process.orders import OrderError, PrepareOrder
 from runtime.agent.share.sharing import Sharing
@@ -37,6 +37,7 @@ Answer = Mapping[str, object]
 class Responder:
     """One agent's answers. `conduct` is the run, once prepared.
 
+    ports       where attached interfaces are entered (runtime.agent.process.portlog)
     on_broken   the run cannot go on, and why
     on_stop     it was asked to end, after this answer
     """
@@ -53,6 +54,7 @@ class Responder:
         on_stop: Callable[[], None],
         *,
         resumes: bool,
+        ports: Path | None = None,
     ) -> None:
         self.conduct: HostRun | None = None
         self.stopping = False  # was asked to end
@@ -66,6 +68,7 @@ class Responder:
         self._on_broken = on_broken
         self._on_stop = on_stop
         self._resumes = resumes
+        self._ports = ports
         self._used = False
         self._networks: Sequence[str] = ()
         self._instances = 0
@@ -117,6 +120,7 @@ class Responder:
             paths = await conduct.prepare()
         else:
             paths = -1
+            await conduct.declare_again(order.resume)
             await self._attach_again(order.resume)
             await conduct.resume(order.resume)
         self.conduct = conduct
@@ -173,6 +177,8 @@ class Responder:
             await self._attach_port(number, wanted[number].netns, wanted[number].interface)
 
     async def _attach_port(self, port: int, netns: str, interface: str) -> dict[str, str]:
+        if self._ports is not None:
+            portlog.enter(self._ports, netns, interface)
         line = lines.attach_line(port, netns, interface, self._networks)
         return (await self._datapath.engine.call(line)).values()
 

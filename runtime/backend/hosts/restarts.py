@@ -15,6 +15,7 @@ from typing import Any
 from runtime.backend.hosts.hosts import HostParts, OnFatal, Watched
 from runtime.coordinator.coordinator import REJOIN_SECONDS, Coordinator
 from runtime.errors import RunError
+from runtime.system.procs import status_text
 
 STEADY_NS = 10_000_000_000
 TAKE_UP_SECONDS = 2.0  # for a process that is still there to speak again
@@ -146,7 +147,3 @@ class AgentRestarts:
         self._ending = True
         for task in self._mending.values():
             task.cancel()
-
-
-def status_text(status: int) -> str:
-    return f"signal {-status}" if status < 0 else f"status {status}"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runtime.agent.process.hostprocess import Programs
 from runtime.backend.base import Entrance, Network, RunContext
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.lives import Ended
 from runtime.backend.local import environment, localhosts, nursery
-from runtime.backend.local.hostprocess import Programs
 from runtime.backend.local.hosts import LocalHosts
 from runtime.backend.local.instances import Instance, Maker
 from runtime.backend.onehost import network as onehost

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from runtime.agent.process.hostprocess import HostProcesses, Programs
 from runtime.backend.base import RunContext
 from runtime.backend.hosts.hosts import AgentLife, AgentReport, OnFatal, Ties
 from runtime.backend.local.attachments import Attachments
-from runtime.backend.local.hostprocess import HostProcesses, Programs
 from runtime.backend.local.localhosts import HostNamespaces
 from runtime.backend.local.portwatch import PortWatch
 from runtime.backend.local.veths import HostPorts

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.agent.pod import messages
-from runtime.agent.pod.messages import Begun, EngineFacts, Facts
+from runtime.agent.pod.messages import Beginning, Begun, EngineFacts, Facts
 from runtime.errors import RunError
 
 FACTS = Facts(
@@ -33,7 +33,8 @@ def test_answers_are_understood() -> None:
     assert messages.facts(wired(messages.record(FACTS)), "n0") == FACTS
     assert messages.begun(wired(messages.record(Begun(7, 8))), "n0") == Begun(7, 8)
     assert messages.left({"left": "eth0 of x"}, "n0") == "eth0 of x"
-    assert messages.beginning(wired(messages.begin("kernel", resume=True))) == ("kernel", True)
+    asked = wired(messages.begin("kernel", resume=True, share=3))
+    assert messages.beginning(asked) == Beginning("kernel", True, 3)
 
 
 @pytest.mark.parametrize(
@@ -51,16 +52,18 @@ def test_wrong_facts_name_node_and_place(change: dict[str, Any], words: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("request_", "words"),
+    ("change", "words"),
     [
-        ({"datapath": "auto", "resume": False}, "datapath is 'auto'"),
-        ({"datapath": ["user"], "resume": False}, "datapath is"),
-        ({"datapath": "user", "resume": 0}, "resume is 0"),
+        ({"datapath": "auto"}, "datapath is 'auto'"),
+        ({"datapath": ["user"]}, "datapath is"),
+        ({"resume": 0}, "resume is 0"),
+        ({"share": 0}, "share is 0"),
+        ({"share": True}, "share is True"),
     ],
 )
-def test_a_wrong_begin_is_refused(request_: dict[str, Any], words: str) -> None:
+def test_a_wrong_begin_is_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(RunError, match=words):
-        messages.beginning(request_)
+        messages.beginning({**messages.begin("user", resume=False), **change})
 
 
 @pytest.mark.parametrize(

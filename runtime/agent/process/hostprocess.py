@@ -1,8 +1,9 @@
-"""The processes of one local host: its datapath and its agent.
+"""The processes of one host: its datapath and its agent.
 
-Both are children of the driver in the host's network namespace. The driver keeps a duplicate of the
-agent's end of the datapath's socket, so that the datapath outlives an agent and the next agent
-takes it up again.
+Both are children of whoever keeps them, in the host's network namespace: of the driver for a local
+host, of the supervisor in a pod (runtime.agent.pod). The keeper has a duplicate of the agent's end
+of the datapath's socket, so that the datapath outlives an agent and the next agent takes it up
+again. Both die with their keeper.
 """
 
 from __future__ import annotations
@@ -14,18 +15,32 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from runtime.agent.process import commandline
 from runtime.agent.process.commandline import AgentOptions
-from runtime.backend.hosts.restarts import status_text
-from runtime.backend.local.localhosts import LocalHost
 from runtime.errors import RunError
 from runtime.system import shortage
+from runtime.system.procs import status_text
 
 END_SECONDS = 5.0
+
+
+class Site(Protocol):
+    """Where they run."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def address(self) -> str:
+        """Where the agent listens."""
+
+    @property
+    def net(self) -> int:
+        """A descriptor of the network namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +52,9 @@ class Programs:
     plan: Path
     key: bytes
     log_name: str  # where the user finds what they say on stderr
-    faults: Mapping[str, Mapping[str, int]]  # of agents, by the host's name
+    faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by the host's name
+    wait_seconds: int = commandline.WAIT_SECONDS  # see AgentOptions
+    ports: Path | None = None  # see AgentOptions
 
 
 class HostProcess:
@@ -46,7 +63,7 @@ class HostProcess:
     def __init__(
         self,
         argv: Sequence[str],
-        host: LocalHost,
+        host: Site,
         entry: str,
         descriptors: Sequence[int],
         stdio: int | IO[bytes],
@@ -88,7 +105,9 @@ class HostProcess:
 class HostProcesses:
     """A host's `datapath`, and its `agent`: the one that was started last. RunError."""
 
-    def __init__(self, host: LocalHost, programs: Programs, log: IO[bytes]) -> None:
+    def __init__(
+        self, host: Site, programs: Programs, log: IO[bytes], *, resume: bool = False
+    ) -> None:
         self.host = host
         self._programs = programs
         self._log = log
@@ -97,7 +116,7 @@ class HostProcesses:
             self.datapath = HostProcess(
                 programs.datapath, host, programs.entry, (), theirs.fileno(), log
             )
-        self.agent = self._make_agent(resume=False)
+        self.agent = self._make_agent(resume=resume)
 
     def restart_agent(self) -> None:
         """Another one takes the place of one that has ended."""
@@ -117,6 +136,8 @@ class HostProcesses:
             key=f"fd:{key}",
             datapath_fd=end,
             resume=resume,
+            wait_seconds=self._programs.wait_seconds,
+            ports=self._programs.ports,
             **self._programs.faults.get(self.host.name, {}),
         )
         try:

@@ -1,0 +1,56 @@
+"""`/usr/bin/tstorm-agent`, the program of an agent's container (docs/supervisor.md)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+PROBE = "probe"
+_PROBE_SECONDS = 3.0
+_GREETING = b"tstorm\0"  # how a server of runtime.rpc.seal begins
+
+
+def main() -> int:
+    if sys.argv[1:] == [PROBE]:
+        return probe()
+    if sys.argv[1:]:
+        print(f"usage: tstorm-agent [{PROBE}]", file=sys.stderr)  # noqa: T201
+        return 2
+    return serve()
+
+
+def serve() -> int:
+    # Not above: a probe every few seconds shall cost next to nothing.
+    import asyncio
+
+    from compiler.plan import delivery
+    from compiler.plan.format import PlanError
+    from runtime.agent.pod import settings
+    from runtime.agent.pod.supervisor import supervise
+    from runtime.errors import RunError
+
+    try:
+        here = settings.read(os.environ)
+        delivery.receive(here.shards, here.plan, here.digest)
+        asyncio.run(supervise(here))
+    except (RunError, PlanError, OSError) as error:
+        print(f"the supervisor cannot go on: {error}", file=sys.stderr)  # noqa: T201
+        return error.exit_code if isinstance(error, RunError) else 1
+    return 0
+
+
+def probe() -> int:
+    """0 if the supervisor of this pod answers a connection."""
+    address = (os.environ.get("TSTORM_POD_IP", ""), 7475)
+    try:
+        with socket.create_connection(address, _PROBE_SECONDS) as connection:
+            connection.settimeout(_PROBE_SECONDS)
+            return int(connection.recv(len(_GREETING), socket.MSG_WAITALL) != _GREETING)
+    except OSError as error:
+        print(f"no supervisor: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

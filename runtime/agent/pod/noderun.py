@@ -1,0 +1,122 @@
+"""What a run has on a node: its datapath and its agent, from `begin` to `end`.
+
+An agent that dies is started again with --resume as long as its datapath lives: once, and again
+when it has been up for STEADY_NS since. One that was told to stop (status 0) or has lost its
+coordinator and closed the network (status 4) is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import IO
+
+from runtime.agent.pod import leftovers
+from runtime.agent.pod.leftovers import PROGRAMS
+from runtime.agent.pod.messages import AGENT, DATAPATH, USER, Beginning, Begun
+from runtime.agent.pod.settings import Settings
+from runtime.agent.process import portlog
+from runtime.agent.process.agent import ENDED, LOST
+from runtime.agent.process.hostprocess import HostProcess, HostProcesses, Programs
+from runtime.errors import RunError
+from runtime.system import programs
+from runtime.system.scheduling import prefer
+
+STEADY_NS = 10_000_000_000
+LOG_NAME = "the log of its pod"
+
+Say = Callable[[Mapping[str, object]], None]
+
+
+class NodeRun:
+    """Both processes run once it is made. RunError."""
+
+    def __init__(
+        self, settings: Settings, key: bytes, wanted: Beginning, say: Say, log: IO[bytes]
+    ) -> None:
+        self._file, self._log, self._say = settings.ports, log, say
+        self._restarted_ns = 0
+        self._ending = False
+        if not wanted.resume:
+            portlog.begin(settings.ports, wanted.datapath)
+        self._processes = HostProcesses(
+            settings,
+            Programs(
+                entry=str(programs.find("tstorm-ns")),
+                datapath=_argv(wanted),
+                plan=settings.plan,
+                key=key,
+                log_name=LOG_NAME,
+                wait_seconds=0,
+                ports=settings.ports,
+            ),
+            log,
+            resume=wanted.resume,
+        )
+        prefer(*self._processes.pids)
+        self._processes.datapath.ended.add_done_callback(self._datapath_ended)
+        self._watch(self._processes.agent)
+
+    @property
+    def begun(self) -> Begun:
+        return Begun(self._processes.agent.pid, self._processes.datapath.pid)
+
+    # -- ends that nobody asked for -----------------------------------------------------------
+
+    def _datapath_ended(self, ended: asyncio.Future[int]) -> None:
+        if not self._ending:
+            self._tell_end(DATAPATH, ended.result(), again=False)
+
+    def _watch(self, agent: HostProcess) -> None:
+        agent.ended.add_done_callback(lambda ended: self._agent_ended(ended.result()))
+
+    def _agent_ended(self, status: int) -> None:
+        if self._ending:
+            return
+        now = time.monotonic_ns()
+        again = (
+            status not in (ENDED, LOST)
+            and not self._processes.datapath.ended.done()
+            and (not self._restarted_ns or now - self._restarted_ns >= STEADY_NS)
+        )
+        self._tell_end(AGENT, status, again=again)
+        if again:
+            self._restarted_ns = now
+            self._restart()
+
+    def _restart(self) -> None:
+        try:
+            self._processes.restart_agent()
+        except RunError as error:
+            self._say({"say": "notice", "text": f"the agent cannot be started again: {error}"})
+            return
+        agent = self._processes.agent
+        prefer(agent.pid)
+        self._watch(agent)
+        self._say({"say": "started", "what": AGENT, "pid": agent.pid})
+
+    def _tell_end(self, what: str, status: int, *, again: bool) -> None:
+        self._say({"say": "ended", "what": what, "status": status, "again": again})
+
+    # -- what is asked for --------------------------------------------------------------------
+
+    def kill_agent(self) -> None:
+        """What follows is as if it had died."""
+        self._processes.agent.kill()
+
+    async def end(self) -> str:
+        """Ends both. Returns what of theirs could not be removed, '' if nothing is left."""
+        self._ending = True
+        agent = self._processes.agent
+        stopped = agent.ended.done() and agent.ended.result() in (ENDED, LOST)
+        fault = await self._processes.end(told=stopped)
+        if fault is None:
+            self._file.unlink(missing_ok=True)
+            return ""
+        return await leftovers.remove(self._file, self._log)
+
+
+def _argv(wanted: Beginning) -> tuple[str, ...]:
+    share = ("--cpu-share", str(wanted.share)) if wanted.datapath == USER else ()
+    return (str(programs.find(PROGRAMS[wanted.datapath])), *share)

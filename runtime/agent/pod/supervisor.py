@@ -1,0 +1,192 @@
+"""The process of an agent's container: it answers the coordinator and keeps what a run needs on its
+node, from `begin` to `end`; between runs it waits. Messages and behaviour: docs/supervisor.md.
+
+It decides nothing about an experiment. It starts an agent again that has died
+(runtime.agent.pod.noderun), and when no coordinator has been there for ALONE_SECONDS it ends the
+run: the agent has closed the network and ended the programs by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import IO, Any
+
+from runtime.agent.pod import facts, leftovers, messages
+from runtime.agent.pod.noderun import NodeRun
+from runtime.agent.pod.settings import Settings
+from runtime.errors import RunError
+from runtime.rpc import calls
+from runtime.rpc.secure import Channel, ChannelError, Server, read_key
+
+ALONE_SECONDS = 15.0
+CHECK_SECONDS = 0.5
+SAYINGS = 100  # kept for a coordinator that is away
+
+
+class Supervisor:
+    """Made within a running event loop. `run` does everything, until SIGTERM or SIGINT."""
+
+    def __init__(
+        self, settings: Settings, log: IO[bytes], alone_seconds: float = ALONE_SECONDS
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._alone_seconds = alone_seconds
+        self._key = read_key(str(settings.key))
+        self._server = Server(self._key, self._welcome)
+        self._channel: Channel | None = None
+        self._alone_since = time.monotonic()
+        self._run: NodeRun | None = None
+        self._left = settings.ports.exists()  # of a container that was killed
+        self._changing = asyncio.Lock()  # one thing at a time begins or ends
+        self._unsaid: deque[Mapping[str, object]] = deque(maxlen=SAYINGS)
+        self._serving: set[asyncio.Task[None]] = set()
+        self._over = asyncio.Event()
+        self._handlers = {
+            "facts": self._facts,
+            "begin": self._begin,
+            "kill": self._kill,
+            "end": self._end,
+        }
+
+    async def run(self) -> None:
+        """RunError if it cannot begin."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._over.set)
+        await self._server.listen(self._settings.address, self._settings.port)
+        watch = loop.create_task(self._watch())
+        watch.add_done_callback(lambda _: self._over.set())
+        await self._over.wait()
+        watch.cancel()
+        await asyncio.wait({watch})
+        left = await self._end_run()
+        if left:
+            self._tell(f"at the end something is left: {left}")
+        await self._server.close()
+        if not watch.cancelled():
+            watch.result()
+
+    # -- the coordinator ----------------------------------------------------------------------
+
+    def _welcome(self, channel: Channel) -> None:
+        self._channel = channel
+        while self._unsaid and not channel.over:
+            channel.send(self._unsaid.popleft())
+        task = asyncio.get_running_loop().create_task(calls.answer(channel, self._answer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _answer(self, request: dict[str, Any], _at_ns: int) -> Mapping[str, object]:
+        what = request.get("do")
+        handler = self._handlers.get(what) if isinstance(what, str) else None
+        if handler is None:
+            known = ", ".join(sorted(self._handlers))
+            raise RunError(f"{what!r:.40} is nothing to do", f"there is: {known}")
+        async with self._changing:
+            return await handler(request)
+
+    def _say(self, message: Mapping[str, object]) -> None:
+        """To the coordinator, or kept until one is there; to the log in any case."""
+        self._tell(f"says {dict(message)}")
+        if self._channel is not None and not self._channel.over:
+            try:
+                self._channel.send(message)
+                return
+            except ChannelError:
+                pass  # gone in this moment
+        self._unsaid.append(message)
+
+    # -- requests -----------------------------------------------------------------------------
+
+    async def _facts(self, _request: Mapping[str, Any]) -> Mapping[str, object]:
+        here = self._settings
+        running = self._run is not None
+        found = await facts.find(here.name, here.digest, self._log, running=running)
+        return messages.record(found)
+
+    async def _begin(self, request: Mapping[str, Any]) -> Mapping[str, object]:
+        wanted = messages.beginning(request)
+        if self._run is not None:
+            raise RunError(f"a run is on at {self._settings.name} already", "end it first")
+        if not wanted.resume:
+            await self._remove_left()
+        self._run = NodeRun(self._settings, self._key, wanted, self._say, self._log)
+        self._left = True  # until the run has ended well
+        return messages.record(self._run.begun)
+
+    async def _kill(self, _request: Mapping[str, Any]) -> Mapping[str, object]:
+        if self._run is None:
+            raise RunError(f"no run is on at {self._settings.name}")
+        self._run.kill_agent()
+        return {}
+
+    async def _end(self, _request: Mapping[str, Any]) -> Mapping[str, object]:
+        return {"left": await self._finish()}
+
+    async def _remove_left(self) -> None:
+        left = await self._finish()
+        if left:
+            raise RunError(f"something of an earlier run is left at {self._settings.name}: {left}")
+
+    async def _finish(self) -> str:
+        """Ends what is on, and removes what is left of runs that were killed."""
+        run, self._run = self._run, None
+        self._unsaid.clear()
+        if run is not None:
+            left = await run.end()
+        else:
+            left = await leftovers.remove(self._settings.ports, self._log) if self._left else ""
+        self._left = bool(left)
+        return left
+
+    async def _end_run(self) -> str:
+        async with self._changing:
+            return await self._finish()
+
+    # -- without a coordinator ----------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """For ever."""
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            now = time.monotonic()
+            if self._changing.locked() or (self._channel is not None and not self._channel.over):
+                self._alone_since = now
+            elif self._run is not None or self._left:
+                if now - self._alone_since > self._alone_seconds:
+                    await self._abandon()
+            else:
+                self._take_up_key()
+
+    async def _abandon(self) -> None:
+        seconds = f"{self._alone_seconds:g} s"
+        self._tell(f"no coordinator has been here for {seconds}: what is of its run is removed")
+        left = await self._end_run()
+        if left:
+            self._tell(f"something is left, and tried again later: {left}")
+        self._alone_since = time.monotonic()
+
+    def _take_up_key(self) -> None:
+        """A run of its own has a key of its own. One that is just being replaced is read later."""
+        try:
+            key = read_key(str(self._settings.key))
+        except RunError:
+            return
+        if key != self._key:
+            self._key = key
+            self._server.use(key)
+
+    def _tell(self, text: str) -> None:
+        self._log.write(f"supervisor: {text}\n".encode())
+        self._log.flush()
+
+
+async def supervise(settings: Settings) -> None:
+    """Until the process is told to end. RunError."""
+    await Supervisor(settings, sys.stderr.buffer).run()
