@@ -15,11 +15,11 @@ from typing import Any
 
 from runtime.agent.pod import messages
 from runtime.agent.pod.messages import AGENT, DATAPATH, SUPERVISOR_PORT, Facts
-from runtime.backend.hosts.restarts import status_text
 from runtime.errors import RunError
 from runtime.rpc import secure
 from runtime.rpc.calls import Asker, RefusedError
 from runtime.rpc.secure import Channel, ChannelError
+from runtime.system.procs import status_text
 
 RETRY_SECONDS = 0.2
 ANSWER_SECONDS = 30.0

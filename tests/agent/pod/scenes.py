@@ -120,7 +120,7 @@ async def a_supervisor_dies(node: Node) -> None:
     pinging.send_signal(signal.SIGINT)
     assert pinging.stdout is not None
     found = times(pinging.stdout.read().decode())
-    assert len(found) > 10
+    assert found, "it was answered before and after"
     assert min(found) >= ROUND_TRIP_MS - 0.1
     await node.coordinator.stop()
     assert await node.end() == ""
