@@ -25,6 +25,7 @@ from runtime.errors import fail
 
 START_SECONDS = 30.0  # for the report of a start; what takes longer is told as an error
 GATE_SECONDS = 300.0  # for kubelet to start a container; it delays those that ended before
+UNNUMBERED = ("gone", "released")  # said by the agent, not by tstorm-hold
 LET_GO = "it was ended before its program ran"
 
 
@@ -161,19 +162,19 @@ class PodInstance:
             fail(self._unanswered.popleft().ran, _NotStartedError(LET_GO, let_go=True))
 
     def reported(self, report: AgentReport) -> None:
-        """A report of its tstorm-hold."""
-        if report.line < self._next_line:
+        """A report of its tstorm-hold, or that it has ended."""
+        event = report.event
+        if event == "gone":
+            self._hold_gone("its first process (tstorm-hold) is dead")
+        if event in UNNUMBERED or report.line < self._next_line:
             return
         self._next_line = report.line + 1
-        event = report.event
         if event == "started" or event == "failed" or (event, report.order) == ("ignored", "join"):
             self._answered(report)
         elif event == "ended":
             self._program_ended(Ended(-1 if report.signal else report.status, report.signal))
         elif event in ("left", "crashed") or (event, report.order) == ("ignored", "leave"):
             self._empty()
-        elif event == "gone":
-            self._hold_gone("its first process (tstorm-hold) is dead")
 
     def _answered(self, report: AgentReport) -> None:
         if not self._unanswered:
