@@ -36,10 +36,11 @@ class FakeAgent:
     delays   seconds before an answer
     """
 
-    def __init__(self, number: int, offset_ns: int = 0) -> None:
+    def __init__(self, number: int, offset_ns: int = 0, address: str = HERE, port: int = 0) -> None:
         self.number = number
         self.offset_ns = offset_ns
-        self.port = 0
+        self.address = address
+        self.port = port
         self.behave: dict[str, Behaviour] = {}
         self.hangs: set[str] = set()
         self.delays: dict[str, float] = {}
@@ -51,14 +52,14 @@ class FakeAgent:
 
     @property
     def host(self) -> Host:
-        return Host(f"host{self.number}", HERE, self.port)
+        return Host(f"host{self.number}", self.address, self.port)
 
     def clock(self) -> int:
         return time.monotonic_ns() + self.offset_ns
 
     async def listen(self, key: bytes = KEY) -> None:
         self._server = Server(key, self._accept)
-        self.port = await self._server.listen(HERE, self.port)
+        self.port = await self._server.listen(self.address, self.port)
 
     def _accept(self, channel: Channel) -> None:
         self.channels.append(channel)

@@ -190,8 +190,6 @@ class ClusterBackend:
             await proof.shaped(self._context.options.start_at_ns)
         except RunError as error:
             self._close(error)
-        if self.network is not None:
-            self.network.facts.update(proof.facts)
 
     def _watch_over(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

@@ -69,7 +69,8 @@ class Proof:
     def __init__(
         self, plan: Plan, placement: Placement, names: Sequence[str], ask: Ask, warn: Notice
     ) -> None:
-        self.facts: dict[str, Any] = {}
+        # Lists that grow: whoever has them sees what is proven later.
+        self.facts: dict[str, list[dict[str, Any]]] = {"underlay": [], "proof": []}
         self._plan = plan
         self._names = names
         self._hosts = placement.hosts
@@ -99,7 +100,7 @@ class Proof:
             key = self._hosts[probe.source], self._hosts[probe.destination]
             self._underlay[key] = min(found[probe])
         names = self._names
-        self.facts["underlay"] = [
+        self.facts["underlay"] += [
             {"from": names[a], "to": names[b], "rtt_ns": rtt}
             for (a, b), rtt in sorted(self._underlay.items())
         ]
@@ -130,12 +131,11 @@ class Proof:
         planned; a pair that loses all echoes proves nothing, and is told."""
         planned = self._planned(at_ns)
         found = await self._send(list(planned), WAIT_NS + max(planned.values(), default=0))
-        records = []
         for probe, rtt_ns in planned.items():
             times = found[probe]
             record = {"from": self._name(probe.source), "to": self._name(probe.destination)}
-            records.append({**record, "planned_rtt_ns": rtt_ns, "rtt_ns": min(times, default=None)})
-        self.facts["proof"] = records
+            measured = {"planned_rtt_ns": rtt_ns, "rtt_ns": min(times, default=None)}
+            self.facts["proof"].append({**record, **measured})
         short = [p for p, rtt in planned.items() if found[p] and min(found[p]) < rtt - SLACK_NS]
         if short:
             probe = short[0]

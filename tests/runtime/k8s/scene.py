@@ -1,0 +1,126 @@
+"""A whole run in a cluster that is none: the real driver and backend, an API server, nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+from compiler.pipeline import compile_source, write
+from compiler.plan.paths.path import Paths
+from compiler.plan.reader import read_plan
+from runtime.backend.k8s.backend import make
+from runtime.driver import driver
+from runtime.driver.config import DriverConfig
+from runtime.options import RunOptions
+from tests.coordinator.fakes import KEY
+from tests.runtime.k8s.fakeapi import FakeApi, shown
+from tests.runtime.k8s.fakenode import UNDERLAY_NS, FakeNode
+
+DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
+
+
+class Followed:
+    """Where the driver sends what it says."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        self.records: list[Mapping[str, Any]] = []
+
+    def send(self, record: Mapping[str, Any]) -> None:
+        self.records.append(record)
+
+    def messages(self) -> list[str]:
+        found = [record["progress"]["message"] for record in self.records if "progress" in record]
+        return [message for message in found if message]
+
+    def warnings(self) -> list[str]:
+        found = [record["progress"] for record in self.records if "progress" in record]
+        return [record["message"] for record in found if record["warning"]]
+
+    @property
+    def started(self) -> bool:
+        return any("started" in record for record in self.records)
+
+
+class Scene:
+    """Instances are on the nodes in turn; a round trip takes what the plan says."""
+
+    def __init__(self, text: str, nodes: int, directory: Path) -> None:
+        self.directory = directory
+        write(compile_source(text), directory / "plan")
+        for name in ("logs", "instances"):
+            (directory / name).mkdir()
+        self.plan = read_plan(directory / "plan")
+        self.server = FakeApi()
+        self.nodes = [FakeNode(number, self.plan) for number in range(nodes)]
+        self.channel = Followed()
+        self.options = RunOptions(clock_budget_ns=50_000_000)
+        self.instances = [node for node in self.plan.topology.nodes if node.service >= 0]
+        self.addresses = [f"10.244.{n % nodes}.{n + 2}" for n in range(len(self.instances))]
+        for node in self.nodes:
+            node.rtt_ns = self.rtt_ns
+
+    def rtt_ns(self, source: int, address: str) -> int:
+        paths = Paths(self.plan.state_at(0))
+        found = paths.path(source, self.addresses.index(address)).rtt_ns
+        return 10**10 if found is None else found + UNDERLAY_NS
+
+    def pod(self, number: int, **more: Any) -> dict[str, Any]:
+        service, _, index = self.instances[number].name.rpartition(".")
+        where = {"node": f"n{number % len(self.nodes)}", "ips": [self.addresses[number]]}
+        found = shown(f"{service}-{index}", service, int(index), **{**where, **more})
+        found["metadata"]["annotations"]["thunderstorm.dev/plan"] = self.plan.digest
+        return found
+
+    def agent_pod(self, number: int, **more: Any) -> dict[str, Any]:
+        node = self.nodes[number]
+        kinds = {"component": "agent", "container": "agent"}
+        where = {"node": node.name, "ips": [node.address]}
+        return shown(f"tstorm-agent-{number}", **{**kinds, **where, **more})
+
+    async def fill(self) -> None:
+        """All pods of the experiment, as they are when they run."""
+        for number in range(len(self.instances)):
+            await self.server.put(self.pod(number))
+        for number in range(len(self.nodes)):
+            await self.server.put(self.agent_pod(number))
+
+    async def run(self) -> dict[str, Any]:
+        """How the run ended, as its driver says."""
+        config = DriverConfig(
+            run_id="run1",
+            directory=str(self.directory),
+            socket=str(self.directory / "control"),
+            options=self.options,
+        )
+        making = make(KEY, self.server.api())
+        with (self.directory / "driver.log").open("wb") as log:
+            return await driver.carry_out(config, making, self.channel, log)
+
+    def events(self) -> list[dict[str, Any]]:
+        lines = (self.directory / "events.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.events() if event["kind"] == kind]
+
+
+def act(
+    text: str, nodes: int, directory: Path, play: Callable[[Scene], Coroutine[Any, Any, None]]
+) -> None:
+    async def whole() -> None:
+        scene = Scene(text, nodes, directory)
+        await scene.server.listen()
+        for node in scene.nodes:
+            await node.listen()
+        try:
+            await asyncio.wait_for(play(scene), DEADLINE_SECONDS)
+        finally:
+            for node in scene.nodes:
+                await node.die()
+            await scene.server.close()
+
+    asyncio.run(whole())

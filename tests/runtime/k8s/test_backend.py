@@ -1,0 +1,205 @@
+"""A run in a cluster, with the cluster's parts replaced: from pods that come to an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from runtime.backend.k8s import readiness
+from tests.runtime.k8s.scene import Scene, act
+from tests.waiting import until
+
+TEXT = """
+service server img=x replicas=2 entrypoint=["/bin/server"]
+service client img=x entrypoint=["/bin/client"] command=["--fast"]
+bridge s
+link server--s latency=5 up=10Mb symmetric
+link client--s latency=5 up=10Mb symmetric
+at 300ms server.0 leave
+at 600ms server.0 join
+at 700ms server.1 crash
+at 900ms client--s set latency=9
+at 1200ms quit
+"""
+
+
+def test_a_run_is_carried_out_and_logged_as_locally(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        final = await scene.run()
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        joins = scene.of("join")
+        targets = [event["target"] for event in joins]
+        assert sorted(targets[:3]) == ["client.0", "server.0", "server.1"]
+        assert targets[3:] == ["server.0"]
+        for event in joins:
+            assert 0 <= event["started_ns"] - event["applied_ns"] < 10**9
+            assert abs(event["lag_ns"]) < 10**9 and "network_ns" in event
+        assert [event["target"] for event in scene.of("leave")] == ["server.0"]
+        assert [event["target"] for event in scene.of("crash")] == ["server.1"]
+        assert [event["target"] for event in scene.of("cut")] == ["server.0"]
+        assert len(scene.of("set")) == 2
+        exits = scene.of("exit")
+        assert [(e["target"], e["signal"], e["asked"]) for e in exits] == [("server.0", 15, True)]
+        facts = final["facts"]
+        assert facts["datapath"] == "user"
+        assert "netem: No such file" in facts["datapath_reason"]
+        assert {(row["from"], row["to"]) for row in facts["underlay"]} == {
+            *(("n0", "n1"), ("n1", "n0"), ("n0", "n0"))
+        }
+        assert [row["planned_rtt_ns"] for row in facts["proof"]] == [20_000_000] * 2
+        assert facts["hosts"][0]["instances"] == ["server.0", "client.0"]
+        assert any("datapath: the packet engine, since" in m for m in scene.channel.messages())
+        for node in scene.nodes:
+            assert [request["do"] for request in node.supervised] == ["facts", "begin", "end"]
+            order = [request["do"] for request in node.agent.requests]
+            assert order.index("pods") < order.index("reach") < order.index("attach")
+            assert order.index("lives") < order.index("start") < order.index("finish")
+
+    act(TEXT, 2, tmp_path, play)
+
+
+def test_it_waits_for_pods_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "TELL_SECONDS", 0.2)
+
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        pulling = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+        await scene.server.put(scene.pod(0, state=pulling))
+        await scene.server.remove("tstorm-agent-1")
+        running = asyncio.create_task(scene.run())
+        await until(lambda: any("ImagePullBackOff" in m for m in scene.channel.messages()), "it")
+        await scene.server.put(scene.pod(0))
+        await until(lambda: any("1 agents: n1" in m for m in scene.channel.messages()), "agents")
+        await scene.server.put(scene.agent_pod(1))
+        final = await running
+        assert (final["outcome"], final["message"]) == ("completed", "")
+
+    act(TEXT, 2, tmp_path, play)
+
+
+def test_what_never_comes_is_named_at_the_end_of_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "SECONDS", 0.5)
+
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        await scene.server.remove("server-1")
+        final = await scene.run()
+        assert final["outcome"] == "failed"
+        assert "1 pods: server.1: there is no pod of it yet" in final["message"]
+
+    act(TEXT, 2, tmp_path, play)
+
+
+def test_a_container_that_ends_again_and_again_is_an_error(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        waits = {"waiting": {"reason": "CrashLoopBackOff"}}
+        last = {"terminated": {"exitCode": 127}}
+        await scene.server.put(scene.pod(0, state=waits, restarts=3, last=last))
+        final = await scene.run()
+        assert final["outcome"] == "failed"
+        assert (
+            "container instance of pod server-0 ends again and again, with status 127"
+            in (final["message"])
+        )
+
+    act(TEXT, 2, tmp_path, play)
+
+
+@pytest.mark.parametrize("which", ["digest", "version", "pod"])
+def test_nothing_of_another_plan_or_release_takes_part(tmp_path: Path, which: str) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        if which == "pod":
+            other = scene.pod(2)
+            other["metadata"]["annotations"]["thunderstorm.dev/plan"] = "e" * 64
+            await scene.server.put(other)
+        else:
+            setattr(scene.nodes[1], which, "another")
+        final = await scene.run()
+        assert final["outcome"] == "failed"
+        named = "pod client-0 is of another plan" if which == "pod" else "n1"
+        assert named in final["message"]
+
+    act(TEXT, 2, tmp_path, play)
+
+
+def test_the_kernels_datapath_where_all_nodes_have_it(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        for node in scene.nodes:
+            node.kernel = {}
+        await scene.fill()
+        final = await scene.run()
+        assert final["facts"]["datapath"] == "kernel"
+        begun = [node.supervised[1]["datapath"] for node in scene.nodes]
+        assert begun == ["kernel", "kernel"]
+
+    act(TEXT, 2, tmp_path, play)
+
+
+@pytest.mark.parametrize("fault", ["bypasses", "uncounted", "short"])
+def test_packets_that_are_not_shaped_end_the_run(tmp_path: Path, fault: str) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        if fault == "short":
+            scene.nodes[1].rtt_ns = lambda _node, _address: 300_000
+        else:
+            setattr(scene.nodes[1], fault, True)
+        final = await scene.run()
+        assert final["outcome"] == "failed"
+        words = {
+            "bypasses": "packets of instances pass although their network is closed",
+            "uncounted": "the datapath has not seen them",
+            "short": "packets are not shaped",
+        }
+        assert words[fault] in final["message"] and "(sent on n1)" in final["message"]
+        assert scene.channel.started == (fault == "short")
+
+    act(TEXT, 2, tmp_path, play)
+
+
+def test_a_path_below_the_underlay_is_a_warning(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        final = await scene.run()
+        assert final["outcome"] == "completed"
+        wanted = "server.0 -> server.1 is planned to take 0.020 ms; the cluster's own network takes"
+        assert f"{wanted} 0.080 ms more" in scene.channel.warnings()
+
+    text = TEXT.replace("latency=5 ", "latency=10us ").replace("latency=9", "latency=9us")
+    act(text, 2, tmp_path, play)
+
+
+def test_a_program_that_does_not_start_is_no_end_of_the_run(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        scene.nodes[0].fails["client.0"] = "Exec format error"
+        final = await scene.run()
+        assert final["outcome"] == "completed"
+        (failed,) = [event for event in scene.of("exit") if "error" in event]
+        assert (failed["target"], failed["error"]) == ("client.0", "Exec format error")
+        said = "client.0: cannot start /bin/client: Exec format error"
+        assert said in scene.channel.warnings()
+
+    act(TEXT, 2, tmp_path, play)
+
+
+def test_a_stop_ends_programs_and_nodes(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        running = asyncio.create_task(scene.run())
+        await until(lambda: scene.channel.started, "the start")
+        scene.channel.stop.set()
+        assert (await running)["outcome"] == "interrupted"
+        for node in scene.nodes:
+            assert node.agent.asked("finish") and node.agent.asked("stop")
+            assert node.supervised[-1]["do"] == "end"
+
+    act(TEXT.replace("1200ms", "60s"), 2, tmp_path, play)
