@@ -2,7 +2,7 @@
 
 Input: a bundle and options. Output: texts by file name, to be applied in the order of their names;
 with `kustomize` a kustomization.yaml beside them. Every value in a template goes through the
-serializer (manifests/templating.py). What each object is for: docs/kubernetes.md.
+serializer (manifests/templating.py). What each object is for: docs/manifests.md.
 """
 
 from __future__ import annotations

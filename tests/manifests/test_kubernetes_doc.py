@@ -1,4 +1,4 @@
-"""What docs/kubernetes.md states is what is rendered."""
+"""What docs/manifests.md states is what is rendered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.manifests.kube import ROOT, bundle_of, one, rendered, service, worklo
 from tests.manifests.test_kubernetes_schema import VERSIONS
 from tstorm.cli import cli
 
-TEXT = (ROOT / "docs/kubernetes.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/manifests.md").read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:

@@ -1,4 +1,4 @@
-"""What is rendered, object by object: the decisions of docs/kubernetes.md."""
+"""What is rendered, object by object: the decisions of docs/manifests.md."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def command(
 ) -> None:
     """Render a plan as files for a cluster. It applies nothing and needs no cluster.
 
-    docs/kubernetes.md and docs/compose.md describe the files and how to go on. They depend on the
+    docs/manifests.md and docs/compose.md describe the files and how to go on. They depend on the
     plan and the options alone. The directory is written whole or not at all; it replaces one with
     earlier files of this command, and nothing else.
 
