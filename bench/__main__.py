@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import RESULTS, compiling
-from bench.agents import control, metadata, sharing_model
+from bench.agents import control, large, metadata, sharing_model
 from bench.engine import commit, delay, paths, rate, scale, throughput
 from bench.engine.netns import isolate, privilege
 from bench.errors import BenchError
@@ -41,6 +41,7 @@ MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "routing": routing.measure,
     "metadata": metadata.measure,
     "control": control.measure,
+    "agents": large.measure,
     "sharing-model": sharing_model.measure,
     "tcal": tcal.measure,
 }
@@ -50,7 +51,7 @@ MISSED: dict[str, Callable[[list[Record]], list[str]]] = {
     "tcal": tcal.missed,
 }
 # Whoever measures: these need no namespaces, and each has a file of its own.
-ALIKE = ("routing", "metadata", "control", "sharing-model", "tcal")
+ALIKE = ("routing", "metadata", "control", "agents", "sharing-model", "tcal")
 
 
 def main() -> int:

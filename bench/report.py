@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench import RESULTS, ROOT, compiling
-from bench.agents import control, metadata, sharing_model
+from bench.agents import control, large, metadata, sharing_model
 from bench.engine import commit, delay, paths, rate, scale, throughput
 from bench.errors import BenchError
 from bench.hosts import agree, congestion, reaction, shares, sharing, soak_judge
@@ -39,6 +39,7 @@ SECTIONS: dict[str, tuple[str, Mapping[str, Tables]]] = {
     "routing": ("Scale-free networks", {"routing": by_size.TABLES}),
     "metadata": ("Metadata between agents", {"metadata": metadata.TABLES}),
     "control": ("Control of agents", {"control": control.TABLES}),
+    "agents": ("A thousand agents", {"agents": large.TABLES}),
     "sharing-model": ("Sharing model", {"sharing-model": sharing_model.TABLES}),
     "tcal": ("The kernel's datapath", {"tcal": timings.TABLES}),
     "hosts": (

@@ -16,10 +16,11 @@ import asyncio
 import random
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+from bench.agents.simulated import HERE, Agent
 from bench.tables import Record, Table
 from runtime.coordinator import says
 from runtime.coordinator.coordinator import Coordinator, Experiment
@@ -28,37 +29,12 @@ from runtime.coordinator.placement import Placement
 from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.options import DEFAULTS
 from runtime.rpc import secure
-from runtime.rpc.calls import Asker, answer
+from runtime.rpc.calls import Asker
 from runtime.rpc.seal import MAGIC, NONCE_BYTES, PROOF_BYTES
-from runtime.rpc.secure import Channel, Server, make_key
+from runtime.rpc.secure import make_key
 
-HERE = "127.0.0.1"
 SAMPLE_ROWS = 5000
 LEAD_NS = 1_000_000_000
-
-
-class Agent:
-    """Answers at once, whatever it is asked."""
-
-    def __init__(self, key: bytes) -> None:
-        self.server = Server(key, self._accept)
-        self.channel: Channel | None = None
-        self.port = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def listen(self) -> None:
-        self.port = await self.server.listen(HERE, 0)
-
-    def _accept(self, channel: Channel) -> None:
-        self.channel = channel
-        task = asyncio.get_running_loop().create_task(answer(channel, self._answer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _answer(self, request: dict[str, Any], now: int) -> Mapping[str, object]:
-        if request["do"] == "time":
-            return {"t2": now, "t3": time.monotonic_ns()}
-        return {"digest": request.get("digest", "")}
 
 
 _WHAT = {

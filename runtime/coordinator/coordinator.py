@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from runtime.coordinator import clocks
 from runtime.coordinator.clocks import EXCHANGES, Offset
 from runtime.coordinator.link import (
     ANSWER_SECONDS,
@@ -34,9 +35,9 @@ PREPARE_SECONDS = 120.0
 REJOIN_SECONDS = 10.0
 STOP_SECONDS = 10.0
 MEASURE_SECONDS = 1.0  # from one look at a clock to the next, where there are not too many hosts
-WATCH_EXCHANGES = 400  # a second, of all hosts together: they cost 2 to 4 % of a core
 AT_A_TIME = 4  # clocks that are measured side by side
 PATIENCE_SECONDS = 10.0  # for a clock that is not known well enough at first
+DELIVERIES = 16  # long messages that are on their way at one time: each takes memory here
 LEAD_NS = 1_000_000_000  # for all agents to hear of it, on machines that are busy
 REASONS, NAMES = 3, 8  # hosts in one error: with their reasons, and after them without
 
@@ -123,12 +124,17 @@ class Coordinator:
         """
         self._experiment = experiment
         shared = Request.of(self._preparation(experiment))
-        found = await self._everyone(
-            lambda link: self._prepare(
-                experiment, link, shared.extended({"host": link.number}), seconds
-            )
-        )
-        return list(found.values())
+        few = asyncio.Semaphore(DELIVERIES)
+
+        async def one(link: AgentLink) -> dict[str, Any]:
+            async with few:
+                request = shared.extended({"host": link.number})
+                work = asyncio.create_task(self._prepare(experiment, link, request, seconds))
+                await asyncio.sleep(0)  # it is sent
+                await link.drained()
+            return await work
+
+        return list((await self._everyone(one)).values())
 
     async def _prepare(
         self, experiment: Experiment, link: AgentLink, request: Request, seconds: float
@@ -295,7 +301,7 @@ class Coordinator:
 
     async def _watch(self, link: AgentLink) -> None:
         """Measures an agent's clock again and again, which also shows whether it lives."""
-        exchanges, seconds = watching(len(self._links))
+        exchanges, seconds = clocks.watching(len(self._links), MEASURE_SECONDS)
         await asyncio.sleep(seconds * link.number / len(self._links))  # not all at once
         while True:
             await asyncio.sleep(seconds)
@@ -374,14 +380,6 @@ class Coordinator:
                 raise result
             answers[number] = result
         return answers
-
-
-def watching(hosts: int) -> tuple[int, float]:
-    """How many exchanges one look at a clock has, and how many seconds there are between two looks
-    at the same. With many hosts looks have fewer exchanges, then there are fewer looks: all of them
-    together have WATCH_EXCHANGES a second at most."""
-    exchanges = min(max(WATCH_EXCHANGES // hosts, 1), EXCHANGES)
-    return exchanges, MEASURE_SECONDS * max(1.0, hosts * exchanges / WATCH_EXCHANGES)
 
 
 def _some(names: Sequence[str]) -> list[str]:

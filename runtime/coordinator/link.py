@@ -150,6 +150,11 @@ class AgentLink:
             reason = asker.channel.reason or error.message
             raise LostError(self.number, f"{self.host.name} is lost: {reason}") from error
 
+    async def drained(self) -> None:
+        """Until what was sent takes no memory of this process any more."""
+        if self._asker is not None:
+            await self._asker.channel.drained()
+
     async def measure(self, exchanges: int = EXCHANGES) -> Offset:
         """Measures the agent's clock, and keeps it in `clock`. Raises LostError."""
         offset = measured([await self._exchange() for _ in range(exchanges)])

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import RunError, fail
-from runtime.rpc.secure import Channel, ChannelError, encode
+from runtime.rpc.jsonobject import encode
+from runtime.rpc.secure import Channel, ChannelError
 
 TEXT_LENGTH = 2000  # of an error's words that are believed
 

@@ -1,10 +1,13 @@
 """Where a process receives, as text: ADDRESS:PORT, an IPv6 address in brackets (RFC 3986, section
-3.2.2)."""
+3.2.2); and how long a connection to it lasts when its machine is gone."""
 
 from __future__ import annotations
 
+import socket
+
 Endpoint = tuple[str, int]  # address (IPv6 without brackets), port
 MAX_PORT = 65535
+IDLE_SECONDS, INTERVAL_SECONDS, UNANSWERED = 5, 3, 3  # TCP asks an idle peer whether it is there
 
 
 def text(endpoint: Endpoint) -> str:
@@ -25,3 +28,11 @@ def parse(words: str) -> Endpoint:
 
 def is_ipv6(endpoint: Endpoint) -> bool:
     return ":" in endpoint[0]
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """A peer whose machine is gone ends the connection, after 14 s."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_SECONDS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, INTERVAL_SECONDS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, UNANSWERED)

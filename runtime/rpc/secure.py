@@ -9,18 +9,17 @@ time limit and a number of places, and they are told nothing.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from runtime.errors import RunError, fail
 from runtime.rpc import endpoint
+from runtime.rpc.jsonobject import decode, encode
 from runtime.rpc.seal import (
     KEY_BYTES,
     ClientHandshake,
@@ -33,8 +32,7 @@ from runtime.rpc.seal import (
 
 HANDSHAKE_SECONDS = 3.0  # from the connection to both proofs
 STRANGERS = 16  # connections that may be unproven at one time
-SILENT_SECONDS = 3.0  # a coordinator that said nothing for so long may be replaced by another
-IDLE_SECONDS, INTERVAL_SECONDS, UNANSWERED = 5, 3, 3  # TCP asks an idle peer whether it is there
+SILENT_SECONDS = 7.0  # a coordinator that said nothing for so long may be replaced by another
 CLOSE_SECONDS = 5.0  # for what is still to be sent at the end
 UNREAD_BYTES = 4 << 20  # received and not asked for: no more is read from the connection
 UNSENT_BYTES = 128 << 20  # a peer that leaves so much unread is given up
@@ -74,31 +72,11 @@ def read_key(source: str) -> bytes:
     return key
 
 
-def encode(message: Mapping[str, object]) -> bytes:
-    """As it is sent: what many agents get needs this once. ValueError for what is not JSON."""
-    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _not_a_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
-
-
 def _decode(data: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data, parse_constant=_not_a_number)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise SealError("bad_messages", "a message is not a JSON object")
-    return value
-
-
-def _keep_alive(connection: socket.socket) -> None:
-    """A peer whose machine is gone ends the connection, after 14 s."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_SECONDS)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, INTERVAL_SECONDS)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, UNANSWERED)
+        return decode(data)
+    except ValueError:
+        raise SealError("bad_messages", "a message is not a JSON object") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +111,8 @@ class Channel(asyncio.Protocol):
         self._received: deque[tuple[Received, int]] = deque()
         self._unread = 0
         self._more = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
         self.reason = ""
 
     # -- asyncio's side -------------------------------------------------------------------------
@@ -144,7 +124,7 @@ class Channel(asyncio.Protocol):
         self.peer = endpoint.text(name[:2])
         connection = transport.get_extra_info("socket")
         if connection is not None:
-            _keep_alive(connection)
+            endpoint.keep_alive(connection)
         if self.reason:
             transport.abort()  # given up before it began
         else:
@@ -190,6 +170,12 @@ class Channel(asyncio.Protocol):
             self.close("ended by the peer")
         self._more.set()
 
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
     def connection_lost(self, error: Exception | None) -> None:
         reason = self.reason
         if not reason:
@@ -200,6 +186,7 @@ class Channel(asyncio.Protocol):
         fail(self.ready, ChannelError(reason))
         self.closed.set_result(reason)
         self._more.set()
+        self._writable.set()
 
     # -- the owner's side -----------------------------------------------------------------------
 
@@ -225,6 +212,10 @@ class Channel(asyncio.Protocol):
         if self._transport.get_write_buffer_size() > UNSENT_BYTES:
             self.give_up("the peer does not read what it is sent", "unread")
             raise ChannelError(f"{self.peer} is gone: {self.reason}")
+
+    async def drained(self) -> None:
+        """Until the kernel has most of what was sent, or the channel is over."""
+        await self._writable.wait()
 
     async def receive(self) -> Received:
         """The next message; may be cancelled. ChannelError once the channel is over."""

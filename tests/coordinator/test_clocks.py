@@ -8,14 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.agent.process.agent import LOST_SECONDS
 from runtime.coordinator.clocks import (
+    WATCH_EXCHANGES,
     ClockError,
     ClockRecord,
     Drift,
     Exchange,
     Offset,
     measured,
+    watching,
 )
+from runtime.coordinator.coordinator import MEASURE_SECONDS
+from runtime.options import MAX_HOSTS
+from runtime.rpc import secure
 
 SECOND = 10**9
 DELAYS = st.integers(0, 10 * SECOND)
@@ -166,3 +172,19 @@ def test_a_record_for_the_manifest() -> None:
     record.restart()
     assert record.drift() is None
     assert record.largest_bound_ns == 20
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [(1, (8, 1.0)), (20, (8, 1.0)), (40, (4, 1.0)), (160, (1, 1.0)), (1000, (1, 6.25))],
+)
+def test_many_hosts_are_watched_at_no_more_cost(hosts: int, expected: tuple[int, float]) -> None:
+    exchanges, seconds = watching(hosts, 1.0)
+    assert (exchanges, seconds) == expected
+    assert hosts * exchanges / seconds <= WATCH_EXCHANGES
+
+
+def test_no_agent_takes_a_watched_clock_for_silence() -> None:
+    """Another coordinator may take the place of one that says nothing for SILENT_SECONDS."""
+    longest = watching(MAX_HOSTS, MEASURE_SECONDS)[1]
+    assert longest < secure.SILENT_SECONDS < LOST_SECONDS

@@ -13,8 +13,8 @@ import pytest
 from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.link import AgentError, Host, LostError
 from runtime.errors import RunError
-from runtime.options import MAX_HOSTS, RunOptions
-from runtime.rpc import calls, secure
+from runtime.options import RunOptions
+from runtime.rpc import calls, jsonobject
 from tests.coordinator.fakes import EXPERIMENT, HERE, FakeAgent, SlowLink, Stage, act, refuse
 from tests.waiting import until
 
@@ -72,7 +72,7 @@ def test_what_all_agents_get_is_encoded_once(monkeypatch: pytest.MonkeyPatch) ->
 
     def encode(message: Mapping[str, object]) -> bytes:
         encoded.append(message)
-        return secure.encode(message)
+        return jsonobject.encode(message)
 
     monkeypatch.setattr(calls, "encode", encode)
 
@@ -92,18 +92,6 @@ def test_what_all_agents_get_is_encoded_once(monkeypatch: pytest.MonkeyPatch) ->
         assert [agent.asked("bind")[0]["bind"] for agent in stage.agents] == [[[1, 2]]] * 3
 
     act(play, 3)
-
-
-@pytest.mark.parametrize(
-    ("hosts", "expected"),
-    [(1, (8, 1.0)), (50, (8, 1.0)), (100, (4, 1.0)), (400, (1, 1.0)), (1000, (1, 2.5))],
-)
-def test_many_hosts_are_watched_at_no_more_cost(hosts: int, expected: tuple[int, float]) -> None:
-    exchanges, seconds = coordinators.watching(hosts)
-    assert (exchanges, seconds) == expected
-    assert hosts * exchanges / seconds <= coordinators.WATCH_EXCHANGES
-    # An agent lets another coordinator take the place of one that says nothing for so long.
-    assert coordinators.watching(MAX_HOSTS)[1] < secure.SILENT_SECONDS
 
 
 def test_clocks_that_differ_start_at_the_same_moment() -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from compiler.pipeline import compile_source
 from runtime.backend.base import Change, Effect, RunContext
-from runtime.backend.hosts.hosts import AgentLife, AgentReport, Ties
+from runtime.backend.hosts.hosts import AgentLife, AgentReport
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.coordinator.link import Host
 from runtime.coordinator.placement import NO_HOST, Placement
-from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from tests.coordinator.fakes import DEADLINE_SECONDS, KEY, FakeAgent
+from tests.coordinator.fakes import DEADLINE_SECONDS, FakeAgent
+from tests.runtime.hosts.elsewhere import Nodes
 from tests.waiting import until
 
 TEXT = (
@@ -27,75 +27,7 @@ TEXT = (
     "at 3s b.1 crash\nat 4s b.1 join\nat 9s quit\n"
 )
 POD_ADDRESSES = (("10.244.1.9", ""), ("10.244.0.4", ""), ("10.244.1.3", ""))
-
-
-class Elsewhere:
-    """A process of another machine: nobody here hears of its end."""
-
-    def __init__(self) -> None:
-        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def kill(self) -> None:
-        self.ended.set_result(-9)
-
-
-class Parts:
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.datapath, self.agent = Elsewhere(), Elsewhere()
-        self.pids: list[int] = []
-        self.starts = 1
-
-    def restart_agent(self) -> None:
-        self.starts += 1
-        self.agent = Elsewhere()
-
-    def ended(self, *, agent: bool = True) -> RunError | None:
-        return None
-
-
-class Ports:
-    """Nothing is attached here."""
-
-    more = ()
-
-
-class Nodes:
-    """Hosts (runtime.backend.hosts.hosts) with instances where nobody's rule would put them."""
-
-    key = KEY
-    placement = Placement((1, 0, 1, NO_HOST), POD_ADDRESSES, ("10.244.0.0/16",))
-    connect_seconds = DEADLINE_SECONDS / 4
-
-    def __init__(self, agents: list[FakeAgent]) -> None:
-        self.agents = [
-            Host(f"node-{agent.number}", agent.host.address, agent.port) for agent in agents
-        ]
-        self.parts = [Parts(host.name) for host in self.agents]
-        self.wired: list[Mapping[int, int]] = []
-        self.told: Collection[int] = ()
-        self.lives: list[tuple[int, AgentLife]] = []
-        self.reports: list[tuple[int, AgentReport]] = []
-
-    def attaching(self, ties: Ties) -> Any:
-        self.ties = ties
-        return Ports()
-
-    async def wire(self, bound: Mapping[int, int]) -> None:
-        self.wired.append(bound)
-
-    def lived(self, host: int, life: AgentLife) -> None:
-        self.lives.append((host, life))
-
-    def reported(self, host: int, report: AgentReport) -> None:
-        self.reports.append((host, report))
-
-    async def end(self, told: Collection[int]) -> RunError | None:
-        self.told = list(told)
-        return RunError("a datapath was tired")
-
-    def refused(self) -> list[dict[str, Any]]:
-        return [{"instance": "a.0", "source": 1}]
+PLACED = Placement((1, 0, 1, NO_HOST), POD_ADDRESSES, ("10.244.0.0/16",))
 
 
 class Run:
@@ -122,7 +54,9 @@ class Run:
             on_ended=lambda _instance, _ended, _asked, _help: None,
             on_killed=lambda _instance, _what: None,
         )
-        self.hosts = Nodes(agents)
+        self.hosts = Nodes(
+            [Host(f"node-{one.number}", one.host.address, one.port) for one in agents], PLACED
+        )
         self.network = AgentNetwork(context, self.hosts)
 
     async def applied(self, step: int, *, at_ns: tuple[int, int]) -> None:

@@ -1,0 +1,80 @@
+"""Hosts that are not of this machine, for whoever is to work with them; nothing is attached."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from runtime.backend.hosts.hosts import AgentLife, AgentReport, Ties
+from runtime.coordinator.link import Host
+from runtime.coordinator.placement import Placement
+from runtime.errors import RunError
+from tests.coordinator.fakes import DEADLINE_SECONDS, KEY
+
+
+class Elsewhere:
+    """A process of another machine: nobody here hears of its end."""
+
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def kill(self) -> None:
+        self.ended.set_result(-9)
+
+
+class Parts:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.datapath, self.agent = Elsewhere(), Elsewhere()
+        self.pids: list[int] = []
+        self.starts = 1
+
+    def restart_agent(self) -> None:
+        self.starts += 1
+        self.agent = Elsewhere()
+
+    def ended(self, *, agent: bool = True) -> RunError | None:
+        return None
+
+
+class Ports:
+    """Nothing is attached here."""
+
+    more = ()
+
+
+class Nodes:
+    """Hosts (runtime.backend.hosts.hosts) of which only the agents are there, wherever they are."""
+
+    connect_seconds = DEADLINE_SECONDS / 4
+
+    def __init__(self, agents: Sequence[Host], placement: Placement, key: bytes = KEY) -> None:
+        self.key = key
+        self.placement = placement
+        self.agents = agents
+        self.parts = [Parts(host.name) for host in agents]
+        self.wired: list[Mapping[int, int]] = []
+        self.told: Collection[int] = ()
+        self.lives: list[tuple[int, AgentLife]] = []
+        self.reports: list[tuple[int, AgentReport]] = []
+
+    def attaching(self, ties: Ties) -> Any:
+        self.ties = ties
+        return Ports()
+
+    async def wire(self, bound: Mapping[int, int]) -> None:
+        self.wired.append(bound)
+
+    def lived(self, host: int, life: AgentLife) -> None:
+        self.lives.append((host, life))
+
+    def reported(self, host: int, report: AgentReport) -> None:
+        self.reports.append((host, report))
+
+    async def end(self, told: Collection[int]) -> RunError | None:
+        self.told = list(told)
+        return RunError("a datapath was tired")
+
+    def refused(self) -> list[dict[str, Any]]:
+        return [{"instance": "a.0", "source": 1}]
