@@ -1,4 +1,4 @@
-"""The cluster of the session with the stand-ins on it, and experiments of one test."""
+"""The cluster of the session with the images on it, and experiments of one test."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.reader import read_plan
-from tests.cluster import standins
-from tests.cluster.experiments import Experiment, compile_file, compile_text, render
-from tests.cluster.mkimage import write_archive
+from manifests.settings import DEFAULT_AGENT_IMAGE
+from tests.cluster import debian, standins
+from tests.cluster.experiments import Experiment, compile_file, compile_text, render, tstorm
+from tests.cluster.mkimage import Image, write_archive
 from tests.cluster.support import ROOT, Cluster, harness
 
 Make = Callable[..., Experiment]
@@ -45,17 +46,25 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def loaded(
     cluster: Cluster, plans: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The stand-ins are on every node, under all names in the examples."""
+    """On every node: the image of agent and coordinator, under all names in the examples, those
+    that stand in for the examples' own, and the one with real programs."""
     folder = tmp_path_factory.mktemp("images")
-    agent = standins.agent_rootfs(folder / "agent")
     read = [read_plan(plan) for plan in plans.values()]
+    agents = {plan.topology.bootstrapper or DEFAULT_AGENT_IMAGE for plan in read}
+    for name in sorted(agents | {DEFAULT_AGENT_IMAGE}):
+        tstorm("image", "build", "--name", name, "-o", folder / "agent.tar")
+        load(folder / "agent.tar")
     workload = standins.workload_rootfs(folder / "workload", read)
-    found = standins.images_of(read, agent, workload)
-    archive = folder / "images.tar"
-    write_archive(archive, [*standins.agents(agent), *found])
+    programs = debian.programs_rootfs(folder / "programs")
+    real = Image((debian.PROGRAMS_IMAGE,), programs, ("/bin/sh",))
+    write_archive(folder / "images.tar", [*standins.images_of(read, workload), real])
+    load(folder / "images.tar")
+    shutil.rmtree(folder)
+
+
+def load(archive: Path) -> None:
     done = harness("load", str(archive))
     assert done.returncode == 0, done.stderr
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.plan.reader import Plan, read_plan
 from manifests.names import labels
-from tests.cluster.support import NODES, ROOT, Cluster, Pod, run
+from tests.cluster.support import HERE, NODES, ROOT, Cluster, Pod, run
 
 KEY = "0123456789abcdef0123456789abcdef"  # for the tests; made at run otherwise
 
@@ -19,7 +20,9 @@ def tstorm(*arguments: str | Path, cwd: Path = ROOT) -> str:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A rendered plan. `folder` is what kubectl applies."""
+    """A rendered plan, applied without a run. `folder` is what kubectl applies. The coordinator
+    waits for what only a run makes; agents wait for the coordinator, and tests order instances
+    about in their place."""
 
     plan: Plan
     folder: Path
@@ -28,7 +31,7 @@ class Experiment:
     @property
     def pods(self) -> int:
         instances = sum(service.replicas for service in self.plan.topology.services)
-        return instances + NODES + 1  # agents, coordinator
+        return instances + NODES  # agents
 
     def instances(self) -> dict[str, str]:
         """Pod by instance: `server.3` is `server-3`."""
@@ -41,29 +44,36 @@ class Experiment:
         }
 
     def prepare(self, cluster: Cluster) -> None:
-        """The namespace, and what a run would make: without it agents and coordinator wait."""
+        """The namespace, and the key that a run would make: without it agents wait."""
         cluster.kubectl("apply", "-f", str(self.folder / "00-namespace.yaml"))
         secret = ["create", "secret", "generic", "tstorm-auth", f"--from-literal=key={KEY}"]
         cluster.kubectl(*secret, "-n", self.namespace)
-        options = ["create", "configmap", "tstorm-run", "--from-literal=run.json={}"]
-        cluster.kubectl(*options, "-n", self.namespace)
 
     def apply(self, cluster: Cluster, *options: str) -> str:
         kustomized = (self.folder / "kustomization.yaml").exists()
         return cluster.kubectl("apply", *options, "-k" if kustomized else "-f", str(self.folder))
 
     def release(self, cluster: Cluster) -> None:
-        """Tells the agents which pods are theirs, as a coordinator does once all are there."""
-        found = cluster.wait_there(self.namespace, self.pods)
-        uids = [pod.uid for pod in found if pod.component == "instance"]
-        for pod in found:
-            if pod.component == "agent":
-                cluster.wait_pod_ready(pod)
-                cluster.exec(self.namespace, pod.name, "/usr/bin/tstorm-agent", "pods", *uids)
+        """Lets every instance join, as agents do at a step."""
+        pods = cluster.wait_placed(self.namespace, self.pods)
+        for agent in pods:
+            if agent.component == "agent":
+                near = [pod for pod in pods if pod.node == agent.node]
+                uids = [pod.uid for pod in near if pod.component == "instance"]
+                cluster.wait_pod_ready(agent)
+                order(cluster, agent, "join", uids)
 
     def ready(self, cluster: Cluster) -> list[Pod]:
+        """All pods but the coordinator's."""
         self.release(cluster)
         return cluster.wait_ready([self.namespace], self.pods)
+
+
+def order(cluster: Cluster, agent: Pod, word: str, uids: Iterable[str]) -> list[int]:
+    """When an agent's pod gave the orders, ns of the machine's clock."""
+    text = (HERE / "order.py").read_text()
+    command = ("/usr/bin/python3", "-P", "-c", text, word, *uids)
+    return [int(at) for at in cluster.exec(agent.namespace, agent.name, *command).split()]
 
 
 def compile_text(text: str, folder: Path, name: str = "experiment") -> Path:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,6 +21,7 @@ HERE = ROOT / "tests/cluster"
 NODES = 3
 DEADLINE_SECONDS = 300.0  # for all pods of all examples, on two busy processors
 COMPONENT = "app.kubernetes.io/component"
+COORDINATOR = "coordinator"
 
 
 # Each look is a command that talks to the cluster.
@@ -148,15 +152,15 @@ class Cluster:
         )
         return str(answer.data.decode())
 
-    def wait_there(self, namespace: str, count: int) -> list[Pod]:
-        """All `count` pods of a namespace, once they are there, ready or not."""
+    def wait_placed(self, namespace: str, count: int) -> list[Pod]:
+        """All `count` pods of a namespace but the coordinator's, once they have nodes."""
         seen: list[Pod] = []
 
-        def there() -> bool:
-            seen[:] = [pod for pod in self.pods(namespace) if not pod.leaving]
-            return len(seen) == count
+        def placed() -> bool:
+            seen[:] = [pod for pod in self.pods(namespace) if pod.component != COORDINATOR]
+            return len(seen) == count and all(pod.node and not pod.leaving for pod in seen)
 
-        wait_until(there, lambda: f"{count} pods in {namespace}; there are {len(seen)}")
+        wait_until(placed, lambda: "\n".join([f"{count} pods:", *(p.summary() for p in seen)]))
         return seen
 
     def wait_pod_ready(self, pod: Pod) -> None:
@@ -166,12 +170,13 @@ class Cluster:
         )
 
     def wait_ready(self, namespaces: Iterable[str], count: int) -> list[Pod]:
-        """All `count` pods of the namespaces, once all of them are ready."""
+        """All `count` pods of the namespaces but coordinators', once all of them are ready."""
         wanted = set(namespaces)
         seen: list[Pod] = []
 
         def ready() -> bool:
-            seen[:] = [pod for pod in self.pods() if pod.namespace in wanted]
+            found = [pod for pod in self.pods() if pod.namespace in wanted]
+            seen[:] = [pod for pod in found if pod.component != COORDINATOR]
             return len(seen) == count and all(pod.ready and not pod.leaving for pod in seen)
 
         def missing() -> str:
@@ -181,11 +186,16 @@ class Cluster:
         wait_until(ready, missing)
         return seen
 
-    def said(self, namespace: str, pod: str, event: str) -> list[str]:
-        """What a stand-in of ours has reported of one kind."""
-        lines = self.logs(namespace, pod).splitlines()
-        found = [json.loads(line) for line in lines if line.startswith('{"standin":"tstorm-')]
-        return [line["value"] for line in found if line["event"] == event]
+    def read_plan(self, agent: Pod) -> dict[str, str]:
+        """SHA-256 of each file of the plan that an agent has unpacked, by name."""
+        text = (
+            "import hashlib, pathlib, sys\n"
+            "for path in sorted(pathlib.Path('/tmp/plan').iterdir()):\n"
+            "    print(path.name, hashlib.sha256(path.read_bytes()).hexdigest())"
+        )
+        command = ("/usr/bin/python3", "-P", "-c", text)
+        said = self.exec(agent.namespace, agent.name, *command).decode()
+        return dict(line.split() for line in said.splitlines())
 
     def exec(self, namespace: str, pod: str, *command: str) -> bytes:
         return self.kubectl_raw("exec", "-n", namespace, pod, "--", *command)
@@ -205,6 +215,26 @@ class Cluster:
     def delete(self, *namespaces: str, wait: bool = False) -> None:
         """Without `wait`, nothing else may use their names afterwards."""
         self.kubectl("delete", "namespace", *namespaces, "--ignore-not-found", f"--wait={wait}")
+
+    def status_of(self, path: str, token: str) -> int:
+        """How the API server answers a GET below /api/v1 of whoever has the token."""
+        from kubernetes.client import Configuration
+
+        server = self.api.configuration
+        assert isinstance(server, Configuration)
+        request = urllib.request.Request(
+            f"{server.host}/api/v1/{path}", headers={"Authorization": f"Bearer {token}"}
+        )
+        trusted = ssl.create_default_context(cafile=server.ssl_ca_cert)
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trusted)
+        )
+        try:
+            with opener.open(request) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            return refused.code
 
     @cached_property
     def api(self) -> Any:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from manifests.images import resolved
 from tests.cluster.mkimage import Image, write_archive
-from tests.cluster.standins import resolved
 from tests.cluster.support import DEADLINE_SECONDS, HERE, wait_until
 
 FAKE = """#!/bin/sh

@@ -13,8 +13,8 @@ from statistics import median
 import pytest
 
 from tests.cluster.conftest import Make
-from tests.cluster.experiments import Experiment
-from tests.cluster.standins import BY_HAND, WORKLOAD
+from tests.cluster.experiments import Experiment, order
+from tests.cluster.standins import WORKLOAD
 from tests.cluster.support import NODES, Cluster, Pod, wait_until
 
 pytestmark = pytest.mark.cluster
@@ -44,11 +44,9 @@ class Instance:
         """When the agent gave the order, ns of the machine's clock."""
         pod = self.shown()
         agents = [p for p in self.cluster.pods(self.namespace) if p.component == "agent"]
-        agent = next(p.name for p in agents if p.node == pod.node)
-        said = self.cluster.exec(
-            self.namespace, agent, "/usr/bin/tstorm-agent", "order", pod.uid, word
-        )
-        return int(said)
+        agent = next(p for p in agents if p.node == pod.node)
+        [at] = order(self.cluster, agent, word, [pod.uid])
+        return at
 
     def starts(self) -> list[int]:
         """When the program has started, as far as the present container's log goes."""
@@ -94,7 +92,7 @@ class Instance:
 
 @pytest.fixture
 def made(cluster: Cluster, experiment: Make) -> Experiment:
-    found = experiment(TEXT, "--agent-image", BY_HAND)
+    found = experiment(TEXT)
 
     def agents_ready() -> bool:
         pods = cluster.pods(found.namespace)
@@ -138,7 +136,7 @@ def test_an_unknown_program_waits_behind_a_gate(cluster: Cluster, made: Experime
         uid = instance.shown().uid
         first.append(instance.join())
         instance.wait_ready()
-        instance.order("crash")
+        instance.order("end")
         instance.wait_for_gate(gate)
         again.append(instance.join())
         instance.wait_ready()
