@@ -100,3 +100,40 @@ def test_its_commands_of_tstorm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (tmp_path / "exp.plan/manifests/00-namespace.yaml").exists()
     assert 'name: "again"' in (tmp_path / "again/00-namespace.yaml").read_text(encoding="ascii")
     assert (tmp_path / "exp.kustomize/kustomization.yaml").exists()
+
+
+GUIDE = (ROOT / "docs/kubernetes.md").read_text(encoding="utf-8")
+
+
+def test_the_first_experiment_is_what_the_guide_says_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It compiles and renders without a word, and a request takes two round trips."""
+    monkeypatch.chdir(tmp_path)
+    [text] = re.findall(r"```tdl\n(.*?)```", GUIDE, re.DOTALL)
+    (tmp_path / "web.tdl").write_text(text, encoding="utf-8")
+    made = CliRunner().invoke(cli, ["compile", "web.tdl"], catch_exceptions=False)
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert (tmp_path / "web.plan/manifests/60-service-client.yaml").exists()
+    [(first, later)] = re.findall(r"about ([\d.]+) s a request, from 10 s on ([\d.]+) s", GUIDE)
+    for at, seconds in (("5s", first), ("12s", later)):
+        asked = ["explain", "web.plan", "--from", "client", "--to", "web", "--at", at]
+        told = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
+        [rtt_ms] = re.findall(r"round trip (\d+)ms", told)
+        assert 2 * int(rtt_ms) / 1000 == float(seconds)
+
+
+def test_the_coordinator_s_rights() -> None:
+    [row] = [cells for cells in rows(GUIDE) if cells[0] == "the coordinator"]
+    rules = {
+        (resource, verb)
+        for document in rendered(service())
+        if document["kind"] == "Role"
+        for rule in document["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert rules == {(p, v) for p, v in [("pods/log", "get")]} | {
+        ("pods", verb) for verb in ("get", "list", "watch")
+    }
+    assert row[1] == "get, list and watch pods of its namespace, and get their logs"
