@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -310,10 +311,11 @@ static bool lock_memory(uint64_t pool_bytes) {
     return true;
 }
 
-/* What everybody may ask for: a short time slice, which since Linux 6.12 makes the scheduler pick a
- * thread earlier when it wakes (sched_setattr(2); struct sched_attr is not in every libc's
- * headers). */
-static void ask_for_short_slices(void) {
+/* Without real-time scheduling, which control groups may refuse even root (RT_GROUP_SCHED): a high
+ * priority where permitted, since agents beside us have one, and what everybody may ask for, a
+ * short time slice, which since Linux 6.12 makes the scheduler pick a thread earlier when it wakes.
+ * (sched_setattr(2); struct sched_attr is not in every libc's headers.) */
+static void be_preferred(void) {
     struct {
         uint32_t size;
         uint32_t policy;
@@ -323,8 +325,11 @@ static void ask_for_short_slices(void) {
         uint64_t runtime_ns;
         uint64_t deadline_ns;
         uint64_t period_ns;
-    } attr = {.size = sizeof attr, .policy = SCHED_OTHER, .runtime_ns = SLICE_NS};
-    syscall(SYS_sched_setattr, 0, &attr, 0);
+    } attr = {.size = sizeof attr, .policy = SCHED_OTHER, .nice = -20, .runtime_ns = SLICE_NS};
+    if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0) {
+        attr.nice = getpriority(PRIO_PROCESS, 0);
+        syscall(SYS_sched_setattr, 0, &attr, 0);
+    }
 }
 
 static void be_exact(struct loop *loop, const struct loop_options *options) {
@@ -333,7 +338,7 @@ static void be_exact(struct loop *loop, const struct loop_options *options) {
     prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
     loop->is_fifo = options->fifo && sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
     if (!loop->is_fifo) {
-        ask_for_short_slices();
+        be_preferred();
     }
     loop->is_locked = options->lock && lock_memory(options->pool_bytes);
 }

@@ -7,6 +7,7 @@ import socket
 import sys
 
 PROBE = "probe"
+SUPERVISOR_PORT = 7475  # as in messages.py, which a probe does not import: it shall cost nothing
 _PROBE_SECONDS = 3.0
 _GREETING = b"tstorm\0"  # how a server of runtime.rpc.seal begins
 
@@ -42,7 +43,7 @@ def serve() -> int:
 
 def probe() -> int:
     """0 if the supervisor of this pod answers a connection."""
-    address = (os.environ.get("TSTORM_POD_IP", ""), 7475)
+    address = (os.environ.get("TSTORM_POD_IP", ""), SUPERVISOR_PORT)
     try:
         with socket.create_connection(address, _PROBE_SECONDS) as connection:
             connection.settimeout(_PROBE_SECONDS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from compiler.plan.format import TOOL_VERSION
 from runtime.agent.pod.messages import SUPERVISOR_PORT
 from runtime.errors import RunError
 
@@ -26,7 +27,7 @@ class Settings:
     port: int = SUPERVISOR_PORT
     shards: Path = Path("/plan")
     key: Path = Path("/auth/key")
-    scratch: Path = field(default=Path("/tmp"))
+    scratch: Path = Path("/tmp")
 
     @property
     def plan(self) -> Path:
@@ -41,6 +42,12 @@ class Settings:
 
 def read(variables: Mapping[str, str]) -> Settings:
     """RunError names the variable that is missing or wrong."""
+    rendered = _variable(variables, "TSTORM_VERSION")
+    if rendered != TOOL_VERSION:
+        raise RunError(
+            f"the manifests are of release {rendered}, and this image of {TOOL_VERSION}",
+            "render with the release of the image, or give its own image by --agent-image",
+        )
     address = _variable(variables, "TSTORM_POD_IP")
     try:
         ip_address(address)
