@@ -10,7 +10,7 @@ from compiler.plan.reader import Plan
 from runtime.backend.local import environment
 from runtime.datapath import kernelprobe
 from runtime.errors import MachineError, RunError, UnfitError
-from runtime.options import LOCAL, RunOptions
+from runtime.options import RunOptions
 from runtime.system import namespaces, programs
 
 PROBE_SECONDS = 20.0
@@ -35,13 +35,8 @@ def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
 
 
 def check(plan: Plan, options: RunOptions) -> None:
-    """Raises RunError for a run elsewhere and for more hosts than one machine is good for,
-    UnfitError if the plan has what the datapath would refuse in the middle of the run."""
-    if options.backend != LOCAL:
-        raise RunError(
-            f"a run with the backend {options.backend} does not take place on this machine",
-            "use --backend local here",
-        )
+    """Raises RunError for more hosts than one machine is good for, UnfitError if the plan has what
+    the datapath would refuse in the middle of the run."""
     if options.hosts > MAX_LOCAL_HOSTS:
         raise RunError(
             f"a run cannot have {options.hosts} local hosts", f"give --hosts 1 to {MAX_LOCAL_HOSTS}"

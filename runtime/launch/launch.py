@@ -24,7 +24,7 @@ from runtime.driver.config import DriverConfig
 from runtime.driver.progress import Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, unexpected, unwritten
 from runtime.launch import cleanup, conclude, registry, stops
-from runtime.options import DEFAULTS, FAILED, RunOptions, RunPlaces, RunResult
+from runtime.options import DEFAULTS, FAILED, LOCAL, RunOptions, RunPlaces, RunResult
 from runtime.results.summary import failed_exits
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
@@ -51,6 +51,8 @@ def run(
     """
     places = _placed(places)
     timeline = Schedule(plan, options)
+    if options.backend != LOCAL:
+        raise RunError(f"a run with the backend {options.backend} is not for this machine alone")
     choice.check(plan, options)
     keeper = programs.find("tstorm-ns")
     engine = choice.choose(options, keeper)

@@ -1,0 +1,122 @@
+"""The Job of a coordinator's pod: leads one run from its assignment to its end, then waits until
+its results are fetched. Nobody outside is needed for any of it.
+
+Requests come over its socket (runtime.job.requests): stop, fetched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from compiler.plan.format import PlanError
+from runtime.backend.base import MakeBackend
+from runtime.driver.config import DriverConfig
+from runtime.driver.control import ControlServer, Reply
+from runtime.driver.driver import carry_out
+from runtime.errors import MachineError, RunError, unexpected
+from runtime.job import assignment
+from runtime.job.assignment import Assignment
+from runtime.job.journal import Journal
+from runtime.job.places import Places
+from runtime.options import COMPLETED, FAILED
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.runfiles import DRIVER_LOG
+
+LINGER_SECONDS = 600.0  # of a run that did not get as far as to know
+TERMINATED_SECONDS = 3.0  # after SIGTERM: the pod is about to go
+BackendOf = Callable[[Assignment], MakeBackend]
+
+
+class Job:
+    def __init__(self, places: Places, backend_of: BackendOf) -> None:
+        """Raises OSError if there is no place to keep anything of the run."""
+        self._places = places
+        self._backend_of = backend_of
+        self._server = ControlServer(places.socket, self._answer)
+        self._journal = Journal(places.home, _say)
+        self._ended = ""  # the outcome, once all of it is written
+        self._fetched = asyncio.Event()
+        self._linger_seconds = LINGER_SECONDS
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._terminate)
+
+    async def run(self, variables: Mapping[str, str]) -> int:
+        """The whole of it; the exit status. Raises OSError if not even the end can be written."""
+        try:
+            final = await self._lead(variables)
+            final = self._journal.close(final)
+            self._ended = str(final["outcome"])
+            await self._linger()
+        finally:
+            self._server.close()
+        return 0 if self._ended == COMPLETED else 1
+
+    async def _lead(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+        """Whatever goes wrong, there is an end to tell whoever follows."""
+        try:
+            return await self._carry_out(variables)
+        except (RunError, PlanError, OSError) as error:
+            said = unexpected(error) if isinstance(error, OSError) else error
+            return _failure(str(said), refused=isinstance(said, MachineError))
+        except Exception as error:
+            traceback.print_exc()
+            return _failure(f"the coordinator failed: {error!r}")
+
+    async def _carry_out(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+        places = self._places
+        given = await asyncio.to_thread(assignment.read, places, variables)
+        self._linger_seconds = given.linger_seconds
+        await asyncio.to_thread(assignment.unpack, places, given)
+        config = DriverConfig(
+            run_id=given.run_id,
+            directory=str(places.run),
+            socket=str(places.control),
+            options=given.options,
+        )
+        descriptor = HeldDirectory.hold(places.run).append_to(DRIVER_LOG)
+        with os.fdopen(descriptor, "ab", buffering=0) as log:
+            return await carry_out(config, self._backend_of(given), self._journal, log)
+
+    async def _linger(self) -> None:
+        """Until the results are fetched, nobody can be expected any more, or the pod is to go."""
+        try:
+            await asyncio.wait_for(self._fetched.wait(), self._linger_seconds)
+        except TimeoutError:
+            _say("nobody has fetched the results")
+
+    def _terminate(self) -> None:
+        self._journal.stop.set()
+        if self._ended:
+            self._fetched.set()
+        self._linger_seconds = TERMINATED_SECONDS
+
+    async def _answer(self, request: Mapping[str, Any]) -> Reply:
+        asked = request["ask"]
+        if asked == "stop":
+            self._journal.stop.set()
+        elif asked == "fetched":
+            if not self._ended:
+                raise RunError("the run has not ended: there is nothing to fetch yet")
+            self._fetched.set()
+        elif asked == "state":  # there is no driver to ask
+            when = f"has ended: {self._ended}" if self._ended else "has not begun"
+            raise RunError(f"the run {when}")
+        else:
+            raise RunError(f"cannot answer {asked!r}")
+        return {}, None
+
+
+def _failure(message: str, *, refused: bool = False) -> Mapping[str, Any]:
+    return {"outcome": FAILED, "message": message, "facts": {}, "refused": refused}
+
+
+def _say(text: str) -> None:
+    """For `kubectl logs`; its last lines are what the pod's status says of a failure, too."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is a program of its own

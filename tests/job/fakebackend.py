@@ -1,0 +1,168 @@
+"""A backend without instances: every step takes effect when it is due, programs only write."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from compiler.plan.types import Node
+from runtime.backend.base import Attaching, Change, Counters, Effect, Entrance, RunContext
+from runtime.backend.hosts.samples import HostSamples
+from runtime.backend.lives import Ended, Joined, Left, Life
+from runtime.errors import RunError
+from runtime.judge.pulse import Pulse
+from runtime.rundir.directory import append, write_all
+from runtime.rundir.records import LineFile
+
+MARGIN_NS = 50_000_000
+LOG_SECONDS = 0.02
+# What a log may hold: bytes that are no text, and lines that look like headers of the stream.
+NOISE = b'\x00\xff\r\n{"end": true}\n{"file": "events.jsonl", "offset": 0, "bytes": 9}\n'
+
+
+class FakeLife:
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+class FakeInstance:
+    def __init__(self, node: Node, port: int) -> None:
+        self.node, self.state, self.start_error = node, "down", ""
+        self.ended: Ended | None = None
+        self.started = self.killed = False
+        self.argv = ("there",)
+        self.present: Life | None = None
+        self._life = FakeLife(port)
+
+    def prepare(self) -> asyncio.Future[Any]:
+        found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        found.set_result(None)
+        return found
+
+    async def next_life(self) -> FakeLife:
+        return self._life
+
+    def hold(self, life: Life, gate: int) -> None:
+        """Its program needs no pipe."""
+
+    async def join(self, life: Life, opened_ns: int) -> Joined:
+        self.present, self.started = life, True
+        return Joined(time.monotonic_ns(), time.monotonic_ns())
+
+    async def leave(self) -> Left:
+        life, self.present = self.present, None
+        return Left(time.monotonic_ns(), life)
+
+    async def crash(self) -> int:
+        self.present = None
+        return time.monotonic_ns()
+
+
+class FakePorts:
+    more = ()
+
+    async def tidy(self, next_due: Callable[[], int]) -> None:
+        await asyncio.Event().wait()
+
+
+class FakeSamples(HostSamples):
+    """Something moves all the time."""
+
+    async def run(self) -> None:
+        while not self._stop.is_set():
+            self.take(0, 1, [[0, 1, 2, 3, 4, 5, 6, 7, 8]])
+            await asyncio.sleep(LOG_SECONDS)
+
+
+class FakeNetwork:
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._t0_ns = 0
+        self.facts: dict[str, Any] = {"datapath": "none"}
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.fault: RunError | None = None
+        self.pids: list[int] = []
+        self.ports: Attaching = FakePorts()  # type: ignore[assignment]
+
+    async def start(self) -> None:
+        """It needs nothing."""
+
+    def _effect(self, number: int, due_ns: int) -> None:
+        at = (self._t0_ns + due_ns) / 1e9
+        asyncio.get_running_loop().call_at(at, self._context.on_effect, number, Effect(due_ns))
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        self._t0_ns = time.monotonic_ns() + MARGIN_NS
+        self._effect(0, 0)
+        return self._t0_ns
+
+    def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
+        return FakeSamples(file, self._context.timeline.clock, ["host0"])
+
+    async def stage(self, change: Change) -> Mapping[int, frozenset[int]]:
+        self._effect(change.number, change.step.due_ns)
+        return {}
+
+    async def cut(self, node: int, links: frozenset[int]) -> bool:
+        return True
+
+    def waiting_for(self) -> list[str]:
+        return []
+
+    async def why(self) -> RunError:
+        return RunError("nothing has failed")
+
+    async def end(self) -> dict[str, Any]:
+        return {"totals": {}}
+
+
+class FakeBackend:
+    """See runtime.backend.base (Backend). `log_bytes` at a time is what each program writes."""
+
+    def __init__(self, context: RunContext, log_bytes: int) -> None:
+        self._context = context
+        self._log_bytes = log_bytes
+        self.network: FakeNetwork | None = None
+        self.instances: dict[str, FakeInstance] = {}
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._logging: asyncio.Task[None] | None = None
+
+    async def start(self) -> FakeNetwork:
+        self.network = FakeNetwork(self._context)
+        for index, node in enumerate(self._context.plan.topology.nodes):
+            if node.service >= 0:
+                self.instances[node.name] = FakeInstance(node, index)
+        self._logging = asyncio.create_task(self._write_logs(sorted(self.instances)))
+        self._context.log.write("begun ✓\n".encode())
+        self._context.notice("everything is there ✓")
+        return self.network
+
+    async def _write_logs(self, names: Collection[str]) -> None:
+        folder = self._context.directory / "logs"
+        files = [append(folder / f"{name}.log") for name in names]
+        data = NOISE * (self._log_bytes // len(NOISE) + 1)
+        for number in range(1 << 30):
+            for file in files:
+                try:
+                    write_all(file, b"%d" % number + data[: self._log_bytes])
+                except OSError as error:
+                    self._context.notice(f"cannot write a log: {error.strerror}")
+            await asyncio.sleep(LOG_SECONDS)
+
+    async def why(self) -> RunError:
+        return RunError("nothing has failed")
+
+    async def enter(self, instance: str) -> Entrance:
+        raise RunError("there is nothing to enter")
+
+    async def finish(self) -> None:
+        """What a program says last is still followed."""
+        if self._logging is not None:
+            self._logging.cancel()
+            await asyncio.wait({self._logging})
+
+    def close(self) -> None:
+        """It holds nothing."""

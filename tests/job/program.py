@@ -1,0 +1,22 @@
+"""`python -m tests.job.program ROOT LOG_BYTES [COMMAND…]`: tstorm-coordinator below another root,
+with a backend that needs no cluster."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+from runtime.backend.base import MakeBackend
+from runtime.job.assignment import Assignment
+from runtime.job.commands import call
+from runtime.job.places import Places
+from tests.job.fakebackend import FakeBackend
+
+
+def _backend_of(_given: Assignment) -> MakeBackend:
+    return partial(FakeBackend, log_bytes=int(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    sys.exit(call(sys.argv[3:], Places(Path(sys.argv[1])), _backend_of))
