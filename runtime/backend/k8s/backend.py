@@ -8,6 +8,7 @@ manifests. What is waited for has a deadline, and what is not there then is name
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -72,7 +73,11 @@ class ClusterBackend:
         facts = await self._connect(where.nodes, agents)
         choice = self._choose(facts)
         self._context.notice(f"datapath: {_DATAPATHS[choice.name]}, since {choice.why}")
-        await asyncio.gather(*(part.begin(choice.name) for part in self._parts))
+        machines = Counter(one.boot_id for one in facts)
+        begun = zip(self._parts, facts, strict=True)
+        await asyncio.gather(
+            *(part.begin(choice.name, machines[one.boot_id]) for part, one in begun)
+        )
         by_node = {
             node: pods[each.name] for node, each in enumerate(topology.nodes) if each.name in pods
         }

@@ -64,6 +64,7 @@ class NodeParts:
         self._asker: Asker | None = None
         self._identity = ""
         self._begun = ""  # which datapath it was told to start
+        self._share = 1  # of the machine's processors: one of so many
         self._ending = False
         self._early: int | None = None  # an agent ended before its Remote was made
         self._kill_wanted = False
@@ -159,13 +160,14 @@ class NodeParts:
         """RunError, also for facts that are none."""
         return messages.facts(await self._ask({"do": "facts"}, ANSWER_SECONDS), self.name)
 
-    async def begin(self, datapath: str) -> None:
-        """Starts datapath and agent. RunError."""
-        self._begun = datapath
+    async def begin(self, datapath: str, share: int) -> None:
+        """Starts datapath and agent. `share`: so many nodes of the run are on one machine.
+        RunError."""
+        self._begun, self._share = datapath, share
         await self._begin(resume=False)
 
     async def _begin(self, *, resume: bool) -> None:
-        request = messages.begin(self._begun, resume=resume)
+        request = messages.begin(self._begun, resume=resume, share=self._share)
         messages.begun(await self._ask(request, BEGIN_SECONDS), self.name)
 
     def restart_agent(self) -> None:

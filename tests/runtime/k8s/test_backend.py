@@ -53,6 +53,7 @@ def test_a_run_is_carried_out_and_logged_as_locally(tmp_path: Path) -> None:
         assert facts["hosts"][0]["instances"] == ["server.0", "client.0"]
         assert any("datapath: the packet engine, since" in m for m in scene.channel.messages())
         for node in scene.nodes:
+            assert node.supervised[1]["share"] == 2  # one machine
             assert [request["do"] for request in node.supervised] == ["facts", "begin", "end"]
             order = [request["do"] for request in node.agent.requests]
             assert order.index("pods") < order.index("reach") < order.index("attach")
