@@ -12,7 +12,7 @@ from manifests import kubernetes
 from manifests.settings import Options
 from manifests.write import encoded
 from tests.cluster.conftest import Make
-from tests.cluster.support import Cluster
+from tests.cluster.support import NODES, Cluster
 from tests.manifests.kube import bundle_of, service
 from tests.manifests.test_kubernetes_hostile import HOSTILE, check
 from tests.manifests.test_kubernetes_schema import ODD
@@ -77,3 +77,13 @@ def test_every_way_carries_the_same(
         [wanted] = [found for found in (*ODD, UNLUCKY) if found.name == said]
         if not any(name.startswith("TSTORM_") for name, _ in wanted.env):
             check(wanted, [item], item["metadata"]["name"])
+
+
+def test_chosen_nodes_are_those_that_are_used(cluster: Cluster, experiment: Make) -> None:
+    """By instances and agents: no pod is on another one."""
+    left_out = cluster.get("nodes")["items"][0]["metadata"]["name"]
+    made = experiment(TEXT, "--nodes", f"kubernetes.io/os,kubernetes.io/hostname!={left_out}")
+    pods = cluster.wait_placed(made.namespace, made.pods - 1)  # one agent less
+    agents = [pod.node for pod in pods if pod.component == "agent"]
+    assert len(set(agents)) == len(agents) == NODES - 1
+    assert left_out not in {pod.node for pod in pods}
