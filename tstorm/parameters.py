@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -96,41 +96,111 @@ def seed(function: F) -> F:
     )(function)
 
 
-def cluster_objects(function: F) -> F:
-    """--namespace, --agent-image, --nodes, --agent-cpu: what Kubernetes objects are made like."""
-    options = (
-        click.option(
-            "--namespace",
-            metavar="N",
-            type=Text(),
-            help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's "
-            "SHA-256]",
-        ),
-        click.option(
-            "--agent-image",
-            metavar="REF",
-            type=Text(),
-            help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
-            "release's]",
-        ),
-        click.option(
-            "--nodes",
-            metavar="SELECTOR",
-            type=Text(),
-            help="Labels of the nodes to use, as 'kubectl get nodes -l' takes them.  [default: all "
-            "on which an ordinary pod may run]",
-        ),
-        click.option(
-            "--agent-cpu",
-            "agent_cpu_millis",
-            metavar="CPU",
-            type=_CPU,
-            help="Processors that an agent asks its node for.  [default: 1]",
-        ),
-    )
-    for option in reversed(options):
+_NODES = click.option(
+    "--nodes",
+    metavar="SELECTOR",
+    type=Text(),
+    help="Kubernetes: use the nodes with these labels only, as 'kubectl get nodes -l' takes them.  "
+    "[default: all on which an ordinary pod may run]",
+)
+_IMAGE = click.option(
+    "--agent-image",
+    metavar="REF",
+    type=Text(),
+    help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
+    "release's]",
+)
+_OBJECTS = (
+    click.option(
+        "--namespace",
+        metavar="N",
+        type=Text(),
+        help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's "
+        "SHA-256]",
+    ),
+    _IMAGE,
+    click.option(
+        "--agent-cpu",
+        "agent_cpu_millis",
+        metavar="CPU",
+        type=_CPU,
+        help="Processors that an agent asks its node for.  [default: 1]",
+    ),
+)
+
+
+def _with(options: Iterable[Callable[[F], F]], function: F) -> F:
+    for option in reversed(list(options)):
         function = option(function)
     return function
+
+
+def cluster_objects(function: F) -> F:
+    """--namespace, --agent-image, --nodes, --agent-cpu: what Kubernetes objects are made like."""
+    return _with((*_OBJECTS, _NODES), function)
+
+
+def cluster_nodes(function: F) -> F:
+    """--nodes, --agent-image: what is looked for in a cluster."""
+    return _with((_NODES, _IMAGE), function)
+
+
+_BACKEND = click.option(
+    "--backend",
+    type=click.Choice(["local", "k8s"]),
+    help="Where instances run: on this machine, or in a Kubernetes cluster.  [default: local]",
+)
+_CONTEXT = click.option(
+    "--context",
+    metavar="C",
+    type=Text(),
+    help="With --backend k8s: the context of the kubeconfig.  [default: its current one]",
+)
+_KEEP = click.option(
+    "--keep", is_flag=True, default=None, help="With --backend k8s: leave all objects there."
+)
+_WHERE = click.option(
+    "--namespace", metavar="N", type=Text(), help="With --backend k8s: the namespace of the run."
+)
+
+
+def in_cluster(function: F) -> F:
+    """--backend, --context, --namespace: where a run is. Passed on as `cluster`, a Where, or None
+    for this machine."""
+
+    @functools.wraps(function)
+    def inner(backend: str | None, context: str | None, namespace: str | None, **given: Any) -> Any:
+        if backend != "k8s":
+            only_in_cluster({"context": context, "namespace": namespace})
+        cluster = Where(context, namespace) if backend == "k8s" else None
+        return function(cluster=cluster, **given)
+
+    return _with((_BACKEND, _CONTEXT, _WHERE), cast(F, inner))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """In which cluster and namespace a run is; None: the kubeconfig's own, and all."""
+
+    context: str | None
+    namespace: str | None
+
+
+_OF_CLUSTER = {
+    "context": "--context",
+    "namespace": "--namespace",
+    "agent_image": "--agent-image",
+    "agent_cpu_millis": "--agent-cpu",
+    "keep": "--keep",
+    "nodes": "--nodes",
+}
+
+
+def only_in_cluster(given: Mapping[str, Any]) -> None:
+    """A usage error if anything is said of a cluster where there is none."""
+    for name, value in given.items():
+        if value is not None:
+            raise click.UsageError(f"{_OF_CLUSTER[name]} is for --backend k8s.")
 
 
 def table_or_json(function: F) -> F:
@@ -256,30 +326,23 @@ _RUNNING = (
         help="Spread the instances over N local hosts, with an agent and a datapath each.  "
         "[default: 0; one engine models every link]",
     ),
-    click.option(
-        "--backend",
-        type=click.Choice(["local", "k8s"]),
-        help="Where instances run: on this machine, or in a Kubernetes cluster.  [default: local]",
-    ),
-    click.option(
-        "--nodes",
-        metavar="SELECTOR",
-        type=Text(),
-        help="With --backend k8s: use the nodes with these labels only, such as pool=lab.  "
-        "[default: all that take pods]",
-    ),
+    _BACKEND,
+    _CONTEXT,
+    *_OBJECTS,
+    _NODES,
+    _KEEP,
     click.option(
         "--clock-budget",
         "clock_budget_ns",
         metavar="T",
         type=DURATION,
-        help="With --hosts: do not start if a host's clock is known less well than this.  "
+        help="With agents: do not start if a host's clock is known less well than this.  "
         "[default: 5ms]",
     ),
     click.option(
         "--on-agent-loss",
         type=click.Choice(["keep", "close"]),
-        help="With --hosts: what a host without its agent does with traffic until the agent is "
+        help="With agents: what a host without its agent does with traffic until the agent is "
         "back: as it was last, or drop it.  [default: keep]",
     ),
     click.option(
@@ -307,7 +370,8 @@ _RUNNING = (
 
 def running(function: F) -> F:
     """--quiet, --format, --out, and the options of a run: those that were said are passed on as one
-    `asked`, by their names in runtime.options.RunOptions."""
+    `asked`, by their names in runtime.options.RunOptions. What is said of a cluster and is none of
+    them is `cluster`, by the names in tstorm.k8s.choosing.ClusterAsked."""
 
     @functools.wraps(function)
     def inner(**given: Any) -> Any:
@@ -315,10 +379,7 @@ def running(function: F) -> F:
 
         known = {field.name for field in fields(RunOptions)} & given.keys()
         asked = {name: value for name in known if (value := given.pop(name)) is not None}
-        return function(asked=asked, **given)
+        cluster = {name: given.pop(name) for name in _OF_CLUSTER if name in given}
+        return function(asked=asked, cluster=cluster, **given)
 
-    wrapped: Any = inner
-    for option in reversed(_RUNNING):
-        wrapped = option(wrapped)
-    result: F = wrapped
-    return result
+    return _with(_RUNNING, cast(F, inner))

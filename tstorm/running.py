@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import output
+from tstorm import output, parameters
 from tstorm.exits import CommandError
 from tstorm.loading import STDIN, plan_errors_shown
 
 if TYPE_CHECKING:
-    from runtime.driver.progress import Progress
+    from compiler.plan.reader import Plan
+    from runtime.driver.progress import Progress, Reporter
     from runtime.options import RunOptions, RunPlaces, RunResult
     from tstorm.loading import PlanToRun
 
@@ -38,20 +40,26 @@ def errors_shown() -> Iterator[None]:
 def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> RunOptions:
     """What the command line says (`asked`: by option, what was said), else what the manifest of an
     earlier run says, else defaults."""
-    from runtime.options import DEFAULTS, decode
+    from runtime.options import DEFAULTS, K8S, decode
 
     before = decode(recorded["options"], "options") if recorded else DEFAULTS
     changes = dict(asked)
-    if asked.get("hosts") == 0:  # hop-exact, whatever the recorded run was
-        changes = {"faults": {}, "datapath": DEFAULTS.datapath, **asked}
-    hosts = changes.get("hosts", before.hosts)
+    if asked.get("backend", before.backend) != before.backend or asked.get("hosts") == 0:
+        # elsewhere or hop-exact, whatever the recorded run was
+        elsewhere = {"faults": {}, "datapath": DEFAULTS.datapath, "hosts": 0, "nodes": ""}
+        changes = {**elsewhere, **asked}
+    in_cluster = changes.get("backend", before.backend) == K8S
+    hosts = in_cluster or changes.get("hosts", before.hosts)
     if not hosts and (asked.get("clock_budget_ns") or asked.get("on_agent_loss")):
-        raise click.UsageError("--clock-budget and --on-agent-loss are for runs with --hosts.")
+        raise click.UsageError(
+            "--clock-budget and --on-agent-loss are for runs with --hosts or --backend k8s."
+        )
     if asked.get("max_lateness_ns") == 0:
         raise click.UsageError("nothing is ever exactly on time: give --max-lateness 1ms or more.")
     if not hosts and asked.get("datapath") == "kernel":
         raise click.UsageError(
-            "--datapath kernel shapes whole paths, which takes agents: add --hosts 1 or more."
+            "--datapath kernel shapes whole paths, which takes agents: add --hosts 1 or more, or "
+            "--backend k8s."
         )
     return replace(before, **changes)
 
@@ -84,12 +92,19 @@ def directories(source: str) -> tuple[str, str]:
 
 
 def carry_out(
-    found: PlanToRun, options: RunOptions, places: RunPlaces, *, quiet: bool
+    found: PlanToRun,
+    options: RunOptions,
+    places: RunPlaces,
+    cluster: Mapping[str, Any],
+    *,
+    quiet: bool,
 ) -> RunResult:
-    """Runs the plan with progress on stderr."""
+    """Runs the plan where the options say, with progress on stderr. `cluster`: what was said of one
+    and is no option of the run."""
     from runtime.errors import UnfitError
-    from runtime.launch.launch import run
     from tstorm import display, misfits
+
+    run = _runner(found, options, cluster)
 
     with display.reporter(quiet) as show:
 
@@ -101,3 +116,20 @@ def carry_out(
             return run(found.plan, options, places, relay)
         except UnfitError as error:
             raise misfits.shown(error, found.source_name, found.plan.source) from error
+
+
+def _runner(
+    found: PlanToRun, options: RunOptions, cluster: Mapping[str, Any]
+) -> Callable[[Plan, RunOptions, RunPlaces, Reporter], RunResult]:
+    """What carries it out. Usage errors, and RunError for a cluster that cannot be reached."""
+    from runtime.options import K8S
+
+    if options.backend == K8S:
+        from tstorm.k8s import choosing, clusterrun
+
+        place = choosing.place(found.plan, options, choosing.ClusterAsked(**cluster))
+        return partial(clusterrun.run, cluster=place)
+    from runtime.launch.launch import run
+
+    parameters.only_in_cluster(cluster)
+    return run

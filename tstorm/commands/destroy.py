@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output, parameters
+from tstorm.exits import CANNOT, CommandError
 
 if TYPE_CHECKING:
     from runtime.launch.cleanup import Destroyed
+    from tstorm.k8s.removing import Removed
 
 
 def _state(one: Destroyed) -> str:
@@ -27,6 +29,42 @@ def _row(one: Destroyed) -> tuple[str, ...]:
     )
 
 
+def _in_cluster(run: str | None, where: parameters.Where, form: str, *, everything: bool) -> None:
+    from tstorm.running import errors_shown
+
+    with errors_shown():
+        from tstorm.k8s import connection, removing
+
+        with connection.connect(where.context) as there:
+            found = removing.destroy(there, run, where.namespace, everything=everything)
+    if form == "json":
+        output.emit_json_rows(
+            {
+                "kept": one.kept,
+                "namespace": one.run.namespace,
+                "owner": one.run.owner,
+                "removed": not one.kept and not one.another,
+                "run": one.run.run_id,
+            }
+            for one in found
+        )
+    elif found:
+        rows = ((one.run.run_id or "-", _fate(one), one.run.namespace) for one in found)
+        output.emit_table(("RUN", "STATE", "NAMESPACE"), rows)
+    else:
+        output.note("nothing to destroy")
+    for one in found:
+        if one.another:
+            output.note(f"nothing was done about {one.run.text}: {one.another} began it")
+    kept = [f"{one.run.namespace} is still there: {one.kept}" for one in found if one.kept]
+    if kept:
+        raise CommandError(f"error: {'; '.join(kept)}", CANNOT)
+
+
+def _fate(one: Removed) -> str:
+    return "left alone" if one.another else "being removed" if one.kept else "removed"
+
+
 @click.command()
 @parameters.run_argument(required=False)
 @click.option("--all", "everything", is_flag=True, help="Every run of this user.")
@@ -35,8 +73,15 @@ def _row(one: Destroyed) -> tuple[str, ...]:
     is_flag=True,
     help="Only forget RUN, whose other machine or container no longer exists.",
 )
+@parameters.in_cluster
 @parameters.table_or_json
-def command(run: str | None, everything: bool, forget: bool, form: str) -> None:
+def command(
+    run: str | None,
+    everything: bool,
+    forget: bool,
+    form: str,
+    cluster: parameters.Where | None,
+) -> None:
     """End RUN if it is running and remove its processes, namespaces and temporary files.
 
     RUN is a run's name or directory; without it, the only run there is. Run directories with their
@@ -47,17 +92,27 @@ def command(run: str | None, everything: bool, forget: bool, form: str) -> None:
     left alone: end them where they run. --forget forgets a run whose machine or container no longer
     exists, unless the run seems to go on.
 
+    With --backend k8s RUN is in a cluster, from whatever machine it was begun: its namespace is
+    deleted with everything in it, and this command waits until it is gone. --all are then those
+    that you began; others are reported and left alone.
+
     \b
     Examples:
       tstorm destroy
       tstorm destroy runs/quickstart-20260301T120000Z
       tstorm destroy --all
       tstorm destroy quickstart-20260301T120000Z --forget
+      tstorm destroy quickstart-20260301T120000Z --backend k8s
     """
     if forget and (run is None or everything):
         raise click.UsageError("--forget needs the name of one run.")
     if run is not None and everything:
         raise click.UsageError("Name one run, or give --all, not both.")
+    if cluster is not None:
+        if forget:
+            raise click.UsageError("--forget is for runs of this machine.")
+        _in_cluster(run, cluster, form, everything=everything)
+        return
     from tstorm.running import errors_shown
 
     with errors_shown():

@@ -1,18 +1,42 @@
-"""`tstorm doctor`: what this machine can do, found out by trying."""
+"""`tstorm doctor`: what this machine or a cluster can do, found out by trying."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from tstorm import output, parameters
 from tstorm.exits import CANNOT, CommandError
 
+if TYPE_CHECKING:
+    from runtime.doctor.checks import Check
+
+
+def _of_cluster(where: parameters.Where, nodes: str, image: str) -> list[Check]:
+    from manifests import names
+    from manifests.refusal import ManifestError
+    from manifests.settings import DEFAULT_AGENT_IMAGE
+    from runtime.errors import RunError
+    from tstorm.k8s import connection, preflight
+
+    try:
+        namespace = names.namespace(where.namespace or "tstorm-doctor")
+    except ManifestError as error:
+        raise RunError(error.what, error.hint) from error
+    asked = preflight.Asked(namespace, nodes, image or DEFAULT_AGENT_IMAGE)
+    with connection.connect(where.context) as there:
+        return preflight.checks(there, asked)
+
 
 @click.command()
+@parameters.in_cluster
+@parameters.cluster_nodes
 @parameters.table_or_json
-def command(form: str) -> None:
+def command(
+    form: str, cluster: parameters.Where | None, nodes: str | None, agent_image: str | None
+) -> None:
     """Check whether this machine can run experiments, how well, and what to do about problems.
 
     It tries everything for real, in throw-away namespaces: "ok" works in a run, "warn" works less
@@ -22,13 +46,16 @@ def command(form: str) -> None:
     Examples:
       tstorm doctor
       tstorm doctor --format json | jq '.[] | select(.status != "ok")'
+      tstorm doctor --backend k8s --nodes pool=lab
     """
     from tstorm.running import errors_shown
 
+    if cluster is None:
+        parameters.only_in_cluster({"nodes": nodes, "agent_image": agent_image})
     with errors_shown():
         from runtime.doctor.checks import FAIL, probe
 
-        checks = probe()
+        checks = _of_cluster(cluster, nodes or "", agent_image or "") if cluster else probe()
     if form == "json":
         output.emit_json_rows(asdict(check) for check in checks)
     else:
@@ -40,4 +67,5 @@ def command(form: str) -> None:
             if check.remedy:
                 output.note(f"{check.name}: {check.remedy}")
     if any(check.status == FAIL for check in checks):
-        raise CommandError("error: this machine cannot run experiments as it is", CANNOT)
+        what = "this cluster" if cluster else "this machine"
+        raise CommandError(f"error: {what} cannot run experiments as it is", CANNOT)

@@ -10,20 +10,27 @@ from tstorm.exits import CommandError
 
 # Options end at RUN: what follows INSTANCE belongs to CMD, with or without the `--`.
 @click.command(context_settings={"allow_interspersed_args": False})
+@parameters.in_cluster
 @parameters.run_argument(required=True)
 @click.argument("instance")
 @click.argument("argv", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
+def command(
+    run: str, instance: str, argv: tuple[str, ...], cluster: parameters.Where | None
+) -> None:
     """Run CMD inside INSTANCE (such as server.0) of the running experiment RUN.
 
     RUN is a run's name or directory. CMD sees the instance's network, host name and processes; its
     exit code becomes this command's (128 + N if it was killed by signal N, 125 if the instance
     cannot be entered, 126 or 127 if CMD cannot be started).
 
+    With --backend k8s RUN goes on in a cluster: CMD runs in the container of the instance, as with
+    'kubectl exec', and has a terminal if this command has one. These options stand before RUN.
+
     \b
     Examples:
       tstorm exec runs/a client.0 -- ping -c 3 server.0
       tstorm exec quickstart-20260301T120000Z server.0 -- sh
+      tstorm exec --backend k8s quickstart-20260301T120000Z server.0 -- sh
     """
     from tstorm.running import errors_shown
 
@@ -31,7 +38,13 @@ def command(run: str, instance: str, argv: tuple[str, ...]) -> None:
     if not words:
         raise click.UsageError("Missing command after '--'.")
     with errors_shown():
-        from runtime.launch.enter import exec_argv
+        if cluster is not None:
+            from tstorm.k8s import connection, entering
 
-        code = exec_argv(run, instance, words)
+            with connection.connect(cluster.context) as there:
+                code = entering.exec_argv(there, run, cluster.namespace, instance, words)
+        else:
+            from runtime.launch.enter import exec_argv
+
+            code = exec_argv(run, instance, words)
     raise CommandError(code=code)

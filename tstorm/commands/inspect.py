@@ -42,7 +42,10 @@ def _program(instance: Mapping[str, Any]) -> str:
 def _live(found: Mapping[str, Any]) -> None:
     at, end = units.duration(found["at_ns"]), units.duration(found["end_ns"])
     output.line(f"{found['run_id']}: at {at} of {end}, {found['applied']}/{found['total']} events")
-    output.line(f"directory: {found['directory']}")
+    if "namespace" in found:
+        output.line(f"namespace: {found['namespace']}")
+    else:
+        output.line(f"directory: {found['directory']}")
     if found["next_events"]:
         output.line("")
         output.line("next events")
@@ -91,27 +94,39 @@ def _finished(found: Mapping[str, Any]) -> None:
         _counters("pairs", _PAIRS, summary["pairs"])
 
 
+def _found(run: str | None, cluster: parameters.Where | None) -> dict[str, Any]:
+    if cluster is not None:
+        from tstorm.k8s import connection, looking
+
+        with connection.connect(cluster.context) as there:
+            return looking.inspect(there, run, cluster.namespace)
+    from runtime.launch.lookup import inspect
+
+    return inspect(run)
+
+
 @click.command()
 @parameters.run_argument(required=False)
+@parameters.in_cluster
 @parameters.table_or_json
-def command(run: str | None, form: str) -> None:
+def command(run: str | None, form: str, cluster: parameters.Where | None) -> None:
     """Show the state of RUN: time, instances, next events, counters of links and pairs.
 
     RUN is a run's name or directory; without it, the only one going on. Of a finished run, known by
     its directory, the outcome and the last counters are shown. JSON is one object; "live" says
-    which of the two it is.
+    which of the two it is. With --backend k8s RUN goes on in a cluster, from whatever machine it
+    was begun.
 
     \b
     Examples:
       tstorm inspect
       tstorm inspect runs/quickstart-20260301T120000Z --format json | jq .instances
+      tstorm inspect --backend k8s --namespace trial-7
     """
     from tstorm.running import errors_shown
 
     with errors_shown():
-        from runtime.launch.lookup import inspect
-
-        found = inspect(run)
+        found = _found(run, cluster)
     if form == "json":
         output.emit_json(found)
     elif found["live"]:

@@ -77,6 +77,7 @@ def command(
     seed: int | None,
     check: bool,
     asked: dict[str, Any],
+    cluster: dict[str, Any],
     out: str | None,
     quiet: bool,
     form: str,
@@ -85,7 +86,8 @@ def command(
 
     RUN is a run directory. Without --seed the same plan is carried out; with --seed the
     recorded source is compiled with that seed. A run is replayed with the options it had (--until,
-    --start-at, --pace, --hosts, --datapath, …), where the command line does not say otherwise.
+    --start-at, --pace, --backend, --nodes, --hosts, --datapath, …), where the command line does not
+    say otherwise.
 
     --check compares the new run's events with the recorded ones: same kinds, targets, arguments and
     planned times, in the same order. It prints the differences and ends with 1. So it
@@ -93,16 +95,17 @@ def command(
     themselves in one of the runs only are printed too, but do not fail the check.
 
     Relative paths of programs mean the same as in the recorded run. --hosts 0 replays a run over
-    hosts on one engine that models every link.
+    hosts on one engine that models every link; --backend replays it in a cluster, or here.
 
     \b
     Examples:
       tstorm replay runs/quickstart-20260301T120000Z --check
       tstorm replay runs/quickstart-20260301T120000Z --seed 8
       tstorm replay quickstart.plan --quiet
+      tstorm replay runs/quickstart-20260301T120000Z --backend k8s --check
     """
-    from runtime.options import COMPLETED
-    from tstorm.loading import plan_to_run
+    from runtime.options import COMPLETED, K8S
+    from tstorm.loading import plan_to_run, show_rejoins
     from tstorm.outcome import report
     from tstorm.running import carry_out, errors_shown, options_of, places_of, recorded_run
 
@@ -115,8 +118,10 @@ def command(
         before = compare.load(source) if check else None  # so that a damaged one is told now
         options = options_of(asked, recorded)
         found = plan_to_run(source, seed)
+        if options.backend == K8S:
+            show_rejoins(found.plan, source, refuse=True)
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
-        result = carry_out(found, options, places, quiet=quiet)
+        result = carry_out(found, options, places, cluster, quiet=quiet)
         differences: list[EventDifference] = []
         if before is not None and result.outcome == COMPLETED:
             differences = compare.differ(before, compare.load(result.directory))

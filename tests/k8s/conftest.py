@@ -1,0 +1,29 @@
+"""A fake API server, and the environment of a command that talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.k8s.apiserver import ApiServer, kubeconfig, listening
+from tstorm.k8s.connection import Connection, connect
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+    """Its kubeconfig is the one that is used; it has one node."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "*")
+    with listening() as fake:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "kubeconfig", fake.url)))
+        fake.node("n0")
+        yield fake
+
+
+@pytest.fixture
+def connection(server: ApiServer) -> Iterator[Connection]:
+    with connect(None) as found:
+        yield found

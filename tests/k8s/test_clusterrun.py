@@ -1,0 +1,443 @@
+"""`tstorm run --backend k8s` on an API server that is none: what it applies, follows and leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+
+from tests.cli.support import status, tstorm
+from tests.k8s.apiserver import ApiServer
+from tests.k8s.coordinator import FACTS, Coordinator, final, progress
+from tests.waiting import wait_until
+from tstorm.k8s import following
+
+TEXT = """\
+service c img=alpine:3 entrypoint=['sleep'] command=['9']
+service d img=alpine:3 entrypoint=['sleep'] command=['9']
+link c--d latency=1ms
+at 1s quit
+"""
+NAMESPACE = "trial"
+NAMESPACES = f"/api/v1/namespaces/{NAMESPACE}"
+EVENT = {"kind": "start", "target": "c.0", "applied_ns": 5, "started_ns": 6}
+
+
+@pytest.fixture
+def coordinator(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Coordinator:
+    """There as soon as its Job is, and says that the run is completed."""
+    made = Coordinator(server, NAMESPACE)
+    made.files = {
+        "events.jsonl": json.dumps(EVENT).encode() + b"\n",
+        "logs/c.0.log": b"hello\n",
+        "driver.log": b"",
+    }
+    made.messages = [progress(message="it said this"), {"started": FACTS}, final()]
+    server.on_exec = made.exec
+
+    def applied(method: str, path: str) -> None:
+        if method == "PATCH" and path.endswith("/jobs/tstorm-coordinator"):
+            made.appear()
+
+    server.on_change = applied
+    monkeypatch.setattr(following, "AGAIN_SECONDS", 0.01)
+    return made
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "exp.tdl").write_text(TEXT)
+    return tmp_path / "exp.tdl"
+
+
+def run(source: Path, *options: str) -> Result:
+    out = source.parent / "run"
+    arguments = ["--backend", "k8s", "--namespace", NAMESPACE, "--out", str(out), *options]
+    return tstorm("run", str(source), *arguments)
+
+
+def said(result: Result) -> str:
+    """Also what the process would say at its end."""
+    return f"{result.stderr}{result.exception or ''}"
+
+
+def test_a_run_applies_follows_concludes_and_leaves_nothing(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    result = run(source, "--format", "json")
+    assert status(result) == 0, result.output
+    directory = source.parent / "run"
+    assert (directory / "logs/c.0.log").read_bytes() == b"hello\n"
+    assert (directory / "report.html").exists()
+    manifest = json.loads((directory / "manifest.json").read_bytes())
+    assert manifest["outcome"] == "completed"
+    assert manifest["start_unix_ns"] == FACTS["start_unix_ns"]
+    assert manifest["cluster"]["namespace"] == NAMESPACE
+    assert manifest["cluster"]["version"] == "v1.33.0"
+    assert manifest["options"]["backend"] == "k8s"
+    assert "it said this" in result.stderr
+    assert "fetched" in coordinator.said
+    assert NAMESPACES not in server.objects
+    assert server.names(NAMESPACE) == set()
+
+
+def test_what_is_applied_is_what_render_writes(
+    server: ApiServer, coordinator: Coordinator, source: Path, tmp_path: Path
+) -> None:
+    assert status(run(source, "--keep")) == 0
+    rendered = tmp_path / "rendered"
+    done = tstorm("render", str(source), "--namespace", NAMESPACE, "-o", str(rendered))
+    assert status(done) == 0
+    texts = [path.read_text() for path in sorted(rendered.iterdir())]
+    written = [text for one in texts for text in f"\n{one}".split("\n---\n") if text.strip()]
+    applied = [
+        server.bodies[path].decode() for method, path in server.requests if method == "PATCH"
+    ]
+    assert len(applied) == len(written)
+    for one, other in zip(applied, written, strict=True):
+        if "kind: Job" not in one:  # its deadline follows from the run's options
+            assert one.strip() == other.strip()
+    first = [path for method, path in server.requests if method in ("POST", "PATCH")]
+    assert [path for path in first if "/selfsubject" not in path][:4] == [
+        "/api/v1/namespaces",
+        f"{NAMESPACES}/secrets",
+        f"{NAMESPACES}/configmaps",
+        NAMESPACES,
+    ]
+
+
+def test_what_a_run_is_told_and_by_what_it_is_found(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    assert status(run(source, "--keep", "--until", "500ms")) == 0
+    manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
+    config = server.objects[f"{NAMESPACES}/configmaps/tstorm-run"]
+    told = json.loads(config["data"]["run.json"])
+    assert told["run_id"] == manifest["run_id"]
+    assert told["options"] == manifest["options"]
+    assert told["options"]["until_ns"] == 500_000_000
+    assert told["manifest"]["plan_digest"] == manifest["plan_digest"]
+    notes = server.objects[NAMESPACES]["metadata"]["annotations"]
+    assert notes["thunderstorm.dev/run"] == manifest["run_id"]
+    assert notes["thunderstorm.dev/owner"] == "somebody"
+    assert notes["thunderstorm.dev/plan"] == manifest["plan_digest"]
+    secret = server.objects[f"{NAMESPACES}/secrets/tstorm-auth"]
+    assert len(secret["data"]["key"]) == 44  # 32 bytes
+
+
+def test_each_run_has_a_key_of_its_own(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    keys = set()
+    for _ in range(2):
+        assert status(run(source, "--keep")) == 0
+        keys.add(server.objects[f"{NAMESPACES}/secrets/tstorm-auth"]["data"]["key"])
+        assert status(tstorm("destroy", "--backend", "k8s")) == 0
+        (source.parent / "run").rename(source.parent / f"run{len(keys)}")
+    assert len(keys) == 2
+
+
+def test_a_stream_that_breaks_is_continued(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    coordinator.files["logs/c.0.log"] = b"0123456789" * 1000
+    coordinator.breaks = 3
+    assert status(run(source)) == 0
+    log = (source.parent / "run/logs/c.0.log").read_bytes()
+    assert log == coordinator.files["logs/c.0.log"]
+    assert coordinator.haves[0] == {}
+    assert coordinator.haves[1]["logs/c.0.log"] == 5000
+    assert len(coordinator.haves) == 4
+
+
+def test_outcomes_are_those_of_the_coordinator(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    coordinator.messages[-1] = final("failed", "agent n0 was lost")
+    result = run(source)
+    assert status(result) == 1
+    assert "agent n0 was lost" in said(result)
+    assert NAMESPACES not in server.objects
+
+
+def test_a_coordinator_that_dies_ends_the_run(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    ended = {"exitCode": 137, "reason": "OOMKilled", "message": ""}
+
+    def dies(method: str, path: str) -> None:
+        if method == "PATCH" and path.endswith("/jobs/tstorm-coordinator"):
+            coordinator.appear()
+            pod = server.objects[f"{NAMESPACES}/pods/tstorm-coordinator-x"]
+            states = [{"name": "coordinator", "state": {"terminated": ended}}]
+            pod["status"] = {"phase": "Failed", "containerStatuses": states}
+
+    server.on_change = dies
+    result = run(source)
+    assert status(result) in (1, 3)
+    assert "137" in said(result)
+    manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
+    assert manifest["outcome"] == "failed"
+    assert NAMESPACES not in server.objects
+
+
+def test_what_does_not_start_is_named_and_removed(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    def refuses(method: str, path: str) -> None:
+        if method == "PATCH" and path.endswith("/statefulsets/c"):
+            waiting = {"reason": "InvalidImageName", "message": "couldn't parse"}
+            container = {"name": "instance", "image": "A", "state": {"waiting": waiting}}
+            server.put(
+                f"{NAMESPACES}/pods/c-0",
+                spec={"containers": [{"name": "instance"}]},
+                status={"phase": "Pending", "containerStatuses": [container]},
+            )
+
+    server.on_change = refuses
+    result = run(source)
+    assert status(result) == 3
+    assert "c-0: InvalidImageName: A: couldn't parse" in said(result)
+    manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
+    assert manifest["outcome"] == "failed"
+    assert "InvalidImageName" in manifest["message"]
+    assert NAMESPACES not in server.objects
+
+
+def test_a_container_that_the_cluster_put_in_is_refused(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    coordinator.messages = []
+
+    def injects(method: str, path: str) -> None:
+        if method == "PATCH" and path.endswith("/statefulsets/c"):
+            server.put(
+                f"{NAMESPACES}/pods/c-0",
+                spec={"containers": [{"name": "instance"}, {"name": "istio-proxy"}]},
+                status={"phase": "Running"},
+            )
+
+    server.on_change = injects
+    result = run(source)
+    assert status(result) == 3
+    assert "Istio" in said(result)
+    assert NAMESPACES not in server.objects
+
+
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        (f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/tstorm-agent", "PATCH"),
+        (f"{NAMESPACES}/secrets", "POST"),
+    ],
+)
+def test_a_refusal_in_the_middle_leaves_nothing(
+    server: ApiServer, coordinator: Coordinator, source: Path, path: str, method: str
+) -> None:
+    server.refused[method, path] = (403, "admission webhook says no")
+    result = run(source)
+    assert status(result) == 3
+    assert "admission webhook says no" in said(result)
+    assert NAMESPACES not in server.objects
+
+
+# -- bad input: nothing is made -------------------------------------------------------------------
+
+
+def refused(result: Result, code: int, words: str, server: ApiServer, source: Path) -> None:
+    assert status(result) == code, result.output
+    assert words in said(result)
+    assert not (source.parent / "run").exists()
+    assert not [path for method, path in server.requests if method in ("PATCH", "DELETE")]
+
+
+def taken(server: ApiServer, **annotations: str) -> None:
+    labels = {
+        "app.kubernetes.io/managed-by": "tstorm",
+        "app.kubernetes.io/component": "experiment",
+    }
+    notes = {f"thunderstorm.dev/{name}": value for name, value in annotations.items()}
+    server.put(NAMESPACES, metadata={"labels": labels, "annotations": notes})
+
+
+def test_a_run_that_is_there_is_left_alone(server: ApiServer, source: Path) -> None:
+    taken(server, run="exp-1", version="0.0.1")
+    refused(run(source), 1, "run exp-1 is in namespace trial, of release 0.0.1", server, source)
+    assert NAMESPACES in server.objects
+
+
+def test_a_namespace_of_somebody_else_is_left_alone(server: ApiServer, source: Path) -> None:
+    server.put(NAMESPACES)
+    refused(run(source), 1, "that is not an experiment's", server, source)
+    assert NAMESPACES in server.objects
+
+
+def test_a_selector_that_matches_nothing(server: ApiServer, source: Path) -> None:
+    refused(run(source, "--nodes", "pool=none"), 3, "no node has the labels", server, source)
+
+
+def test_no_node_takes_pods(server: ApiServer, source: Path) -> None:
+    node = server.objects["/api/v1/nodes/n0"]
+    node["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    refused(run(source), 3, "n0 (taint k)", server, source)
+
+
+def test_nodes_that_are_none(server: ApiServer, source: Path) -> None:
+    server.node("f", **{"eks.amazonaws.com/compute-type": "fargate"})
+    refused(run(source), 3, "f is Fargate", server, source)
+
+
+def test_rights_that_are_missing_are_all_named(server: ApiServer, source: Path) -> None:
+    server.denied = {("delete", "namespaces"), ("create", "daemonsets")}
+    words = "you may not: delete namespaces, create daemonsets.apps"
+    refused(run(source), 3, words, server, source)
+
+
+def test_an_api_server_that_is_away(server: ApiServer, source: Path) -> None:
+    server.down = True
+    refused(run(source), 3, "does not answer", server, source)
+
+
+def test_an_old_api_server(
+    server: ApiServer, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.objects["/version"] = {}
+    server.refused["GET", "/version"] = (200, "")
+    refused(run(source), 3, "or newer is needed", server, source)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--context", "nowhere"], 1, "no context 'nowhere'"),
+        (["--namespace", "Kube_System"], 1, "cannot name a namespace"),
+        (["--namespace", "kube-system"], 1, "kube-system"),
+        (["--nodes", "a=b=c"], 1, "a=b=c"),
+        (["--agent-image", "A B"], 1, "agent image"),
+        (["--hosts", "3"], 1, "local hosts"),
+    ],
+)
+def test_what_no_cluster_is_asked_for(
+    server: ApiServer, source: Path, options: list[str], code: int, words: str
+) -> None:
+    refused(run(source, *options), code, words, server, source)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "apiVersion: v1"])
+def test_a_kubeconfig_that_is_none(
+    server: ApiServer, source: Path, text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = source.parent / "other"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    refused(run(source), 1, "kubeconfig", server, source)
+
+
+def test_a_rejoin_without_a_known_program_is_refused_with_its_line(
+    server: ApiServer, source: Path
+) -> None:
+    text = TEXT.replace(" entrypoint=['sleep']", "", 1).replace(
+        "at 1s quit", "at 0s c join\nat 1s c leave\nat 2s c join\nat 3s quit"
+    )
+    source.write_text(text)
+    refused(run(source), 1, "TS0922", server, source)
+
+
+@pytest.mark.parametrize("option", [["--context", "x"], ["--namespace", "x"], ["--keep"]])
+def test_options_of_a_cluster_are_for_a_cluster(source: Path, option: list[str]) -> None:
+    result = tstorm("run", str(source), *option)
+    assert status(result) == 2
+    assert f"{option[0]} is for --backend k8s" in result.stderr
+
+
+# -- requests to stop, in a process of their own --------------------------------------------------
+
+
+@pytest.fixture
+def process(server: ApiServer, source: Path) -> Iterator[subprocess.Popen[str]]:
+    out = source.parent / "run"
+    argv = [sys.executable, "-m", "tstorm", "run", str(source), "--backend", "k8s"]
+    argv += ["--namespace", NAMESPACE, "--out", str(out)]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as found:
+        yield found
+        found.kill()
+
+
+def test_ctrl_c_tells_the_coordinator_and_keeps_what_it_says_at_the_end(
+    server: ApiServer, coordinator: Coordinator, process: subprocess.Popen[str], source: Path
+) -> None:
+    messages, coordinator.messages = coordinator.messages, [{"started": FACTS}]
+    coordinator.breaks = 10**6  # it goes on
+    wait_until(lambda: "follow" in coordinator.said, lambda: "a follower")
+
+    def stopped(method: str, path: str) -> None:
+        if "stop" in coordinator.said:
+            coordinator.messages, coordinator.breaks = [*messages[:-1], final("interrupted")], 0
+
+    server.on_change = stopped
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
+    assert manifest["outcome"] == "interrupted"
+    assert (source.parent / "run/logs/c.0.log").read_bytes() == b"hello\n"
+    assert NAMESPACES not in server.objects
+
+
+def test_a_second_ctrl_c_removes_at_once(
+    server: ApiServer, coordinator: Coordinator, process: subprocess.Popen[str]
+) -> None:
+    coordinator.breaks = 10**6
+    wait_until(lambda: "follow" in coordinator.said, lambda: "a follower")
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: "stop" in coordinator.said, lambda: "a request to stop")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert NAMESPACES not in server.objects
+
+
+def test_ctrl_c_before_anything_runs_removes_it(
+    server: ApiServer, process: subprocess.Popen[str]
+) -> None:
+    wait_until(lambda: ("GET", f"{NAMESPACES}/events") in server.requests, lambda: "a look")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert NAMESPACES not in server.objects
+
+
+def test_a_killed_command_changes_nothing_in_the_cluster(
+    server: ApiServer, coordinator: Coordinator, process: subprocess.Popen[str]
+) -> None:
+    coordinator.breaks = 10**6
+    wait_until(lambda: "follow" in coordinator.said, lambda: "a follower")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(timeout=60)
+    assert NAMESPACES in server.objects
+    assert "daemonsets/tstorm-agent" in server.names(NAMESPACE)
+    result = tstorm("destroy", "--backend", "k8s", "--format", "json")
+    assert status(result) == 0, result.output
+    [removed] = json.loads(result.stdout)
+    assert removed["namespace"] == NAMESPACE
+    assert removed["removed"]
+    assert NAMESPACES not in server.objects
+
+
+def test_rendered_texts_are_read_for_their_names_only(server: ApiServer) -> None:
+    """The separator of documents stands in no string, whatever a plan says."""
+    from manifests.serialize import serialize
+
+    text = serialize("x\n---\ny")
+    assert "\n" not in text
+    assert yaml.safe_load(text) == "x\n---\ny"

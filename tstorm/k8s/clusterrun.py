@@ -1,0 +1,340 @@
+"""A run in a cluster, from here: applies it, waits, follows, mirrors, concludes, removes.
+
+The coordinator in the cluster leads the run and needs nobody here: if this process is killed, the
+run goes on, and `tstorm inspect` and `tstorm destroy` find it by its namespace.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from compiler.plan.reader import Plan
+from runtime.backend import choice
+from runtime.doctor.checks import WARN, Check
+from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, from_record, ignore
+from runtime.errors import MachineError, RunError
+from runtime.launch import conclude, stops
+from runtime.options import FAILED, INTERRUPTED, RunOptions, RunPlaces, RunResult
+from runtime.results.summary import failed_exits
+from runtime.rundir import rundir
+from runtime.rundir.rundir import RunDirectory
+from runtime.schedule import Schedule
+from tstorm.k8s import apply, following, podexec, preflight, removing
+from tstorm.k8s.apply import Experiment
+from tstorm.k8s.connection import Connection, ServerError
+from tstorm.k8s.following import PROGRAM, CoordinatorLostError, Follower, Said
+from tstorm.k8s.mirror import Mirror
+from tstorm.k8s.podexec import BrokenStreamError
+from tstorm.k8s.waiting import Waiting
+
+LINGER_SECONDS = 3600  # that the coordinator keeps results which nobody has fetched
+SETUP_SECONDS = 1800  # for images and pods, in the deadline of the run
+STOP_SECONDS = 60.0  # to wind down after the first request to stop
+LOOK_SECONDS = 2.0  # between two looks at what does not start
+TICK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlace:
+    """Where the run is, beside what its options say. `keep`: its objects stay afterwards."""
+
+    connection: Connection
+    experiment: Experiment
+    agent_image: str
+    keep: bool = False
+
+
+class StoppedError(Exception):
+    """The user asked for the end before there was anything to stop."""
+
+
+def run(
+    plan: Plan,
+    options: RunOptions,
+    places: RunPlaces,
+    reporter: Reporter = ignore,
+    *,
+    cluster: ClusterPlace,
+) -> RunResult:
+    """Runs a plan to its end and says how it went. Call it from the main thread for clean Ctrl-C.
+
+    Raises RunError for what is asked, MachineError if the cluster refuses; then nothing of the run
+    is left in the cluster.
+    """
+    timeline = Schedule(plan, options)
+    choice.check(plan, options)
+    namespace, image = cluster.experiment.namespace, cluster.agent_image
+    asked = preflight.Asked(namespace, options.nodes, image)
+    with cluster.connection as connection, stops.noted() as signals:
+        found = preflight.checks(connection, asked)
+        preflight.demand(found)
+        directory = _directory(plan, options, places, cluster)
+        attempt = _Attempt(plan, timeline, options, places, cluster, directory, signals, reporter)
+        attempt.warn_of(found)
+        return attempt.whole()
+
+
+def _directory(
+    plan: Plan, options: RunOptions, places: RunPlaces, cluster: ClusterPlace
+) -> RunDirectory:
+    """A run directory that is nobody else's, with its first manifest."""
+    name, stamp = rundir.experiment_name(places.name), rundir.utc_stamp()
+    where = {
+        "namespace": cluster.experiment.namespace,
+        "agent_image": cluster.agent_image,
+        "version": str(cluster.connection.get("/version").get("gitVersion", "")),
+    }
+    for attempt in range(1, 1000):
+        default = rundir.default_path(name, stamp, attempt)
+        known = rundir.manifest(default.name, plan, options, places, name)
+        try:
+            return rundir.begin(places.out or default, plan, {**known, "cluster": where})
+        except FileExistsError as error:
+            if places.out is not None:
+                raise rundir.in_use(places.out) from error
+    raise RunError("there are too many runs of this name")
+
+
+@dataclass(slots=True)
+class _Attempt:
+    plan: Plan
+    timeline: Schedule
+    options: RunOptions
+    places: RunPlaces
+    cluster: ClusterPlace
+    directory: RunDirectory
+    signals: socket.socket
+    reporter: Reporter
+    final: dict[str, Any] | None = None
+    started: bool = False
+    stops: int = 0  # requests to stop so far
+    said: queue.SimpleQueue[Said] = field(default_factory=queue.SimpleQueue)
+    began_ns: int = field(default_factory=time.monotonic_ns)
+
+    # -- from start to end ------------------------------------------------------------------------
+
+    def whole(self) -> RunResult:
+        """Whatever happens, the run has an outcome and, unless it is to stay, leaves nothing."""
+        try:
+            apply.begin(self.cluster.connection, self.cluster.experiment, self.run_id)
+        except BaseException:
+            self.directory.abandon()
+            raise
+        keep = False
+        try:
+            self._carry_out()
+            keep = self.cluster.keep
+        except StoppedError:
+            self.final = _without_word(INTERRUPTED, "")
+        except RunError as error:
+            with suppress(OSError, RunError):
+                self.directory.close_manifest(FAILED, error.message)
+            raise
+        finally:
+            if not keep:
+                self._remove()
+        return self._conclude()
+
+    def _carry_out(self) -> None:
+        """To the last word of the coordinator. RunError, StoppedError."""
+        connection, experiment = self.cluster.connection, self.cluster.experiment
+        self.report(f"applying to namespace {experiment.namespace} of {connection.server}")
+        apply.put(connection, experiment, self._run_config(), self._check_stop)
+        follower = Follower(connection, experiment.namespace, Mirror(self.directory), self.said.put)
+        follower.start()
+        try:
+            self._listen()
+        finally:
+            follower.halt()
+            follower.join(following.BEAT_SECONDS)
+        if self.final is not None:
+            self._fetched()
+
+    def _listen(self) -> None:
+        waiting = Waiting(
+            self.cluster.connection,
+            self.cluster.experiment.namespace,
+            lambda text, warning: self.report(text, warning=warning),
+        )
+        look_ns, deadline_ns = 0, 0
+        while True:
+            with suppress(queue.Empty):
+                said = self.said.get(timeout=TICK_SECONDS)
+                if said.over:
+                    self._over(said)
+                    return
+                self._take(said.record)
+            now = time.monotonic_ns()
+            if self._stop_asked():
+                if self.stops > 1 or not self._tell_to_stop():
+                    raise StoppedError
+                deadline_ns = now + round(STOP_SECONDS * 1e9)
+            if deadline_ns and now > deadline_ns:
+                raise StoppedError
+            if not self.started and now >= look_ns:
+                self._look(waiting)
+                taken = time.monotonic_ns() - now
+                look_ns = time.monotonic_ns() + max(round(LOOK_SECONDS * 1e9), 4 * taken)
+
+    def _look(self, waiting: Waiting) -> None:
+        """An API server that is away says nothing about the experiment."""
+        try:
+            waiting.look()
+        except ServerError as error:
+            if error.status not in (0, 429) and error.status < 500:
+                raise
+
+    def _over(self, said: Said) -> None:
+        lost = isinstance(said.error, CoordinatorLostError)
+        if said.error is not None and not (lost and self.final is None):
+            raise said.error
+        if self.final is None:
+            outcome = INTERRUPTED if self.stops else FAILED
+            self.final = _without_word(outcome, str(said.error or "the coordinator said no end"))
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        """One record of the stream, as the driver says it on one machine."""
+        try:
+            if "progress" in record:
+                shown = from_record(record["progress"])
+                self.reporter(replace(shown, directory=str(self.directory.path)))
+            elif "started" in record:
+                self.started = True
+                setup_ns = time.monotonic_ns() - self.began_ns
+                self.directory.update_manifest(**record["started"], setup_ns=setup_ns)
+            elif "final" in record:
+                self.final = dict(record["final"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(
+                f"the coordinator says what this release does not understand: {error}",
+                "use the release that made its image (--agent-image)",
+            ) from error
+
+    # -- ends -------------------------------------------------------------------------------------
+
+    def _stop_asked(self) -> bool:
+        """Whether there was another request since the last look."""
+        self.signals.setblocking(False)
+        try:
+            count = len(self.signals.recv(64))
+        except BlockingIOError:
+            return False
+        self.stops += count
+        return True
+
+    def _check_stop(self) -> None:
+        if self._stop_asked():
+            raise StoppedError
+
+    def _tell_to_stop(self) -> bool:
+        """Whether there is a coordinator that could be told."""
+        self.report("stopping", phase=STOPPING)
+        try:
+            pod = following.pod_of(self.cluster.connection, self.cluster.experiment.namespace)
+            if pod is None or pod.get("status", {}).get("phase") != "Running":
+                return False
+            place = following.place_of(pod)
+            podexec.answer(self.cluster.connection, place, [PROGRAM, "stop"])
+        except (RunError, BrokenStreamError):
+            return False
+        return True
+
+    def _fetched(self) -> None:
+        """Lets the coordinator go. It goes anyway when its namespace does, or its time is up."""
+        with suppress(RunError):
+            pod = following.pod_of(self.cluster.connection, self.cluster.experiment.namespace)
+            if pod is not None:
+                place = following.place_of(pod)
+                podexec.answer(self.cluster.connection, place, [PROGRAM, "fetched"])
+
+    def _remove(self) -> None:
+        """Says what could not be removed: the outcome stands."""
+        self.report("removing it from the cluster", phase=STOPPING)
+        namespace = self.cluster.experiment.namespace
+        try:
+            kept = removing.remove(self.cluster.connection, namespace, self._rest)
+        except RunError as error:
+            kept = error.message
+        if kept:
+            self.report(
+                f"namespace {namespace} is still there: {kept}; "
+                f"'tstorm destroy --backend k8s --namespace {namespace}' removes it",
+                phase=STOPPING,
+                warning=True,
+            )
+
+    def _rest(self, seconds: float) -> bool:
+        """Waits; False once the user has asked for the end twice, or again meanwhile."""
+        time.sleep(seconds)
+        return not (self._stop_asked() and self.stops > 1)
+
+    def _conclude(self) -> RunResult:
+        assert self.final is not None
+        final = self.final
+        summary = conclude.results(self.directory, self.plan, self.timeline, self.options, final)
+        if final["refused"]:
+            raise MachineError(str(final["message"]))
+        failed = self.options.fail_on_exit and bool(failed_exits(summary["exits"]))
+        return RunResult(
+            outcome=str(final["outcome"]),
+            run_id=self.run_id,
+            directory=self.directory.path,
+            message=str(final["message"]),
+            summary=summary,
+            programs_failed=failed,
+        )
+
+    # -- words ------------------------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        return str(self.directory.manifest_so_far()["run_id"])
+
+    def _run_config(self) -> dict[str, Any]:
+        return {
+            "run_id": self.run_id,
+            "options": self.options.to_record(),
+            "name": rundir.experiment_name(self.places.name),
+            "start_directory": self.places.start_directory,
+            "source_directory": self.places.source_directory,
+            "manifest": self.directory.manifest_so_far(),
+            "linger_seconds": LINGER_SECONDS,
+        }
+
+    def warn_of(self, found: list[Check]) -> None:
+        for check in found:
+            if check.status == WARN:
+                self.report(f"{check.name}: {check.detail}")
+
+    def report(self, message: str, *, phase: str = STARTING, warning: bool = False) -> None:
+        """What is said from here, while the coordinator says nothing."""
+        record = Progress(
+            phase=phase,
+            run_id=self.run_id,
+            directory=str(self.directory.path),
+            at_ns=self.options.start_at_ns,
+            end_ns=self.timeline.end_ns,
+            elapsed_ns=0,
+            applied=0,
+            total=self.timeline.total,
+            message=message,
+            warning=warning,
+        )
+        self.reporter(record)
+
+
+def _without_word(outcome: str, message: str) -> dict[str, Any]:
+    """The end of a run whose coordinator said none."""
+    return {"outcome": outcome, "message": message, "facts": {}, "refused": False}
+
+
+def deadline_seconds(plan: Plan, options: RunOptions) -> int:
+    """After which the cluster ends a run that nobody ended."""
+    timeline = Schedule(plan, options)
+    return -(-timeline.end_due_ns // 10**9) + SETUP_SECONDS + LINGER_SECONDS

@@ -1,0 +1,219 @@
+"""The API server of a kubeconfig's context: requests with JSON answers, and what refuses them.
+
+Input: $KUBECONFIG or ~/.kube/config, and the name of a context. The client `kubernetes` reads them
+(tokens, certificates, plugins) and encrypts; what is sent and understood is here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from runtime.errors import MachineError, RunError
+
+MANAGER = "tstorm"  # who owns the fields that are applied
+APPLY = "application/apply-patch+yaml"
+TIMEOUT_SECONDS = (10.0, 60.0)  # to connect; to answer
+CONFLICT, NOT_FOUND, FORBIDDEN, INVALID = 409, 404, 403, 422
+_EXTRA = "pip install 'thunderstorm[k8s]'"
+
+JsonObject = dict[str, Any]
+
+
+class ServerError(RunError):
+    """The API server refused a request. `status` is HTTP's, 0 where there was no answer."""
+
+    exit_code = 3  # as a MachineError: the cluster does not do it
+
+    def __init__(self, message: str, status: int, reason: str = "", remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.status = status
+        self.reason = reason  # the server's word, such as AlreadyExists
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """`api` is the client's ApiClient. A context manager that hangs up."""
+
+    api: Any
+    context: str
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.api.rest_client.pool_manager.clear()
+
+    @property
+    def server(self) -> str:
+        return str(self.api.configuration.host)
+
+    def get(self, path: str, **query: str) -> JsonObject:
+        """ServerError, also for the others."""
+        return self._request("GET", path, query)
+
+    def find(self, path: str, **query: str) -> JsonObject | None:
+        """The same; None if there is no such object."""
+        try:
+            return self.get(path, **query)
+        except ServerError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def items(self, path: str, **query: str) -> list[JsonObject]:
+        """The objects of a list."""
+        return list(self.get(path, **query)["items"])
+
+    def create(self, path: str, value: Mapping[str, object]) -> JsonObject:
+        return self._request("POST", path, {"fieldManager": MANAGER}, dict(value))
+
+    def apply(self, path: str, text: str) -> JsonObject:
+        """Server-side apply of one YAML document, as it is."""
+        query = {"fieldManager": MANAGER, "force": "true"}
+        return self._request("PATCH", path, query, text, {"Content-Type": APPLY})
+
+    def delete(self, path: str) -> None:
+        """Asks for it; an object that is not there is deleted already."""
+        try:
+            self._request("DELETE", path, {}, {"propagationPolicy": "Background"})
+        except ServerError as error:
+            if error.status not in (NOT_FOUND, CONFLICT):  # 409: it is being deleted
+                raise
+
+    def text(self, path: str, **query: str) -> str:
+        """An answer that is no JSON: a log."""
+        return self._answer("GET", path, query).decode("utf-8", "replace")
+
+    def headers(self) -> dict[str, str]:
+        """That say who asks, for requests that do not go through here."""
+        request = self.api.param_serialize("GET", "/", auth_settings=["BearerToken"])
+        return {str(name).lower(): str(value) for name, value in request[2].items()}
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        data = self._answer(method, path, query, body, headers)
+        try:
+            answer = json.loads(data)
+        except ValueError:
+            answer = None
+        if type(answer) is not dict:
+            raise ServerError(f"{self.server} answers {method} {path} with no JSON object", 0)
+        return answer
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        from kubernetes.client import ApiException
+        from urllib3.exceptions import HTTPError
+
+        fields: dict[str, str] = {"Accept": "application/json", **(headers or {})}
+        try:
+            request = self.api.param_serialize(
+                method=method,
+                resource_path=path,
+                query_params=list(query.items()),
+                header_params=fields,
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            response = self.api.call_api(*request, _request_timeout=TIMEOUT_SECONDS)
+            data: bytes = response.read()
+        except ApiException as error:
+            raise self._silent(str(error.reason)) from error
+        except (HTTPError, OSError) as error:
+            raise self._silent(_root(error)) from error
+        if not 200 <= response.status < 300:
+            raise _refused(f"{method} {path}", response.status, data)
+        return data
+
+    def _silent(self, why: str) -> ServerError:
+        return ServerError(
+            f"the API server {self.server} does not answer: {why}",
+            0,
+            remedy="check --context, the kubeconfig and the network (kubectl get nodes)",
+        )
+
+
+def _root(error: BaseException) -> str:
+    """The innermost reason: urllib3 wraps it in the address of its own objects."""
+    reason = getattr(error, "reason", None)
+    if isinstance(reason, BaseException):
+        return _root(reason)
+    text = str(error)
+    return text.rpartition(": ")[2] or type(error).__name__
+
+
+def _refused(what: str, status: int, data: bytes) -> ServerError:
+    """The server's own words."""
+    try:
+        said = json.loads(data)
+        message, reason = str(said["message"]), str(said.get("reason", ""))
+    except (ValueError, KeyError, TypeError):
+        message, reason = data[:200].decode("utf-8", "replace"), ""
+    remedy = ""
+    if status == 401:
+        remedy = "the credentials of the kubeconfig are not valid (any more): log in again"
+    elif status == FORBIDDEN and "is forbidden: User" in message:
+        remedy = "ask for the rights that docs/kubernetes.md lists, or use another --context"
+    return ServerError(f"the API server refuses {what}: {message}", status, reason, remedy)
+
+
+def connect(context: str | None) -> Connection:
+    """RunError for a kubeconfig or context that is none, MachineError without the client."""
+    try:
+        from kubernetes import client, config
+        from kubernetes.config import ConfigException
+    except ImportError as error:
+        raise MachineError("--backend k8s needs the Python package 'kubernetes'", _EXTRA) from error
+    import yaml
+
+    place = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    _check_context(context, place)
+    try:
+        settings = client.Configuration()
+        load: Any = config.load_kube_config  # it has no types
+        load(place, context, client_configuration=settings)
+    except (ConfigException, yaml.YAMLError, OSError, TypeError, ValueError, KeyError) as error:
+        raise RunError(
+            f"the kubeconfig {place} cannot be used: {error}", "set KUBECONFIG, or mend it"
+        ) from error
+    settings.retries = False  # who asks decides how often
+    return Connection(client.ApiClient(settings), context or "")
+
+
+def _check_context(context: str | None, place: str) -> None:
+    """Before the credentials of the context are looked for. RunError."""
+    import yaml
+    from kubernetes.config import ConfigException, list_kube_config_contexts
+
+    if not any(Path(name).is_file() for name in place.split(os.pathsep) if name):
+        raise RunError(
+            f"there is no kubeconfig: {place}", "set KUBECONFIG to the file that your cluster gave"
+        )
+    try:
+        listed: Any = list_kube_config_contexts
+        contexts, _ = listed(place)
+    except (ConfigException, yaml.YAMLError, OSError, TypeError, ValueError, KeyError) as error:
+        raise RunError(
+            f"the kubeconfig {place} cannot be used: {error}", "set KUBECONFIG, or mend it"
+        ) from error
+    names = sorted(str(one["name"]) for one in contexts or [])
+    if context is not None and context not in names:
+        known = ", ".join(names) or "none"
+        raise RunError(f"the kubeconfig has no context {context!r}", f"there are: {known}")

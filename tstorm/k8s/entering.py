@@ -1,0 +1,147 @@
+"""Runs a command inside an instance of a run in a cluster, with this process' terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from runtime.errors import RunError
+from tstorm import output
+from tstorm.k8s import find, looking, podexec
+from tstorm.k8s.connection import Connection
+from tstorm.k8s.documents import path_of
+from tstorm.k8s.find import ClusterRun
+from tstorm.k8s.podexec import ENTER_FAILED, SIZE, STDERR, STDIN, STDOUT, BrokenStreamError, Place
+
+CONTAINER = "instance"
+_INDEX = "apps.kubernetes.io/pod-index"
+_SERVICE = "thunderstorm.dev/service"
+_READ_BYTES = 1 << 16
+
+
+def exec_argv(
+    connection: Connection,
+    run: str | None,
+    namespace: str | None,
+    instance: str,
+    argv: Sequence[str],
+) -> int:
+    """The command's exit status, as on one machine (runtime.launch.enter). RunError if there is no
+    such run or instance."""
+    found = find.one(connection, run, namespace)
+    place = _place(connection, found, instance)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    try:
+        with podexec.opened(connection, place, argv, stdin=True, tty=terminal) as socket:
+            with _raw() if terminal else nullcontext():
+                _relay(socket, terminal=terminal)
+            how = podexec.ended(socket)
+    except BrokenStreamError as error:
+        output.note(f"error: instance {instance} cannot be entered: {error.message}")
+        return ENTER_FAILED
+    except KeyboardInterrupt:  # without a terminal of its own the command does not get it
+        return 128 + signal.SIGINT
+    if how is None:
+        output.note(f"error: the connection into {instance} broke; the command may go on")
+        return ENTER_FAILED
+    if how.refusal:
+        output.note(f"error: {how.refusal}")
+    return how.status
+
+
+def _place(connection: Connection, run: ClusterRun, instance: str) -> Place:
+    """Its container, if it is up as far as the run is asked."""
+    service, _, index = instance.rpartition(".")
+    pods = connection.items(path_of("Pod", run.namespace), labelSelector=f"{_INDEX}={index or 0}")
+    names = [
+        str(pod["metadata"]["name"])
+        for pod in pods
+        if (pod["metadata"].get("annotations") or {}).get(_SERVICE) == service
+    ]
+    if not names:
+        looking.instance_state(looking.state(connection, run), instance)  # names those there are
+        raise RunError(f"instance {instance} has no pod now")
+    if _is_down(connection, run, instance):
+        raise RunError(f"instance {instance} is down now")
+    return Place(run.namespace, names[0], CONTAINER)
+
+
+def _is_down(connection: Connection, run: ClusterRun, instance: str) -> bool:
+    """Nobody says so of a run that is over, whose pods may be entered for a look."""
+    try:
+        shown = looking.state(connection, run)
+    except RunError:
+        return False
+    return looking.instance_state(shown, instance) == "down"
+
+
+def _relay(socket: Any, *, terminal: bool) -> None:
+    """Input to the command, its output to ours, until it ends."""
+    size = _tell_size(socket) if terminal else None
+    with selectors.PollSelector() as selector:  # takes regular files, too
+        selector.register(socket.sock.sock, selectors.EVENT_READ, "socket")
+        if _is_open(0):
+            selector.register(0, selectors.EVENT_READ, "stdin")
+        while socket.is_open():
+            pending = getattr(socket.sock.sock, "pending", lambda: 0)()  # decrypted already
+            ready = [key.data for key, _ in selector.select(0 if pending else 1.0)]
+            if "stdin" in ready and not _send(socket):
+                selector.unregister(0)
+            if pending or "socket" in ready:
+                socket.update(timeout=0)
+            _show(socket)
+            if terminal and os.get_terminal_size(1) != size:
+                size = _tell_size(socket)
+    _show(socket)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def _send(socket: Any) -> bool:
+    """Whether there may be more input."""
+    data = os.read(0, _READ_BYTES)
+    if not data:
+        socket.close_channel(STDIN)
+        return False
+    socket.write_channel(STDIN, data)
+    return True
+
+
+def _show(socket: Any) -> None:
+    for channel, stream in ((STDOUT, sys.stdout), (STDERR, sys.stderr)):
+        data = socket.read_channel(channel)
+        if data:
+            stream.buffer.write(data)
+            stream.flush()
+
+
+def _tell_size(socket: Any) -> os.terminal_size:
+    size = os.get_terminal_size(1)
+    text = json.dumps({"Width": size.columns, "Height": size.lines})
+    socket.write_channel(SIZE, text.encode("ascii"))
+    return size
+
+
+@contextmanager
+def _raw() -> Iterator[None]:
+    """The terminal passes every key on, ^C too: it is for the command."""
+    before = termios.tcgetattr(0)
+    try:
+        tty.setraw(0)
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)

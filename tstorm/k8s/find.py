@@ -1,0 +1,108 @@
+"""The runs in a cluster, found by the labels of their namespaces: from any machine, by anybody.
+
+A namespace is what a run owns; its annotations say which run it is for (tstorm/k8s/apply.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manifests.kubernetes_labels import LABELS
+from runtime.errors import RunError
+from tstorm.k8s.connection import FORBIDDEN, NOT_FOUND, Connection, ServerError
+from tstorm.k8s.documents import path_of
+
+RUN, OWNER, VERSION = f"{LABELS}/run", f"{LABELS}/owner", f"{LABELS}/version"  # annotations
+SELECTOR = "app.kubernetes.io/managed-by=tstorm,app.kubernetes.io/component=experiment"
+_WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRun:
+    """A namespace of ours. `run_id` is '' where it was applied by hand."""
+
+    namespace: str
+    run_id: str
+    owner: str
+    version: str
+    digest: str
+    leaving: bool
+
+    @property
+    def text(self) -> str:
+        """What it is called."""
+        return self.run_id or f"in {self.namespace} (applied by hand)"
+
+
+def myself(connection: Connection) -> str:
+    """What the API server calls the user, '' where it does not say."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        answer = connection.create(_WHO, body)
+    except ServerError as error:
+        if error.status in (FORBIDDEN, NOT_FOUND):
+            return ""
+        raise
+    return str(answer.get("status", {}).get("userInfo", {}).get("username", ""))
+
+
+def decode(namespace: Mapping[str, Any]) -> ClusterRun | None:
+    """None for a namespace that is not ours."""
+    meta = namespace["metadata"]
+    labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
+    wanted = dict(pair.split("=") for pair in SELECTOR.split(","))
+    if not wanted.items() <= labels.items():
+        return None
+    return ClusterRun(
+        namespace=str(meta["name"]),
+        run_id=str(notes.get(RUN, "")),
+        owner=str(notes.get(OWNER, "")),
+        version=str(notes.get(VERSION, "")),
+        digest=str(notes.get(f"{LABELS}/plan", "")),
+        leaving="deletionTimestamp" in meta,
+    )
+
+
+def runs(connection: Connection, namespace: str | None = None) -> list[ClusterRun]:
+    """All of the cluster, by namespace, or the one in `namespace`. ServerError."""
+    if namespace is not None:
+        one = connection.find(path_of("Namespace", name=namespace))
+        found = [decode(one)] if one is not None else []
+    else:
+        try:
+            items = connection.items(path_of("Namespace"), labelSelector=SELECTOR)
+        except ServerError as error:
+            if error.status == FORBIDDEN:
+                error.remedy = "say in which --namespace the run is: you may not list them"
+            raise
+        found = [decode(one) for one in items]
+    return sorted((run for run in found if run), key=lambda run: run.namespace)
+
+
+def one(connection: Connection, run: str | None, namespace: str | None) -> ClusterRun:
+    """A run by its name or local directory; None: the only one. RunError says what there is."""
+    wanted = None if run is None else _name(run)
+    there = [known for known in runs(connection, namespace) if not known.leaving]
+    found = [known for known in there if wanted is None or known.run_id == wanted]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(f"{known.run_id or '-'} in {known.namespace}" for known in there)
+    where = f"namespace {namespace}" if namespace else "the cluster"
+    if wanted is not None:
+        what = f"{where} has no run {wanted!r}" if not found else f"{wanted} is there twice"
+    else:
+        what = f"{where} has no run" if not found else f"{where} has more than one run"
+    raise RunError(what, f"there are: {names}" if names else "start one: tstorm run --backend k8s")
+
+
+def _name(run: str) -> str:
+    """A run's name, if a run directory was given."""
+    from runtime.rundir import rundir
+    from tstorm.loading import is_run
+
+    if not is_run(run):
+        return Path(run).name if Path(run).is_dir() else run
+    return str(rundir.recorded(run).manifest()["run_id"])

@@ -1,0 +1,134 @@
+"""Waits with reasons: looks at what does not start, names every reason once, gives up in time.
+
+A reason that lasts longer than its kind allows (tstorm/k8s/blockers.py) ends the run; where nothing
+is wrong and still nothing moves, what is waited for is said every 30 s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from runtime.errors import MachineError
+from tstorm.k8s import admitted, blockers
+from tstorm.k8s.blockers import Blocker, Kind
+from tstorm.k8s.connection import Connection, JsonObject
+from tstorm.k8s.documents import path_of
+
+QUIET_SECONDS = 30.0
+_SETS = ("DaemonSet", "StatefulSet", "Job")
+
+
+class Waiting:
+    """Of one namespace. `say` is called with a line and whether it is a warning."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        namespace: str,
+        say: Callable[[str, bool], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connection = connection
+        self._namespace = namespace
+        self._say = say
+        self._clock = clock
+        self._since: dict[Blocker, float] = {}
+        self._named: set[Blocker] = set()
+        self._warned: set[str] = set()
+        self._quiet_since = clock()
+
+    def look(self) -> None:
+        """Once. MachineError if something has stood in the way for too long; ServerError."""
+        found, pods = _find(self._connection, self._namespace)
+        now = self._clock()
+        self._since = {one: self._since.get(one, now) for one in found}
+        for one in found:
+            if one not in self._named:
+                self._named.add(one)
+                self._tell(one.text, warning=True)
+        self._warn(pods)
+        lasting = [one for one in found if now - self._since[one] >= one.kind.patience]
+        if lasting:
+            raise _given_up(lasting)
+        if now - self._quiet_since >= QUIET_SECONDS:
+            self._tell(_waits_for(pods))
+
+    def _warn(self, pods: list[JsonObject]) -> None:
+        """Of what the run bears and the user may not have meant."""
+        services = self._connection.items(path_of("Service", self._namespace))
+        for text in admitted.unshaped(services, pods):
+            if text not in self._warned:
+                self._warned.add(text)
+                self._tell(text, warning=True)
+
+    def _tell(self, text: str, *, warning: bool = False) -> None:
+        self._quiet_since = self._clock()
+        self._say(text, warning)
+
+
+def reasons(connection: Connection, namespace: str) -> list[Blocker]:
+    """Of a namespace, now. ServerError."""
+    return _find(connection, namespace)[0]
+
+
+def _find(connection: Connection, namespace: str) -> tuple[list[Blocker], list[JsonObject]]:
+    """And the pods. A list does not say of each object what kind it is."""
+
+    def items(kind: str) -> list[JsonObject]:
+        return connection.items(path_of(kind, namespace))
+
+    pods = items("Pod")
+    sets = [{**one, "kind": kind} for kind in _SETS for one in items(kind)]
+    refused = [
+        Blocker("refused", one.text, one.message, one.pods, Kind(blockers.AT_ONCE, one.remedy))
+        for one in admitted.refusals(pods)
+    ]
+    return [*refused, *blockers.find(pods, sets, items("Event"))], pods
+
+
+def _given_up(found: Iterable[Blocker]) -> MachineError:
+    lasting = list(found)
+    remedies = dict.fromkeys(one.kind.remedy for one in lasting if one.kind.remedy)
+    return MachineError(
+        f"the experiment cannot start: {'; '.join(one.text for one in lasting)}",
+        "; ".join(remedies),
+    )
+
+
+def _waits_for(pods: Iterable[Mapping[str, Any]]) -> str:
+    names = sorted(str(pod["metadata"]["name"]) for pod in pods if not _runs(pod))
+    if not names:
+        return "all pods run; waiting for the coordinator"
+    shown = ", ".join(names[: blockers.SHOWN_PODS])
+    more = len(names) - blockers.SHOWN_PODS
+    return f"waiting for {shown}" + (f" and {more} more pods" if more > 0 else "")
+
+
+def _runs(pod: Mapping[str, Any]) -> bool:
+    return bool(pod.get("status", {}).get("phase") == "Running")
+
+
+def until_gone(
+    connection: Connection, namespace: str, seconds: float, rest: Callable[[float], bool]
+) -> str:
+    """Waits until a deleted namespace is gone; '' or what still keeps it. `rest` waits so many
+    seconds; it returns False to stop the waiting."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = connection.find(path_of("Namespace", name=namespace))
+        if found is None:
+            return ""
+        if time.monotonic() > deadline or not rest(0.5):
+            return _kept_by(found)
+
+
+def _kept_by(namespace: Mapping[str, Any]) -> str:
+    conditions = namespace.get("status", {}).get("conditions", [])
+    said = [
+        str(one.get("message"))
+        for one in conditions
+        if one.get("status") == "True" and one.get("message")
+    ]
+    return "; ".join(said) or "the cluster has not removed it yet"
