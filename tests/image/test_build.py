@@ -107,6 +107,23 @@ def test_the_agent_starts_in_it(rootfs: Path) -> None:
 
 
 @AS_ROOT
+@pytest.mark.parametrize(
+    ("launcher", "words"),
+    [
+        (["tstorm-agent"], "the variable TSTORM_VERSION is not set"),
+        (["tstorm-coordinator", "probe"], "no Job on /run/tstorm/"),
+    ],
+)
+def test_a_launcher_outside_of_a_pod_says_what_it_misses(
+    rootfs: Path, launcher: list[str], words: str
+) -> None:
+    done = inside(rootfs, *launcher)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@AS_ROOT
 def test_every_module_of_the_project_in_it_can_be_imported(rootfs: Path) -> None:
     packages = rootfs / "usr/lib/thunderstorm"
     names = [

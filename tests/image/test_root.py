@@ -7,7 +7,6 @@ import struct
 import sys
 from pathlib import Path
 
-import pyroute2
 import pytest
 
 from tests.image.support import BUILT
@@ -36,8 +35,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for module in found.values():
         path = module.path.replace(source.PACKAGES, f"/usr/lib/{LIBRARY}/site-packages")
         copy(module.place, root, path)
-    installed = f"/usr/lib/{LIBRARY}/site-packages/pyroute2/__init__.py"
-    copy(Path(pyroute2.__file__), root, installed)
     for name, folder in rootfs.COMPILED.items():
         copy(BUILT / name, root, f"/usr/lib/{LIBRARY}/site-packages/{folder}/{name}")
     libraries = Libraries(Path("/"), here.architecture)

@@ -41,9 +41,6 @@ class Contents:
         for above in PurePosixPath(path).parents:
             self._entries.setdefault(str(above), Entry(PROGRAM))
 
-    def has(self, path: str) -> bool:
-        return path in self._entries
-
     def listed(self) -> list[tuple[str, Entry]]:
         """All of them but `/`, in the order of their paths' parts: a directory before its files."""
         paths = sorted(self._entries, key=lambda path: path.split("/"))

@@ -69,8 +69,6 @@ def gather(source: Source) -> Contents:
     contents.add("/usr/bin/python3", source.python.read_bytes(), PROGRAM)
     _add_libraries(contents, source, programs)
     for name, module in LAUNCHERS.items():
-        if not contents.has(f"{PACKAGES}/{module.replace('.', '/')}/__main__.py"):
-            continue
         contents.add(f"/usr/bin/{name}", _LAUNCHER.format(module=module).encode(), PROGRAM)
     for name, text in _ETC.items():
         contents.add(f"/etc/{name}", text.encode())
@@ -85,7 +83,7 @@ def _add_modules(contents: Contents, source: Source) -> Iterator[Path]:
     names = (*MODULES, *STARTS, *(f"encodings.{codec}" for codec in CODECS))
     found = modules.find(source.folders, names, LEFT_OUT)
     for name in names:
-        if name not in found and not name.startswith(tuple(LAUNCHERS.values())):
+        if name not in found:
             raise CommandError(f"error: the Python module {name} is missing", CANNOT)
     for name, module in found.items():
         if not module.compiled:
