@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -121,6 +122,20 @@ def test_the_first_experiment_is_what_the_guide_says_of_it(
         told = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
         [rtt_ms] = re.findall(r"round trip (\d+)ms", told)
         assert 2 * int(rtt_ms) / 1000 == float(seconds)
+
+
+def test_its_commands_have_their_options() -> None:
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL))
+    found = re.findall(r"^(?:sudo )?tstorm ([^#\n]*)", blocks, re.MULTILINE)
+    assert len(found) >= 8
+    for line in found:
+        name, *arguments = line.split(" -- ")[0].split()
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None, line
+        if isinstance(command, click.Group):
+            command = command.commands[arguments.pop(0)]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in arguments if word.startswith("-")} <= known, line
 
 
 def test_the_coordinator_s_rights() -> None:
