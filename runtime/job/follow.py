@@ -98,8 +98,8 @@ class Follower:
         key = f"{folder}/{name}" if folder else name
         have = self._have.get(key, 0)
         _check_have(key, have, size)
-        if have == size:
-            return False
+        if have == size and key in self._have:
+            return False  # but one that is empty is told of once
         data = _read(self._places.run / folder, name, have, min(size - have, FRAME_BYTES))
         self._put(_line({"file": key, "offset": have, "bytes": len(data)}) + data)
         self._have[key] = have + len(data)

@@ -39,11 +39,13 @@ class Journal:
     def send(self, record: Mapping[str, Any]) -> None:
         """What a full disk does not take is lost: the run's own files tell the driver of that."""
         if "progress" in record:
+            progress = record["progress"]
             with suppress(OSError):
-                self._home.write(PROGRESS, encode(record))
-            if not record["progress"]["message"]:
+                latest = {**progress, "message": "", "warning": False}  # it is told once, below
+                self._home.write(PROGRESS, encode({"progress": latest}))
+            if not progress["message"]:
                 return
-            self._say(record["progress"]["message"])
+            self._say(progress["message"])
         line = encode(record)
         try:
             write_all(self._messages, line)

@@ -23,6 +23,7 @@ from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import REPORT, SUMMARY
 from runtime.schedule import Schedule
 
+_LATE_FACTS = ("hosts", "proof")  # clocks as they were to the end; what was tried after the start
 UNWRITTEN = "cannot write the results of the run"
 
 
@@ -42,8 +43,7 @@ def results(
     """
     judge = Judge(smallest_delay(timeline), options.max_lateness_ns)
     outcome, message = str(final["outcome"]), str(final["message"])
-    hosts = final["facts"].get("hosts")  # clocks as they were to the end
-    more = {"hosts": hosts} if hosts else {}
+    more = {name: final["facts"][name] for name in _LATE_FACTS if final["facts"].get(name)}
     try:
         summary = summarise(directory, plan, timeline.total, final, judge)
         directory.write_json(SUMMARY, summary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -136,6 +137,7 @@ class FakeBackend:
             if node.service >= 0:
                 self.instances[node.name] = FakeInstance(node, index)
         self._logging = asyncio.create_task(self._write_logs(sorted(self.instances)))
+        os.close(append(self._context.directory / "logs/quiet.log"))
         self._context.log.write("begun ✓\n".encode())
         self._context.notice("everything is there ✓")
         return self.network

@@ -49,6 +49,8 @@ def test_a_run_is_followed_to_its_end_and_then_let_go(pods: Any) -> None:
     assert kinds[-1] == "final"
     texts = [one["progress"]["message"] for one in mirror.messages if "progress" in one]
     assert "everything is there ✓" in texts
+    assert {one["message"] for one in mirror.progress} == {""}, "each message is told once"
+    assert mirror.files["logs/quiet.log"] == b""
     assert mirror.final["outcome"] == "completed", mirror.final
     assert mirror.final["facts"]["totals"] == {}
     assert mirror.progress[-1]["applied"] == mirror.progress[-1]["total"] == 6

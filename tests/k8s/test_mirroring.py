@@ -66,6 +66,7 @@ def test_files_are_continued_where_they_end(mirror: Mirror, tmp_path: Path) -> N
     mirror.write("logs/empty.0.log", 0, b"")
     assert (tmp_path / "run" / EVENTS).read_bytes() == b"one\ntwo\n"
     assert (tmp_path / "run/logs/server.0.log").read_bytes() == b"hello\n"
+    assert (tmp_path / "run/logs/empty.0.log").read_bytes() == b""
     assert mirror.have == {EVENTS: 8, "logs/server.0.log": 6, "logs/empty.0.log": 0}
     with pytest.raises(RunError, match="left out bytes 8 to 9"):
         mirror.write(EVENTS, 9, b"x")

@@ -37,7 +37,7 @@ class Mirror:
                 f"the coordinator left out bytes {before} to {offset} of {name}", "run it again"
             )
         rest = data[before - offset :]
-        if rest:
+        if rest or name not in self.have:  # empty files are there, too, as on one machine
             try:
                 write_all(self._descriptor(name), rest)
             except OSError as error:
