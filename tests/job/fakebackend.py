@@ -12,6 +12,7 @@ from compiler.plan.types import Node
 from runtime.backend.base import Attaching, Change, Counters, Effect, Entrance, RunContext
 from runtime.backend.hosts.samples import HostSamples
 from runtime.backend.lives import Ended, Joined, Left, Life
+from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.rundir.directory import append, write_all
@@ -74,7 +75,7 @@ class FakeSamples(HostSamples):
 
     async def run(self) -> None:
         while not self._stop.is_set():
-            self.take(0, 1, [[0, 1, 2, 3, 4, 5, 6, 7, 8]])
+            self.take(0, 1, [[0, 1, *range(len(PAIR_COLUMNS) - 2)]])
             await asyncio.sleep(LOG_SECONDS)
 
 
