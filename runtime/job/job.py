@@ -24,11 +24,12 @@ from runtime.job import assignment
 from runtime.job.assignment import Assignment
 from runtime.job.journal import Journal
 from runtime.job.places import Places
-from runtime.options import COMPLETED, FAILED
+from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import DRIVER_LOG
 
 LINGER_SECONDS = 600.0  # of a run that did not get as far as to know
+WIND_DOWN_SECONDS = 24.0  # with what follows less than the pod is given to end
 TERMINATED_SECONDS = 3.0  # after SIGTERM: the pod is about to go
 BackendOf = Callable[[Assignment], MakeBackend]
 
@@ -64,10 +65,10 @@ class Job:
             return await self._carry_out(variables)
         except (RunError, PlanError, OSError) as error:
             said = unexpected(error) if isinstance(error, OSError) else error
-            return _failure(str(said), refused=isinstance(said, MachineError))
+            return _ending(FAILED, str(said), refused=isinstance(said, MachineError))
         except Exception as error:
             traceback.print_exc()
-            return _failure(f"the coordinator failed: {error!r}")
+            return _ending(FAILED, f"the coordinator failed: {error!r}")
 
     async def _carry_out(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
         places = self._places
@@ -82,7 +83,21 @@ class Job:
         )
         descriptor = HeldDirectory.hold(places.run).append_to(DRIVER_LOG)
         with os.fdopen(descriptor, "ab", buffering=0) as log:
-            return await carry_out(config, self._backend_of(given), self._journal, log)
+            whole = carry_out(config, self._backend_of(given), self._journal, log)
+            return await self._in_time(asyncio.create_task(whole))
+
+    async def _in_time(self, work: asyncio.Task[dict[str, Any]]) -> Mapping[str, Any]:
+        """What comes of it; it is given up if it does not end although it was asked to."""
+        stop = asyncio.create_task(self._journal.stop.wait())
+        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        await asyncio.wait({work}, timeout=WIND_DOWN_SECONDS)
+        if work.done():
+            return work.result()
+        work.cancel()
+        await asyncio.wait({work}, timeout=1.0)  # nothing shall grow after the end
+        message = f"given up: it had not wound down after {WIND_DOWN_SECONDS:.0f} s"
+        return _ending(INTERRUPTED, message)
 
     async def _linger(self) -> None:
         """Until the results are fetched, nobody can be expected any more, or the pod is to go."""
@@ -113,8 +128,8 @@ class Job:
         return {}, None
 
 
-def _failure(message: str, *, refused: bool = False) -> Mapping[str, Any]:
-    return {"outcome": FAILED, "message": message, "facts": {}, "refused": refused}
+def _ending(outcome: str, message: str, *, refused: bool = False) -> Mapping[str, Any]:
+    return {"outcome": outcome, "message": message, "facts": {}, "refused": refused}
 
 
 def _say(text: str) -> None:

@@ -122,9 +122,11 @@ class FakeNetwork:
 
 
 class FakeBackend:
-    """See runtime.backend.base (Backend). `log_bytes` at a time is what each program writes."""
+    """See runtime.backend.base (Backend). `log_bytes` at a time is what each program writes; one
+    that `hangs` does not end them."""
 
-    def __init__(self, context: RunContext, log_bytes: int) -> None:
+    def __init__(self, context: RunContext, log_bytes: int, *, hangs: bool = False) -> None:
+        self._hangs = hangs
         self._context = context
         self._log_bytes = log_bytes
         self.network: FakeNetwork | None = None
@@ -162,7 +164,8 @@ class FakeBackend:
         raise RunError("there is nothing to enter")
 
     async def finish(self) -> None:
-        """What a program says last is still followed."""
+        if self._hangs:
+            await asyncio.Event().wait()
         if self._logging is not None:
             self._logging.cancel()
             await asyncio.wait({self._logging})

@@ -3,11 +3,13 @@ with a backend that needs no cluster."""
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
 
 from runtime.backend.base import MakeBackend
+from runtime.job import job
 from runtime.job.assignment import Assignment
 from runtime.job.commands import call
 from runtime.job.places import Places
@@ -15,8 +17,9 @@ from tests.job.fakebackend import FakeBackend
 
 
 def _backend_of(_given: Assignment) -> MakeBackend:
-    return partial(FakeBackend, log_bytes=int(sys.argv[2]))
+    return partial(FakeBackend, log_bytes=int(sys.argv[2]), hangs="HANGS" in os.environ)
 
 
 if __name__ == "__main__":
+    job.WIND_DOWN_SECONDS = float(os.environ.get("WIND_DOWN", job.WIND_DOWN_SECONDS))
     sys.exit(call(sys.argv[3:], Places(Path(sys.argv[1])), _backend_of))

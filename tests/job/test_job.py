@@ -119,6 +119,18 @@ def test_sigterm_winds_the_run_down_and_does_not_wait_for_long(pods: Any) -> Non
     assert (final["outcome"], final["message"]) == ("interrupted", "")
 
 
+def test_a_run_that_does_not_wind_down_is_given_up_and_has_an_end(pods: Any) -> None:
+    pod = pods(seconds=600)
+    pod.variables.update(HANGS="1", WIND_DOWN="1")
+    pod.start()
+    wait_until((pod.places.run / "logs/a.0.log").exists, "a program")
+    assert pod.call("stop")[0] == 0
+    mirror = Mirror()
+    mirror.read(pod.follow())
+    assert mirror.final["outcome"] == "interrupted"
+    assert mirror.final["message"] == "given up: it had not wound down after 1 s"
+
+
 def test_sigterm_while_it_lingers_ends_it(pods: Any) -> None:
     pod = pods(seconds=1, linger=100_000)
     job = pod.start()
