@@ -98,6 +98,7 @@ _KINDS = {  # of those that are not the plan's
     "killed": Shape(_TARGETED),
     "stall": Shape({**_TARGETED, "stalled_ns": INTEGER}),
     "start": Shape({**_TARGETED, "started_ns?": INTEGER}),
+    "moved": Shape({**_TARGETED, "address": TEXT}),
     "agent_lost": Shape(_TARGETED),
     "agent_back": Shape(_TARGETED),
 }

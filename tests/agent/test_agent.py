@@ -206,6 +206,15 @@ def test_instances_have_the_addresses_that_the_coordinator_tells(tmp_path: Path)
         request = {"do": "attach", "node": 0, "port": 4, "netns": "/n", "if": "eth0"}
         await stage.coordinator.request(0, request)
         assert datapath.ports == {4: "netns=/n if=eth0 prefix=10.244.0.0/16"}
+        await stage.coordinator.request(0, {"do": "move", "moved": [[2, "10.244.9.9", ""]]})
+        assert datapath.told.nodes[2] == {"ip": "10.244.9.9"}
+        for wrong, words in (
+            ([2, "10.9.9.9", ""], "node 2 is at 10.9.9.9, which is in no network of the run"),
+            ([2, "10.244.9.9"], r"\[node, IPv4, IPv6\] is expected"),
+            ([4, "10.244.9.9", ""], "a node of moved is 4"),
+        ):
+            with pytest.raises(AgentError, match=words):
+                await stage.coordinator.request(0, {"do": "move", "moved": [wrong]})
 
     act(tmp_path, TWO, 1, play)
 
@@ -318,8 +327,11 @@ def test_process_events_that_were_missed_are_carried_out_by_the_next_agent(tmp_p
         stage.again(0)
         async with a_gate(tmp_path) as gate:
             resume = {"ports": [], "applied": 3, "lives": [[3, gate.pid]]}
+            resume["moved"] = [[3, "10.77.0.9", "fd77:7473::9"]]
             assert await stage.coordinator.rejoin(0, lambda: resume)
             assert await asyncio.to_thread(gate.wait, DEADLINE_SECONDS) == 0
+        moved = {"ip": "10.77.0.9", "ip6": "fd77:7473::9"}
+        assert stage.datapaths[0].told.nodes[3] == moved
         (life,) = stage.lives()
         assert (life["step"], life["what"], life["status"]) == (3, "join", "")
         assert life["elapsed_ns"] > join_ns - t0_ns

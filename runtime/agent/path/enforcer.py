@@ -49,7 +49,7 @@ class Enforcer:
         self._datapath = datapath
         self._clock = clock
         self._needs = needs
-        self._addresses = addresses  # of each instance, IPv4 and IPv6
+        self._addresses = list(addresses)  # of each instance, IPv4 and IPv6
         self._steps = needs.steps
         self._on_applied = on_applied
         self._notice = notice
@@ -192,6 +192,13 @@ class Enforcer:
             self._notice(f"nodes {list(nodes)} were to be held from step {step} on, long ago")
             return
         await self._say_all(step, before, sorted(nodes))
+
+    async def move(self, addresses: Mapping[int, tuple[str, str]]) -> None:
+        """From now on these nodes have other addresses: their paths stay."""
+        for node, pair in addresses.items():
+            self._addresses[node] = pair
+        told = [dialect.node_line(node, *pair) for node, pair in sorted(addresses.items())]
+        await self._datapath.commit(told)
 
     async def cut(self, nodes: Sequence[int]) -> None:
         """Ends the holds of these nodes: their paths are what the steps say, now and then."""

@@ -4,7 +4,7 @@ wrong. Table in docs/agent.md (messages)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
@@ -168,6 +168,7 @@ class Resume:
     lives: Mapping[int, int]  # own node -> process of the tstorm-hold that keeps its program
     pods: Mapping[int, str]  # own node -> UID of its pod
     hosts: str  # lines for /etc/hosts of held containers
+    moved: Mapping[int, tuple[str, str]]  # nodes that have other addresses than at the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +196,11 @@ class PrepareOrder:
 def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> PrepareOrder:
     """Raises OrderError; KeyError for what is missing."""
     hosts = tuple([_host(item) for item in items(request["hosts"], "hosts")])
-    resume = request.get("resume")
     networks = _networks(request["networks"])
+    given = request.get("resume")
+    resume = None if given is None else _resume(given, instances, networks)
+    addresses = _addresses(request["addresses"], instances, networks)
+    moved = {} if resume is None else resume.moved
     return PrepareOrder(
         run=text(request["run"], "run"),
         digest=text(request["digest"], "digest"),
@@ -204,10 +208,10 @@ def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> 
         hosts=hosts,
         starts=starts(request["starts"], len(hosts)),
         placement=_placement(request["placement"], node_count, instances, len(hosts)),
-        addresses=_addresses(request["addresses"], instances, networks),
+        addresses=tuple([moved.get(node, pair) for node, pair in enumerate(addresses)]),
         networks=tuple([str(network) for network in networks]),
         options=_options(request["options"]),
-        resume=None if resume is None else _resume(resume, instances),
+        resume=resume,
     )
 
 
@@ -288,7 +292,21 @@ def _pair(item: Any, node: int, networks: list[Network]) -> tuple[str, str]:
     return item[0], item[1]
 
 
-def _resume(found: Any, instances: int) -> Resume:
+def moves(
+    value: Any, instances: int, networks: Iterable[Network | str]
+) -> dict[int, tuple[str, str]]:
+    """From [[node, IPv4, IPv6], …]."""
+    within = [ip_network(network) for network in networks]
+    found: dict[int, tuple[str, str]] = {}
+    for item in items(value, "moved"):
+        if not isinstance(item, list) or len(item) != 3:
+            raise OrderError(f"an item of moved is {item!r:.60}: [node, IPv4, IPv6] is expected")
+        node = number(item[0], "a node of moved", 0, instances)
+        found[node] = _pair(item[1:], node, within)
+    return found
+
+
+def _resume(found: Any, instances: int, networks: Iterable[Network]) -> Resume:
     value = mapping(found, "resume")
     held = nodes(value.get("held", []), "held", instances)
     ports = tuple([_port(item, instances) for item in items(value["ports"], "ports")])
@@ -300,6 +318,7 @@ def _resume(found: Any, instances: int) -> Resume:
         lives=processes(value.get("lives", []), instances),
         pods=pods(value.get("pods", []), instances),
         hosts=hosts_lines(value.get("hosts", "")),
+        moved=moves(value.get("moved", []), instances, networks),
     )
 
 

@@ -83,6 +83,7 @@ class Responder:
             "pods": self._pods,
             "reach": self._reach,
             "lives": self._lives,
+            "move": self._move,
             "finish": self._finish,
             "status": self._status,
             "stop": self._stop,
@@ -242,6 +243,12 @@ class Responder:
         probes = orders.probes(request["probes"], self._instances)
         conduct.check_own(probe.node for probe in probes)
         return {"answers": await conduct.programs.reach(probes)}
+
+    async def _move(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        moved = orders.moves(request["moved"], self._instances, self._networks)
+        await conduct.enforcer.move(moved)
+        return {}
 
     async def _finish(self, _request: Request) -> Answer:
         return {"running": await self._prepared().programs.finish()}

@@ -40,13 +40,15 @@ def bind_request(
 class Told:
     """`ports` are those that exist, by number; `coming` the `bind`s of steps still to come; `lives`
     the processes that keep programs, by node, and `pods` the UIDs of their pods, where agents start
-    and end them; `hosts` the lines for /etc/hosts there."""
+    and end them; `hosts` the lines for /etc/hosts there; `moved` the addresses of nodes that have
+    others than at the start."""
 
     def __init__(self) -> None:
         self.ports: dict[int, Port] = {}
         self.lives: dict[int, int] = {}
         self.pods: dict[int, str] = {}
         self.hosts = ""
+        self.moved: dict[int, tuple[str, str]] = {}
         self.coming: dict[int, dict[str, Any]] = {}
         self._bound: dict[int, int] = {}  # node -> port, as of now
         self._held: set[int] = set()
@@ -70,6 +72,10 @@ class Told:
         for node in told["unbind"]:
             self._bound.pop(node, None)
         self._held.update(told["hold"])
+
+    def bound(self, node: int) -> bool:
+        """Whether its port is bound to it now."""
+        return node in self._bound
 
     def cut(self, node: int) -> None:
         """Its hold, which is in force, has ended."""
@@ -112,4 +118,5 @@ class Told:
             "lives": lives,
             "pods": pods,
             "hosts": self.hosts,
+            "moved": [[node, *pair] for node, pair in sorted(self.moved.items())],
         }

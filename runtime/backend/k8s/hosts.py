@@ -13,10 +13,10 @@ from typing import Any
 
 from runtime.backend.base import RunContext
 from runtime.backend.hosts.hosts import AgentLife, AgentReport, Ties
-from runtime.backend.hosts.told import Port
+from runtime.backend.hosts.told import Port, bind_request
 from runtime.backend.k8s.attaching import PodPorts
 from runtime.backend.k8s.podlives import PodInstance
-from runtime.backend.k8s.podplacement import Placed
+from runtime.backend.k8s.podplacement import Placed, addresses_of
 from runtime.backend.k8s.pods import GATE, INSTANCE, Pod
 from runtime.backend.k8s.supervisors import NodeParts
 from runtime.coordinator.link import Host
@@ -74,9 +74,17 @@ class ClusterHosts:
         self._ties = ties
         for part in self.parts:
             part.on_fatal = ties.on_fatal
-        lines = etchosts.entries(self._context.plan.topology, self.placement.addresses)
-        ties.told.hosts = "".join(f"{line}\n" for line in lines)
+        self._name_all()
         return PodPorts()
+
+    def _name_all(self) -> None:
+        """Lines for /etc/hosts, with the addresses that instances have now."""
+        lines = etchosts.entries(self._context.plan.topology, self._addresses())
+        self._ties.told.hosts = "".join(f"{line}\n" for line in lines)
+
+    def _addresses(self) -> list[tuple[str, str]]:
+        moved = self._ties.told.moved
+        return [moved.get(node, pair) for node, pair in enumerate(self.placement.addresses)]
 
     # -- before the start -----------------------------------------------------------------------
 
@@ -220,11 +228,15 @@ class ClusterHosts:
         if instance is None:
             return
         instance.changed(before, after)
-        if _another_hold(before, after, instance.held) and self._settled:
+        if self._settled and (_another_hold(before, after, instance.held) or self._has_moved(node)):
             self._again(node)
 
+    def _has_moved(self, node: int) -> bool:
+        pod = self._pods[node]
+        return bool(pod.addresses) and addresses_of(pod) != self._addresses()[node]
+
     def _again(self, node: int) -> None:
-        """Its processes are others than before."""
+        """Its processes are others than before, or its address is."""
         if node in self._beside:
             return
         task = asyncio.get_running_loop().create_task(self._take_up_again(node))
@@ -233,16 +245,49 @@ class ClusterHosts:
 
     async def _take_up_again(self, node: int) -> None:
         host = self.placement.hosts[node]
-        await self._find(host, [node])
-        known = self._ties.told.ports[node]
-        if not known.attached:
-            await self._detach_quietly(host, node)
-            await self._attach(host, [node])
-        await self._tell_lives(host, [node])
+        while True:
+            taken_up = self._pods[node]
+            if self._has_moved(node):
+                await self._move(node)
+            await self._find(host, [node])
+            if not self._ties.told.ports[node].attached:
+                await self._attach_again(host, node)
+            await self._tell_lives(host, [node])
+            if self._pods[node] == taken_up:
+                return
 
-    async def _detach_quietly(self, host: int, node: int) -> None:
-        """The network that it had; a port may be gone with it."""
-        await self._ties.ask(host, {"do": "detach", "port": node})
+    async def _attach_again(self, host: int, node: int) -> None:
+        """To the network that its pod has now, as it was to the one that is gone."""
+        ask, told = self._ties.ask, self._ties.told
+        await ask(host, {"do": "detach", "port": node})
+        await self._attach(host, [node])
+        if told.bound(node):
+            await ask(host, bind_request(0, {node: node}))
+
+    async def _move(self, node: int) -> None:
+        """All agents, and all names, follow the address that its pod has now."""
+        told, pair = self._ties.told, addresses_of(self._pods[node])
+        told.moved[node] = pair
+        self._name_all()
+        request = {"do": "move", "moved": [[node, *pair]]}
+        await asyncio.gather(*(self._ties.ask(host, request) for host in range(len(self.parts))))
+        name = self._context.plan.topology.nodes[node].name
+        address = " ".join(filter(None, pair))
+        self._context.record(
+            {
+                "kind": "moved",
+                "target": name,
+                "applied_ns": self._ties.elapsed(),
+                "address": address,
+            }
+        )
+        self._context.notice(f"{name} has another address: {address}")
+        await self._on_each(self._name_again)
+
+    async def _name_again(self, host: int, nodes: Collection[int]) -> None:
+        """In the containers that are there; others get the names when they are found."""
+        uids = [[node, self._pods[node].uid] for node in nodes]
+        await self._ties.ask(host, {"do": "pods", "pods": uids, "hosts": self._ties.told.hosts})
 
     def _taken_up(self, node: int, task: asyncio.Task[None]) -> None:
         del self._beside[node]

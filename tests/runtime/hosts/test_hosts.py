@@ -181,6 +181,7 @@ def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
         "lives": [],
         "pods": [],
         "hosts": "",
+        "moved": [],
     }
     assert told.resume(placement, 1) == {
         "ports": [[1, 1, "/proc/1/ns/net", "e1"]],
@@ -188,6 +189,7 @@ def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
         "lives": [],
         "pods": [],
         "hosts": "",
+        "moved": [],
     }
     assert list(told.coming) == [2]
     told.effect(2)
@@ -211,11 +213,14 @@ def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
         "lives": [],
         "pods": [],
         "hosts": "",
+        "moved": [],
     }
     told.lives, told.pods, told.hosts = {0: 70, 1: 71}, {0: "u0", 1: "u1"}, "10.0.0.1 a\n"
     resume = told.resume((0, 1), 1)
     assert (resume["lives"], resume["pods"]) == ([[1, 71]], [[1, "u1"]])
     assert resume["hosts"] == "10.0.0.1 a\n"
+    told.moved[0] = ("10.0.0.9", "")
+    assert told.resume((0, 1), 1)["moved"] == [[0, "10.0.0.9", ""]]  # of any host
 
 
 def test_an_agent_that_is_back_hears_what_it_missed() -> None:

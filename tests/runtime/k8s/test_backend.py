@@ -204,3 +204,36 @@ def test_a_stop_ends_programs_and_nodes(tmp_path: Path) -> None:
             assert node.supervised[-1]["do"] == "end"
 
     act(TEXT.replace("1200ms", "60s"), 2, tmp_path, play)
+
+
+def test_a_pod_that_has_another_address_on_its_node_is_taken_up_again(tmp_path: Path) -> None:
+    """All agents and all names follow; its own agent attaches it anew."""
+    server, at = 1, "10.244.1.99"  # server.1 on n1
+
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        running = asyncio.create_task(scene.run())
+        await until((tmp_path / "events.jsonl").exists, "the start")
+        await until(lambda: scene.of("join"), "the first step")
+        node = scene.nodes[1]
+        found = {"found": [[server, 2001, 1501, "run"]], "missing": []}
+        node.agent.behave["pods"] = lambda _request: found
+        before = len(node.agent.requests)
+        await scene.server.put(scene.pod(server, ips=[at], container_id="containerd://another"))
+        await until(lambda: len(node.agent.asked("lives")) == 2, "its new process to be told")
+        for each in scene.nodes:
+            assert [request["moved"] for request in each.agent.asked("move")] == [
+                [[server, at, ""]]
+            ]
+            assert f"{at} server.1 server-1" in each.agent.asked("pods")[-1]["hosts"]
+        asked = [request["do"] for request in node.agent.requests[before:]]
+        asked = asked[asked.index("move") :]
+        assert asked == ["move", "pods", "pods", "detach", "attach", "bind", "lives"]
+        assert node.agent.asked("attach")[-1]["netns"] == "/proc/1501/ns/net"
+        assert node.agent.asked("bind")[-1]["bind"] == [[server, server]]
+        assert node.agent.asked("lives")[-1]["lives"] == [[server, 2001]]
+        scene.channel.stop.set()
+        await running
+        assert [(e["target"], e["address"]) for e in scene.of("moved")] == [("server.1", at)]
+
+    act(TEXT.replace("at 700ms server.1 crash\n", "").replace("1200ms", "60s"), 2, tmp_path, play)
