@@ -194,6 +194,8 @@ class _Handler(BaseHTTPRequestHandler):
             for channel, data in fake.on_exec(pod, argv):
                 self.wfile.write(_frame(bytes([channel]) + data))
             self.wfile.write(b"\x88\x02\x03\xe8")  # a normal close
+            while self.connection.recv(1 << 16):
+                """What is not read would reset the connection."""
         except OSError:
             return
 

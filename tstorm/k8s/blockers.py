@@ -40,7 +40,7 @@ _WAITING = {  # of a container, the words of kubelet
     "RunContainerError": Kind(SOON),
     "CrashLoopBackOff": Kind(SOON),
 }
-_CRASHING = "CrashLoopBackOff"
+CRASHING = "CrashLoopBackOff"
 _SCALING = "TriggeredScaleUp"  # of a cluster's autoscaler: new nodes take minutes
 
 
@@ -56,6 +56,7 @@ class Blocker:
     message: str = field(compare=False)
     who: tuple[str, ...] = field(compare=False)
     kind: Kind = field(compare=False)
+    container: str = field(default="", compare=False)  # '' where it is not one container's
 
     @property
     def text(self) -> str:
@@ -75,7 +76,7 @@ def find(
     for one in (*_of_pods(pods, latest), *_of_sets(controllers, latest)):
         found.setdefault((one.reason, one.key), (one, set()))[1].add(one.who)
     blockers = [
-        Blocker(one.reason, one.key, one.message, tuple(sorted(who)), one.kind)
+        Blocker(one.reason, one.key, one.message, tuple(sorted(who)), one.kind, one.container)
         for one, who in found.values()
     ]
     return sorted(blockers, key=lambda one: (-len(one.who), one.reason, one.key))
@@ -87,6 +88,7 @@ class _Found(NamedTuple):
     key: str
     message: str
     kind: Kind
+    container: str = ""
 
 
 _Latest = Mapping[str, Mapping[str, Mapping[str, Any]]]  # UID -> reason -> event
@@ -131,7 +133,8 @@ def _containers(
         waiting = container.get("state", {}).get("waiting") or {}
         reason, image = str(waiting.get("reason", "")), str(container.get("image", ""))
         if _keeps_ending(container):
-            yield _Found(name, _CRASHING, image, _last_words(container), _WAITING[_CRASHING])
+            message, which = _last_words(container), str(container["name"])
+            yield _Found(name, CRASHING, image, message, _WAITING[CRASHING], which)
         elif reason in _WAITING:
             message = _detail(str(waiting.get("message") or ""), of_pod)
             text = message if image in message else f"{image}: {message}"

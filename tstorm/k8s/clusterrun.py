@@ -113,6 +113,7 @@ class _Attempt:
     reporter: Reporter
     final: dict[str, Any] | None = None
     started: bool = False
+    latest: Progress | None = None  # that the coordinator has said
     stops: int = 0  # requests to stop so far
     said: queue.SimpleQueue[Said] = field(default_factory=queue.SimpleQueue)
     began_ns: int = field(default_factory=time.monotonic_ns)
@@ -203,7 +204,8 @@ class _Attempt:
         try:
             if "progress" in record:
                 shown = from_record(record["progress"])
-                self.reporter(replace(shown, directory=str(self.directory.path)))
+                self.latest = replace(shown, directory=str(self.directory.path))
+                self.reporter(self.latest)
             elif "started" in record:
                 self.started = True
                 setup_ns = time.monotonic_ns() - self.began_ns
@@ -314,7 +316,7 @@ class _Attempt:
 
     def report(self, message: str, *, phase: str = STARTING, warning: bool = False) -> None:
         """What is said from here, while the coordinator says nothing."""
-        record = Progress(
+        before = self.latest or Progress(
             phase=phase,
             run_id=self.run_id,
             directory=str(self.directory.path),
@@ -323,10 +325,8 @@ class _Attempt:
             elapsed_ns=0,
             applied=0,
             total=self.timeline.total,
-            message=message,
-            warning=warning,
         )
-        self.reporter(record)
+        self.reporter(replace(before, phase=phase, message=message, warning=warning))
 
 
 def _without_word(outcome: str, message: str) -> dict[str, Any]:

@@ -112,13 +112,18 @@ def _is_open(descriptor: int) -> bool:
 
 
 def _send(socket: Any) -> bool:
-    """Whether there may be more input."""
+    """Whether there may be more input. A command that has ended takes none."""
+    import websocket
+
     data = os.read(0, _READ_BYTES)
-    if not data:
-        socket.close_channel(STDIN)
+    try:
+        if data:
+            socket.write_channel(STDIN, data)
+        else:
+            socket.close_channel(STDIN)
+    except (websocket.WebSocketException, OSError):
         return False
-    socket.write_channel(STDIN, data)
-    return True
+    return bool(data)
 
 
 def _show(socket: Any) -> None:

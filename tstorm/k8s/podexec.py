@@ -122,7 +122,8 @@ def ended(socket: Any) -> How | None:
 
 def _refused(message: str) -> How:
     """The container runtime says in words only why it could not start a command."""
-    low = message.lower()
+    _, _, inner = message.rpartition("unable to start container process: ")
+    message, low = inner or message, message.lower()
     if any(words in low for words in _MISSING):
         return How(NO_COMMAND, message)
     if "permission denied" in low:

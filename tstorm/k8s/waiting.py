@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from runtime.errors import MachineError
 from tstorm.k8s import admitted, blockers
 from tstorm.k8s.blockers import Blocker, Kind
-from tstorm.k8s.connection import Connection, JsonObject
+from tstorm.k8s.connection import Connection, JsonObject, ServerError
 from tstorm.k8s.documents import path_of
 
 QUIET_SECONDS = 30.0
@@ -51,7 +52,7 @@ class Waiting:
         self._warn(pods)
         lasting = [one for one in found if now - self._since[one] >= one.kind.patience]
         if lasting:
-            raise _given_up(lasting)
+            raise _given_up(lasting, self._last_words(lasting))
         if now - self._quiet_since >= QUIET_SECONDS:
             self._tell(_waits_for(pods))
 
@@ -62,6 +63,16 @@ class Waiting:
             if text not in self._warned:
                 self._warned.add(text)
                 self._tell(text, warning=True)
+
+    def _last_words(self, found: Iterable[Blocker]) -> str:
+        """Of a container that keeps ending, as far as it has said any."""
+        for one in found:
+            if one.reason == blockers.CRASHING:
+                path = f"{path_of('Pod', self._namespace, one.who[0])}/log"
+                with suppress(ServerError):
+                    query = {"container": one.container, "previous": "true", "tailLines": "1"}
+                    return self._connection.text(path, **query).strip()
+        return ""
 
     def _tell(self, text: str, *, warning: bool = False) -> None:
         self._quiet_since = self._clock()
@@ -88,11 +99,11 @@ def _find(connection: Connection, namespace: str) -> tuple[list[Blocker], list[J
     return [*refused, *blockers.find(pods, sets, items("Event"))], pods
 
 
-def _given_up(found: Iterable[Blocker]) -> MachineError:
-    lasting = list(found)
+def _given_up(lasting: list[Blocker], words: str) -> MachineError:
+    said = f"; it said: {words}" if words else ""
     remedies = dict.fromkeys(one.kind.remedy for one in lasting if one.kind.remedy)
     return MachineError(
-        f"the experiment cannot start: {'; '.join(one.text for one in lasting)}",
+        f"the experiment cannot start: {'; '.join(one.text for one in lasting)}{said}",
         "; ".join(remedies),
     )
 

@@ -1,0 +1,286 @@
+"""inspect, exec, destroy and doctor with --backend k8s: runs are found by label, from anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.support import status, tstorm
+from tests.k8s.apiserver import ApiServer, ended
+from tstorm.k8s import removing
+
+LABELS = {"app.kubernetes.io/managed-by": "tstorm", "app.kubernetes.io/component": "experiment"}
+STATE = {
+    "run_id": "exp-1",
+    "directory": "/run/tstorm/run",
+    "at_ns": 10**9,
+    "end_ns": 2 * 10**9,
+    "elapsed_ns": 10**9,
+    "applied": 1,
+    "total": 2,
+    "next_events": [{"at_ns": 2 * 10**9, "kind": "quit", "target": ""}],
+    "instances": [
+        {
+            "name": f"c.{index}",
+            "state": shown,
+            "ipv4": "10.1.0.1",
+            "ipv6": "",
+            "program": ["sleep"],
+            "started": True,
+        }
+        for index, shown in enumerate(("up", "down"))
+    ],
+    "links": [],
+    "pairs": [],
+}
+
+
+def experiment(server: ApiServer, name: str, run: str, owner: str = "somebody") -> None:
+    notes = {"thunderstorm.dev/run": run, "thunderstorm.dev/owner": owner}
+    server.put(f"/api/v1/namespaces/{name}", metadata={"labels": LABELS, "annotations": notes})
+
+
+def pod(server: ApiServer, namespace: str, name: str, **more: Any) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+    server.put(path, **{"spec": {"containers": []}, "status": {"phase": "Running"}, **more})
+
+
+@pytest.fixture
+def run(server: ApiServer) -> ApiServer:
+    """The run exp-1 in the namespace one, whose c.0 is up and whose c.1 is down."""
+    experiment(server, "one", "exp-1")
+    labels = {"app.kubernetes.io/component": "coordinator"}
+    pod(server, "one", "tstorm-coordinator-x", metadata={"labels": labels})
+    for index in range(2):
+        meta = {
+            "labels": {"apps.kubernetes.io/pod-index": str(index)},
+            "annotations": {"thunderstorm.dev/service": "c"},
+        }
+        pod(server, "one", f"c-{index}", metadata=meta)
+    server.on_exec = answers(b"")
+    return server
+
+
+def answers(output: bytes, code: dict[str, Any] | None = None) -> Any:
+    """The coordinator says its state; other commands print `output`."""
+
+    def said(_pod: str, argv: list[str]) -> Iterator[tuple[int, bytes]]:
+        if argv[0].endswith("tstorm-coordinator"):
+            yield 1, json.dumps(STATE).encode()
+            yield 3, json.dumps(ended(0)).encode()
+            return
+        yield 1, output
+        yield 3, json.dumps(code or ended(0)).encode()
+
+    return said
+
+
+# -- inspect --------------------------------------------------------------------------------------
+
+
+def test_inspect_asks_the_coordinator(run: ApiServer) -> None:
+    result = tstorm("inspect", "exp-1", "--backend", "k8s", "--format", "json")
+    assert status(result) == 0, result.output
+    assert json.loads(result.stdout) == {**STATE, "live": True, "namespace": "one"}
+    text = tstorm("inspect", "--backend", "k8s").stdout
+    assert "exp-1: at 1s of 2s, 1/2 events" in text
+    assert "namespace: one" in text
+
+
+def test_inspect_says_why_a_run_has_not_begun(run: ApiServer) -> None:
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
+    states = [{"name": "coordinator", "image": "i:1", "state": {"waiting": waiting}}]
+    status_of = {"phase": "Pending", "containerStatuses": states}
+    run.objects["/api/v1/namespaces/one/pods/tstorm-coordinator-x"]["status"] = status_of
+    result = tstorm("inspect", "--backend", "k8s")
+    assert status(result) == 1
+    assert "run exp-1 has not begun" in str(result.exception)
+    assert "no such image" in str(result.exception)
+
+
+def test_inspect_of_a_run_that_is_over_says_how_it_ended(run: ApiServer) -> None:
+    over = {"exitCode": 1, "reason": "Error", "message": "first\nlast words\n"}
+    states = [{"name": "coordinator", "state": {"terminated": over}}]
+    status_of = {"phase": "Failed", "containerStatuses": states}
+    run.objects["/api/v1/namespaces/one/pods/tstorm-coordinator-x"]["status"] = status_of
+    result = tstorm("inspect", "--backend", "k8s")
+    assert status(result) == 1
+    assert "is over: status 1 (Error): last words" in str(result.exception)
+    assert "tstorm destroy --backend k8s --namespace one" in str(result.exception)
+
+
+def test_runs_are_found_by_name_namespace_or_alone(run: ApiServer) -> None:
+    experiment(run, "two", "exp-2")
+    for options, words in (
+        ([], "more than one run"),
+        (["exp-3"], "no run 'exp-3'"),
+        (["--namespace", "three"], "namespace three has no run"),
+    ):
+        result = tstorm("inspect", *options, "--backend", "k8s")
+        assert status(result) == 1
+        assert words in str(result.exception)
+    assert status(tstorm("inspect", "--namespace", "one", "--backend", "k8s")) == 0
+
+
+def test_who_may_not_list_namespaces_is_told_to_name_one(run: ApiServer) -> None:
+    run.refused["GET", "/api/v1/namespaces"] = (403, 'namespaces is forbidden: User "u" cannot')
+    result = tstorm("inspect", "--backend", "k8s")
+    assert status(result) == 3
+    assert "--namespace" in str(result.exception)
+    assert status(tstorm("inspect", "--backend", "k8s", "--namespace", "one")) == 0
+
+
+# -- exec -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (ended(0), 0),
+        (ended(7), 7),
+        (ended(137), 137),
+        ({"status": "Failure", "message": 'exec: "x": executable file not found in $PATH'}, 127),
+        ({"status": "Failure", "message": 'exec: "/x": permission denied'}, 126),
+        ({"status": "Failure", "message": "container not found"}, 125),
+        ({"status": "Failure", "details": {"causes": [{"reason": "ExitCode"}]}}, 125),
+    ],
+)
+def test_exec_has_the_status_of_the_command(
+    run: ApiServer, said: dict[str, Any], code: int
+) -> None:
+    run.on_exec = answers(b"hello", said)
+    result = tstorm("exec", "--backend", "k8s", "exp-1", "c.0", "--", "x", "--flag")
+    assert status(result) == code
+    assert ("c-0", ["x", "--flag"]) in run.execs
+
+
+def test_exec_whose_connection_breaks_says_so(run: ApiServer) -> None:
+    def breaks(pod: str, argv: list[str]) -> Iterator[tuple[int, bytes]]:
+        if argv[0].endswith("tstorm-coordinator"):
+            yield from answers(b"")(pod, argv)
+
+    run.on_exec = breaks
+    result = tstorm("exec", "--backend", "k8s", "exp-1", "c.0", "--", "x")
+    assert status(result) == 125
+    assert "broke" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("instance", "words"), [("c.1", "instance c.1 is down now"), ("d.0", "no instance 'd.0'")]
+)
+def test_exec_into_what_is_not_there(run: ApiServer, instance: str, words: str) -> None:
+    result = tstorm("exec", "--backend", "k8s", "exp-1", instance, "--", "x")
+    assert status(result) == 1
+    assert words in str(result.exception)
+
+
+# -- destroy --------------------------------------------------------------------------------------
+
+
+def test_destroy_removes_one_and_leaves_the_other(run: ApiServer) -> None:
+    experiment(run, "two", "exp-2")
+    result = tstorm("destroy", "exp-2", "--backend", "k8s")
+    assert status(result) == 0
+    assert "exp-2" in result.stdout
+    assert "/api/v1/namespaces/two" not in run.objects
+    assert "/api/v1/namespaces/one" in run.objects
+
+
+def test_destroy_all_leaves_what_others_began(run: ApiServer) -> None:
+    experiment(run, "two", "exp-2", owner="another")
+    result = tstorm("destroy", "--all", "--backend", "k8s", "--format", "json")
+    assert status(result) == 0
+    rows = {row["run"]: row["removed"] for row in json.loads(result.stdout)}
+    assert rows == {"exp-1": True, "exp-2": False}
+    assert "another began it" in result.stderr
+    assert "/api/v1/namespaces/two" in run.objects
+
+
+def test_destroy_twice_is_no_error(run: ApiServer) -> None:
+    for said in ("removed", ""):
+        result = tstorm("destroy", "--backend", "k8s")
+        assert status(result) == 0
+        assert said in result.stdout
+    assert "nothing to destroy" in result.stderr
+
+
+def test_destroy_never_touches_a_namespace_that_is_not_an_experiments(run: ApiServer) -> None:
+    run.put("/api/v1/namespaces/mine")
+    result = tstorm("destroy", "--backend", "k8s", "--namespace", "mine")
+    assert status(result) == 0
+    assert "/api/v1/namespaces/mine" in run.objects
+
+
+def test_what_keeps_a_namespace_is_said(run: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removing, "GONE_SECONDS", 0.0)
+    conditions = [{"status": "True", "message": "a finalizer of storage.example remains"}]
+    run.objects["/api/v1/namespaces/one"]["status"] = {"conditions": conditions}
+    run.refused["DELETE", "/api/v1/namespaces/one"] = (409, "it is being removed")
+    result = tstorm("destroy", "--backend", "k8s")
+    assert status(result) == 3
+    assert "a finalizer of storage.example remains" in str(result.exception)
+
+
+# -- doctor ---------------------------------------------------------------------------------------
+
+
+def rows(*options: str) -> tuple[int, dict[str, dict[str, str]]]:
+    result = tstorm("doctor", "--backend", "k8s", "--format", "json", *options)
+    return status(result), {row["name"]: row for row in json.loads(result.stdout)}
+
+
+def test_doctor_asks_what_a_run_would_need(server: ApiServer) -> None:
+    code, found = rows()
+    assert code == 0
+    assert found["rights"]["status"] == "ok"
+    assert found["nodes"]["detail"] == "1 of 1 take pods"
+    assert found["agent image"]["status"] == "warn"  # the node has no images
+    images = [{"names": ["docker.io/library/mine:1"]}]
+    server.objects["/api/v1/nodes/n0"]["status"]["images"] = images
+    assert rows("--agent-image", "mine:1")[1]["agent image"]["status"] == "ok"
+    assert {method for method, _ in server.requests} == {"GET", "POST"}
+    posted = {path.rpartition("/")[2] for method, path in server.requests if method == "POST"}
+    assert posted == {"selfsubjectaccessreviews"}  # it makes nothing
+
+
+def test_doctor_ends_with_3_where_no_run_is_possible(server: ApiServer) -> None:
+    server.denied = {("create", "pods")}  # with the subresource exec
+    code, found = rows()
+    assert code == 3
+    assert found["rights"]["detail"] == "you may not: create pods/exec"
+    assert found["nodes"]["status"] == "ok"
+
+
+def test_doctor_of_nodes_that_nobody_may_list(server: ApiServer) -> None:
+    server.refused["GET", "/api/v1/nodes"] = (403, "nodes is forbidden: User u cannot list")
+    code, found = rows()
+    assert code == 0
+    assert found["nodes"]["status"] == "warn"
+
+
+@pytest.mark.parametrize("option", ["--nodes", "--agent-image", "--context", "--namespace"])
+def test_options_of_a_cluster_are_no_options_of_this_machine(option: str) -> None:
+    result = tstorm("doctor", option, "x")
+    assert status(result) == 2
+    assert f"{option} is for --backend k8s" in result.stderr
+
+
+def test_a_recorded_run_replays_where_the_command_line_says(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    """One over local hosts, in a cluster: hosts, faults and datapath are not taken along."""
+    from runtime.options import RunOptions
+    from tstorm.running import options_of
+
+    recorded = RunOptions(hosts=3, datapath="kernel", pace=2).to_record()
+    found = options_of({"backend": "k8s", "nodes": "a=b"}, {"options": recorded})
+    assert (found.backend, found.hosts, found.datapath) == ("k8s", 0, "auto")
+    assert (found.nodes, found.pace) == ("a=b", 2)
+    again = options_of({}, {"options": found.to_record()})
+    assert (again.backend, again.nodes) == ("k8s", "a=b")
+    here = options_of({"backend": "local"}, {"options": found.to_record()})
+    assert (here.backend, here.nodes, here.pace) == ("local", "", 2)
