@@ -1,0 +1,178 @@
+"""Faults of a cluster in the middle of a run: what goes on, what ends it, and that it is named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.backend.k8s import supervisors
+from tests.runtime.k8s.scene import Scene, act
+from tests.waiting import until
+
+TEXT = """
+service server img=x replicas=2 entrypoint=["/bin/server"]
+service client img=x entrypoint=["/bin/client"]
+bridge s
+link server--s latency=5 up=10Mb symmetric
+link client--s latency=5 up=10Mb symmetric
+at 6s client--s set latency=9
+at 6500ms quit
+"""
+LONG = TEXT.replace("6500ms", "90s")
+Fault = Callable[[Scene], Awaitable[None]]
+
+
+def outcome(tmp_path: Path, text: str, fault: Fault, check: Callable[[Scene, Any], None]) -> None:
+    """Runs to the end, with a fault after the start."""
+
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        running = asyncio.create_task(scene.run())
+        await until(lambda: scene.channel.started and scene.of("join"), "the start")
+        await fault(scene)
+        check(scene, await running)
+
+    act(text, 2, tmp_path, play)
+
+
+def test_an_agent_that_dies_is_taken_up_again(tmp_path: Path) -> None:
+    async def fault(scene: Scene) -> None:
+        node = scene.nodes[1]
+        await node.agent.die()
+        node.supervisor_says(say="ended", what="agent", status=-9, again=True)
+        await until(lambda: scene.of("agent_lost"), "the loss")
+        await node.agent.listen()
+        node.supervisor_says(say="started", what="agent", pid=200)
+        await until(lambda: scene.of("agent_back"), "the return")
+
+    def check(scene: Scene, final: Any) -> None:
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert [event["target"] for event in scene.of("agent_back")] == ["n1"]
+        assert len(scene.of("set")) == 2
+        resumed = scene.nodes[1].agent.asked("prepare")[-1]["resume"]
+        assert [port[:2] for port in resumed["ports"]] == [[1, 1]]
+        assert resumed["pods"][0][0] == 1 and resumed["hosts"]
+
+    outcome(tmp_path, TEXT, fault, check)
+
+
+def test_a_container_of_an_agent_that_dies_is_begun_again(tmp_path: Path) -> None:
+    async def fault(scene: Scene) -> None:
+        node = scene.nodes[1]
+        await node.die()
+        await until(lambda: scene.of("agent_lost"), "the loss")
+        await node.listen()
+        await until(lambda: scene.of("agent_back"), "the return")
+
+    def check(scene: Scene, final: Any) -> None:
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        begun = [one for one in scene.nodes[1].supervised if one["do"] == "begin"]
+        assert [one["resume"] for one in begun] == [False, True]
+        assert scene.nodes[1].attached == {1}
+
+    outcome(tmp_path, TEXT, fault, check)
+
+
+def test_a_container_that_does_not_come_back_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisors, "BACK_SECONDS", 1.0)
+
+    async def fault(scene: Scene) -> None:
+        await scene.nodes[1].die()
+
+    def check(scene: Scene, final: Any) -> None:
+        assert final["outcome"] == "failed"
+        assert "the agent pod of n1 was lost" in final["message"]
+
+    outcome(tmp_path, LONG, fault, check)
+
+
+def test_a_datapath_that_dies_ends_the_run(tmp_path: Path) -> None:
+    async def fault(scene: Scene) -> None:
+        scene.nodes[0].supervisor_says(say="ended", what="datapath", status=-11, again=False)
+
+    def check(scene: Scene, final: Any) -> None:
+        assert final["outcome"] == "failed"
+        assert "the datapath of n0 ended with signal 11" in final["message"]
+
+    outcome(tmp_path, LONG, fault, check)
+
+
+@pytest.mark.parametrize("how", ["leaving", "removed", "replaced"])
+def test_an_agents_pod_that_is_another_ends_the_run(tmp_path: Path, how: str) -> None:
+    async def fault(scene: Scene) -> None:
+        if how == "removed":
+            await scene.server.remove("tstorm-agent-1")
+        else:
+            pod = scene.agent_pod(1, **({"uid": "other"} if how == "replaced" else {}))
+            if how == "leaving":
+                pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            await scene.server.put(pod)
+
+    def check(scene: Scene, final: Any) -> None:
+        assert final["outcome"] == "failed"
+        assert "the agent pod of n1 was deleted or replaced" in final["message"]
+
+    outcome(tmp_path, LONG, fault, check)
+
+
+def test_an_instances_pod_that_is_evicted_ends_the_run(tmp_path: Path) -> None:
+    async def fault(scene: Scene) -> None:
+        pod = scene.pod(1, phase="Failed", reason="Evicted", message="low on memory")
+        await scene.server.put(pod)
+
+    def check(scene: Scene, final: Any) -> None:
+        assert final["outcome"] == "failed"
+        assert "pod server-1 on n1 was deleted or replaced: Evicted: low" in final["message"]
+
+    outcome(tmp_path, LONG, fault, check)
+
+
+def test_a_container_of_an_instance_that_dies_is_an_event(tmp_path: Path) -> None:
+    async def fault(scene: Scene) -> None:
+        node = scene.nodes[1]
+        asked = len(node.agent.asked("lives"))
+        node.agent.say(say="report", node=1, line=0, event="gone", elapsed_ns=node._elapsed())
+        await until(lambda: scene.of("killed"), "the event")
+        await scene.server.put(scene.pod(1, restarts=1, container_id="containerd://another"))
+        await until(lambda: len(node.agent.asked("lives")) > asked, "who takes orders now")
+
+    def check(scene: Scene, final: Any) -> None:
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert [event["target"] for event in scene.of("killed")] == ["server.1"]
+        assert any("server.1 was killed from outside" in m for m in scene.channel.warnings())
+
+    outcome(tmp_path, TEXT, fault, check)
+
+
+def test_an_api_server_that_is_away_changes_nothing(tmp_path: Path) -> None:
+    async def fault(scene: Scene) -> None:
+        await scene.server.close()
+
+    def check(scene: Scene, final: Any) -> None:
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert len(scene.of("set")) == 2
+
+    outcome(tmp_path, TEXT, fault, check)
+
+
+@pytest.mark.parametrize("message", [{"say": "ended", "what": "node"}, {"say": "hello"}])
+def test_a_supervisor_that_says_nonsense_is_cut_off_and_met_again(
+    tmp_path: Path, message: dict[str, Any]
+) -> None:
+    async def fault(scene: Scene) -> None:
+        node = scene.nodes[1]
+        channels = len(node._channels)
+        node.supervisor_says(**message)
+        await until(lambda: len(node._channels) > channels, "another connection")
+
+    def check(scene: Scene, final: Any) -> None:
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert scene.of("agent_lost") == []
+
+    outcome(tmp_path, TEXT, fault, check)
