@@ -2,12 +2,16 @@
 
 What one agent said is one line, with the host that said it: their clocks are not quite the same,
 and merging would claim more than is known. A pair is counted by its source's host.
+
+Counters are cumulative and never fall, although a datapath that takes another one's place begins
+anew: what the one before had counted last is added from then on.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from operator import add, lt
 
 from runtime.datapath.sampler import INTERVAL_NS, PAIR_COLUMNS
 from runtime.rundir.records import LineFile
@@ -24,10 +28,13 @@ class HostSamples:
         self._stop = asyncio.Event()
         self.links: Mapping[bytes, bytes] = {}
         self.pairs: dict[bytes, bytes] = {}
+        self._last: dict[tuple[int, int], Sequence[int]] = {}  # as they came
+        self._before: dict[tuple[int, int], list[int]] = {}  # counted by datapaths that are gone
         header = {"links": (), "pairs": PAIR_COLUMNS}
         file.append({"columns": header, "interval_ns": INTERVAL_NS})
 
     def take(self, host: int, elapsed_ns: int, rows: Sequence[Sequence[int]]) -> None:
+        rows = [self._continued(row) for row in rows]
         self._file.append(
             {
                 "at_ns": self._clock.plan_time(elapsed_ns),
@@ -39,6 +46,15 @@ class HostSamples:
         )
         for row in rows:
             self.pairs[b"%d %d" % (row[0], row[1])] = b" ".join(b"%d" % value for value in row)
+
+    def _continued(self, row: Sequence[int]) -> Sequence[int]:
+        pair = (row[0], row[1])
+        last, self._last[pair] = self._last.get(pair), row
+        before = self._before.get(pair)
+        if last is not None and any(map(lt, row[2:], last[2:])):
+            before = [*map(add, before, last[2:])] if before else list(last[2:])
+            self._before[pair] = before
+        return row if before is None else [*pair, *map(add, row[2:], before)]
 
     async def run(self) -> None:
         """They come by themselves; the last ones with the answers to `stop`."""
