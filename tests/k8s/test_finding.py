@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from runtime.errors import RunError
 from tests.cli.support import status, tstorm
 from tests.k8s.apiserver import ApiServer, ended
-from tstorm.k8s import removing
+from tstorm.k8s import podexec, removing
+from tstorm.k8s.connection import connect
 
 LABELS = {"app.kubernetes.io/managed-by": "tstorm", "app.kubernetes.io/component": "experiment"}
 STATE = {
@@ -167,6 +169,16 @@ def test_exec_whose_connection_breaks_says_so(run: ApiServer) -> None:
     result = tstorm("exec", "--backend", "k8s", "exp-1", "c.0", "--", "x")
     assert status(result) == 125
     assert "broke" in result.stderr
+
+
+def test_exec_that_is_forbidden_is_an_error_and_no_broken_connection(run: ApiServer) -> None:
+    """A run would try a broken one again for ever."""
+    run.refused["GET", "/api/v1/namespaces/one/pods/tstorm-coordinator-x/exec"] = (403, "no")
+    place = podexec.Place("one", "tstorm-coordinator-x", "coordinator")
+    with connect(None) as connection, pytest.raises(RunError) as found:
+        podexec.answer(connection, place, ["tstorm-coordinator", "state"])
+    assert not isinstance(found.value, podexec.BrokenStreamError)
+    assert found.value.message == "you may not start a command in pod tstorm-coordinator-x"
 
 
 @pytest.mark.parametrize(

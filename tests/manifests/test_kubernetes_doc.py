@@ -14,6 +14,7 @@ from manifests.settings import Options
 from tests.manifests.kube import ROOT, bundle_of, one, rendered, service, workload
 from tests.manifests.test_kubernetes_schema import VERSIONS
 from tstorm.cli import cli
+from tstorm.k8s.preflight import RIGHTS
 
 TEXT = (ROOT / "docs/manifests.md").read_text(encoding="utf-8")
 
@@ -152,3 +153,11 @@ def test_the_coordinator_s_rights() -> None:
         ("pods", verb) for verb in ("get", "list", "watch")
     }
     assert row[1] == "get, list and watch pods of its namespace, and get their logs"
+
+
+def test_the_user_s_rights_are_those_that_are_asked_for() -> None:
+    [row] = [cells[1] for cells in rows(GUIDE) if cells[0] == "you"]
+    for verb, _, resource in RIGHTS:
+        given = [part for part in row.split(";") if resource in part]
+        of_coordinator = resource in ("pods", "pods/log") and verb != "list"
+        assert of_coordinator or any(verb in words(part)[0].split() for part in given), resource

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import RunError
-from tstorm.k8s.connection import Connection
+from tstorm.k8s.connection import FORBIDDEN, Connection
 
 STDIN, STDOUT, STDERR, ENDED, SIZE = range(5)
 ENTER_FAILED, NOT_EXECUTABLE, NO_COMMAND = 125, 126, 127  # as `tstorm exec` on one machine
@@ -53,7 +53,7 @@ def opened(
     stdin: bool = False,
     tty: bool = False,
 ) -> Iterator[Any]:
-    """The client's websocket. BrokenStreamError if there is none."""
+    """The client's websocket. BrokenStreamError if there is none, RunError if it is forbidden."""
     import websocket
     from kubernetes.stream import ws_client
 
@@ -84,6 +84,11 @@ def _broken(place: Place) -> Iterator[None]:
     try:
         yield
     except (websocket.WebSocketException, OSError) as error:
+        if getattr(error, "status_code", 0) == FORBIDDEN:
+            raise RunError(
+                f"you may not start a command in pod {place.pod}",
+                "ask for get and create of pods/exec, or use another --context",
+            ) from error
         what = str(error).partition(" -+-+- ")[0] or type(error).__name__
         raise BrokenStreamError(f"no connection into pod {place.pod}: {what}") from error
 

@@ -37,25 +37,29 @@ class Asked:
     image: str  # of agents and coordinator
 
 
-_RIGHTS = (  # verb, group, resource with subresource
-    ("create", "", "namespaces"),
-    ("get", "", "namespaces"),
-    ("delete", "", "namespaces"),
-    ("patch", "", "namespaces"),
-    ("create", "", "secrets"),
-    ("create", "", "configmaps"),
-    ("patch", "", "configmaps"),
-    ("create", "", "serviceaccounts"),
-    ("create", "", "services"),
-    ("create", "apps", "daemonsets"),
-    ("create", "apps", "statefulsets"),
-    ("create", "batch", "jobs"),
-    ("create", "networking.k8s.io", "networkpolicies"),
-    ("create", "rbac.authorization.k8s.io", "roles"),
-    ("create", "rbac.authorization.k8s.io", "rolebindings"),
-    ("list", "", "pods"),
-    ("list", "", "events"),
+_APPLIED = (  # group, resource; server-side apply patches what it creates
+    *(("", name) for name in ("configmaps", "secrets", "serviceaccounts", "services")),
+    *(("apps", name) for name in ("daemonsets", "statefulsets")),
+    ("batch", "jobs"),
+    ("networking.k8s.io", "networkpolicies"),
+    *(("rbac.authorization.k8s.io", name) for name in ("roles", "rolebindings")),
+)
+_LOOKED_AT = (
+    *(("", name) for name in ("pods", "events", "services")),
+    *(("apps", name) for name in ("daemonsets", "statefulsets")),
+    ("batch", "jobs"),
+)
+RIGHTS = (  # verb, group, resource with subresource: docs/kubernetes.md, rights
+    *((verb, "", "namespaces") for verb in ("create", "get", "patch", "delete")),
+    *((verb, *kind) for kind in _APPLIED for verb in ("create", "patch")),
+    *(("list", *kind) for kind in _LOOKED_AT),
+    # A command in a container: of websockets old API servers ask for the first, new ones for both.
+    ("get", "", "pods/exec"),
     ("create", "", "pods/exec"),
+    # What the coordinator is given: nobody can give a right that he lacks.
+    ("get", "", "pods"),
+    ("watch", "", "pods"),
+    ("get", "", "pods/log"),
 )
 
 
@@ -111,7 +115,7 @@ def _rights(connection: Connection, namespace: str) -> Check:
     """Asked of the server, one by one: nobody else knows all that decides."""
     lacking = [
         f"{verb} {resource}" + (f".{group}" if group else "")
-        for verb, group, resource in _RIGHTS
+        for verb, group, resource in RIGHTS
         if not _may(connection, namespace, verb, group, resource)
     ]
     name = "rights"
