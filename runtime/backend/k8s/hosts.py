@@ -79,7 +79,10 @@ class ClusterHosts:
 
     def _name_all(self) -> None:
         """Lines for /etc/hosts, with the addresses that instances have now."""
-        lines = etchosts.entries(self._context.plan.topology, self._addresses())
+        addresses = self._addresses()
+        for node, instance in self._instances.items():
+            instance.now_at(addresses[node])
+        lines = etchosts.entries(self._context.plan.topology, addresses)
         self._ties.told.hosts = "".join(f"{line}\n" for line in lines)
 
     def _addresses(self) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler.plan.types import Node
@@ -88,6 +88,11 @@ class PodInstance:
         self._next_line = 0
         self._asked = ""  # how the present program was asked to end: leave | crash
         self._leaving: PodLife | None = None
+
+    def now_at(self, addresses: tuple[str, str]) -> None:
+        """IPv4 and IPv6 of its pod, '' for one that it has not: the plan's are not used here."""
+        ipv4, ipv6 = addresses
+        self.node = replace(self.node, ipv4=ipv4, ipv6=ipv6)
 
     # -- what the runner of the timeline asks ---------------------------------------------------
 

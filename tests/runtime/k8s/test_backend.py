@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.backend.k8s import readiness
+from runtime.driver.control import ask
 from tests.runtime.k8s.scene import Scene, act
 from tests.waiting import until
 
@@ -232,6 +233,9 @@ def test_a_pod_that_has_another_address_on_its_node_is_taken_up_again(tmp_path: 
         assert node.agent.asked("attach")[-1]["netns"] == "/proc/1501/ns/net"
         assert node.agent.asked("bind")[-1]["bind"] == [[server, server]]
         assert node.agent.asked("lives")[-1]["lives"] == [[server, 2001]]
+        state, _ = await asyncio.to_thread(ask, tmp_path / "control", {"ask": "state"})
+        shown = {one["name"]: (one["ipv4"], one["ipv6"]) for one in state["instances"]}
+        assert (shown["server.0"], shown["server.1"]) == ((scene.addresses[0], ""), (at, ""))
         scene.channel.stop.set()
         await running
         assert [(e["target"], e["address"]) for e in scene.of("moved")] == [("server.1", at)]
