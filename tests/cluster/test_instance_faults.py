@@ -1,0 +1,80 @@
+"""An instance loses its container, or its whole sandbox with the address: the run goes on, says so,
+and the instance comes back when the timeline says so, over the network as planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.debian import PROGRAMS_IMAGE
+from tests.cluster.experiments import compile_text
+from tests.cluster.runs import ClusterRun
+from tests.cluster.support import Cluster
+
+pytestmark = pytest.mark.cluster
+
+Start = Callable[[], ClusterRun]
+ROUND_TRIP_MS = 20.0
+TEXT = f"""
+service a img="{PROGRAMS_IMAGE}" entrypoint=['/bin/sh', '-c',
+    'while :; do ping -c 1 -W 1 b.1; sleep 0.2; done']
+service b img="{PROGRAMS_IMAGE}" replicas=2 entrypoint=['/bin/sleep', '1000']
+bridge s
+link a--s latency=4ms
+link b--s latency=6ms
+at 0s a join
+at 0s b join 2
+at 30s b.1 crash
+at 32s b.1 join
+at 50s quit
+"""
+
+
+@pytest.fixture
+def start(
+    cluster: Cluster, loaded: None, namespaces: Iterator[str], tmp_path: Path
+) -> Iterator[Start]:
+    """Starts the run; returns when a.0 has seen b.1."""
+    runs: list[ClusterRun] = []
+
+    def begin() -> ClusterRun:
+        plan = compile_text(TEXT, tmp_path)
+        runs.append(ClusterRun(cluster, plan, next(namespaces), tmp_path))
+        runs[-1].wait_for("join", 3)
+        runs[-1].wait_answers("a.0")
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        print(run.log.read_text())
+        run.end()
+
+
+def comes_back(run: ClusterRun) -> None:
+    joined = run.wait_for("join", 4)
+    assert joined["target"] == "b.1"
+    assert joined["started_ns"] >= joined["planned_ns"]
+    run.wait_answers("a.0")
+    assert run.ended()["outcome"] == "completed"
+    assert min(run.round_trips("a.0")) >= ROUND_TRIP_MS - 0.5
+
+
+def test_an_instance_whose_container_is_killed_joins_again(start: Start) -> None:
+    run = start()
+    run.kill(r"tstorm-hold run ", run.pod_of("b.1"))
+    assert run.wait_for("killed")["target"] == "b.1"
+    comes_back(run)
+
+
+def test_an_instance_whose_sandbox_is_killed_is_followed_to_its_new_address(
+    cluster: Cluster, start: Start
+) -> None:
+    run = start()
+    before = cluster.pod(run.namespace, run.pod_of("b.1"))
+    run.kill(r"^/pause", before.name)
+    moved = run.wait_for("moved")
+    after = cluster.pod(run.namespace, before.name)
+    assert (moved["target"], after.node, after.uid) == ("b.1", before.node, before.uid)
+    comes_back(run)
