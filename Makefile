@@ -5,6 +5,7 @@
 #   make test-netem     the tests of the kernel datapath, under user-mode Linux where this kernel lacks it
 #   make check    linters, types, import rules, formatting, C warnings as errors
 #   make bench    measurements into bench/results and docs/performance.md
+#   make bench-cluster  1,000 nodes and 5,000 pods, simulated, on the test cluster; root only
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
 #   make trial    runs killed and stopped at random moments, hostile inputs and frames: TRIAL_SECONDS each
 #   make golden   regenerate the golden files and docs/errors.md after a change
@@ -71,6 +72,11 @@ bench: $(VENV)/.bench programs
 	@$(PY) -m bench
 	@$(PY) -m bench.hosts
 
+bench-cluster: $(VENV)/.dev programs
+	@tests/cluster/cluster build
+	@tests/cluster/cluster images
+	@$(PY) tests/cluster/with_cluster.py $(PY) -m bench.cluster
+
 fuzz: $(VENV)/.dev programs
 	@$(PY) scripts/seeded.py fuzz
 	@$(MAKE) --no-print-directory -C tcal_c fuzz
@@ -89,4 +95,4 @@ clean:
 	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 	@$(MAKE) --no-print-directory -C tcal_c clean
 
-.PHONY: all programs demo test test-cluster test-netem check ctest bench fuzz trial golden clean
+.PHONY: all programs demo test test-cluster test-netem check ctest bench bench-cluster fuzz trial golden clean

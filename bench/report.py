@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import RESULTS, ROOT, compiling
+from bench import RESULTS, ROOT, cluster, compiling
 from bench.agents import control, large, metadata, sharing_model
 from bench.engine import commit, delay, paths, rate, scale, throughput
 from bench.errors import BenchError
@@ -40,6 +40,7 @@ SECTIONS: dict[str, tuple[str, Mapping[str, Tables]]] = {
     "metadata": ("Metadata between agents", {"metadata": metadata.TABLES}),
     "control": ("Control of agents", {"control": control.TABLES}),
     "agents": ("A thousand agents", {"agents": large.TABLES}),
+    "cluster": ("A thousand nodes of a cluster: `make bench-cluster`", {"cluster": cluster.TABLES}),
     "sharing-model": ("Sharing model", {"sharing-model": sharing_model.TABLES}),
     "tcal": ("The kernel's datapath", {"tcal": timings.TABLES}),
     "hosts": (

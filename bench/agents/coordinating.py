@@ -11,16 +11,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
-import socket
-import struct
 import sys
 import time
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 from bench.agents.simulated import HERE
-from bench.routing.job import peak_mib
 from bench.tables import Record
 from compiler.plan.reader import Plan, read_plan
 from runtime.backend.base import Effect, RunContext
@@ -30,27 +26,11 @@ from runtime.coordinator.placement import planned
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from runtime.system.openfiles import raise_limit
+from tests.coordinator.traffic import peak_mib, transferred
 from tests.runtime.hosts.elsewhere import Nodes
 from tests.waiting import until
 
 WATCH_SECONDS = 10.0
-_ACKED_AT, _RECEIVED_AT = 120, 128  # of struct tcp_info, linux/tcp.h
-
-
-def transferred() -> tuple[int, int]:
-    """Bytes that peers have acknowledged, and bytes received, over all TCP connections."""
-    sent = received = 0
-    for path in Path("/proc/self/fd").iterdir():
-        try:
-            if not path.is_socket():
-                continue
-            with socket.socket(fileno=os.dup(int(path.name))) as found:
-                info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        except OSError:
-            continue  # gone meanwhile, or no TCP
-        sent += struct.unpack_from("Q", info, _ACKED_AT)[0]
-        received += struct.unpack_from("Q", info, _RECEIVED_AT)[0]
-    return sent, received
 
 
 async def coordinate(plan: Plan, key: bytes, ports: Sequence[int]) -> Record:

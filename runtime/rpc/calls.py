@@ -17,6 +17,7 @@ from runtime.errors import RunError, fail
 from runtime.rpc.jsonobject import encode
 from runtime.rpc.secure import Channel, ChannelError
 
+UNREAD_SECONDS = 0.5  # to read what came while this process did something else
 TEXT_LENGTH = 2000  # of an error's words that are believed
 
 OnSay = Callable[[dict[str, Any]], None]
@@ -100,6 +101,10 @@ class Asker:
             self._timer = loop.call_later(self._questions[0].seconds, self._overdue)
 
     def _overdue(self) -> None:
+        """Was this process busy for so long, the answer may be here and not read yet."""
+        self._timer = asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
         question = self._questions[0]
         reason = f"no answer to `{question.what:.40}` within {question.seconds:g} s"
         self.channel.give_up(reason, "silent")

@@ -74,6 +74,10 @@ find_go() { # sets go
 
 k8s_version() { sed -nE 's/^(require)?[[:space:]]*k8s\.io\/kubernetes (v[0-9.]+).*/\2/p' "$HERE/go.mod"; }
 
+kwok_version() { sed -nE 's/^[[:space:]]*sigs\.k8s\.io\/kwok (v[0-9.]+).*/\1/p' "$HERE/kwok/go.mod"; }
+
+have_kwok() { [[ -x $BIN/kwok && $("$BIN/kwok" --version) == *"$(kwok_version)"* ]]; }
+
 have_binaries() {
   local name
   for name in "${BINARIES[@]}"; do [[ -x $BIN/$name ]] || return; done
@@ -101,8 +105,8 @@ cmd_build() {
   lock
   local version go
   version=$(k8s_version)
-  if have_binaries; then
-    echo "Kubernetes $version is in $BIN"
+  if have_binaries && have_kwok; then
+    echo "Kubernetes $version and kwok are in $BIN"
     return
   fi
   find_go
@@ -110,12 +114,23 @@ cmd_build() {
   export GOMODCACHE=${GOMODCACHE:-$CLUSTER_HOME/gomod} GOCACHE=${GOCACHE:-$CLUSTER_HOME/gocache}
   export GOTMPDIR=$CLUSTER_HOME/gotmp CGO_ENABLED=0 GOTOOLCHAIN=local
   mkdir -p "$GOTMPDIR" "$BIN"
+  have_binaries || build_kubernetes "$version"
+  have_kwok || build_kwok
+}
+
+build_kubernetes() { # VERSION
   rm -rf "$BIN/new"
-  echo "building Kubernetes $version in $CLUSTER_HOME: minutes of all processors"
-  (cd "$HERE" && GOFLAGS="-mod=readonly -buildvcs=false" "$go" build -trimpath -ldflags "$(version_flags "$version")" \
+  echo "building Kubernetes $1 in $CLUSTER_HOME: minutes of all processors"
+  (cd "$HERE" && GOFLAGS="-mod=readonly -buildvcs=false" "$go" build -trimpath -ldflags "$(version_flags "$1")" \
     -o "$BIN/new/" "${BINARIES[@]/#/k8s.io/kubernetes/cmd/}")
   mv "$BIN"/new/* "$BIN"
   rmdir "$BIN/new"
+}
+
+build_kwok() { # kubelets of nodes that are none; a module of its own, since it needs other libraries
+  echo "building kwok $(kwok_version) in $CLUSTER_HOME"
+  (cd "$HERE/kwok" && GOFLAGS="-mod=readonly -buildvcs=false" "$go" build -trimpath -ldflags "-s -w" \
+    -o "$BIN/kwok" sigs.k8s.io/kwok/cmd/kwok)
 }
 
 cmd_images() (

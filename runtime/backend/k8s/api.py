@@ -95,10 +95,14 @@ class Api:
                     raise _refusal("watch pods", change.get("object"), 0)
                 yield change
 
-    async def log(self, pod: str, container: str, since: str) -> AsyncGenerator[bytes, None]:
+    async def log(
+        self, pod: str, container: str, since: str, *, follow: bool = True
+    ) -> AsyncGenerator[bytes, None]:
         """Lines of a container, each with the time before it, from `since` on ('': all), as long as
-        it runs. ApiError."""
-        query = {"container": container, "follow": "true", "timestamps": "true"}
+        it runs or, without `follow`, those that are there. ApiError."""
+        query = {"container": container, "timestamps": "true"}
+        if follow:
+            query["follow"] = "true"
         if since:
             query["sinceTime"] = since
         async with self._get(self._path("pods", pod, "log"), query) as answer:

@@ -3,13 +3,16 @@
 Kubelet throws old parts of a log away, so each is followed while the run goes on. A stream that
 breaks goes on after the last line that came, by its time; a container that was started again goes
 on in the same file. Lines of tstorm-hold are no output of the program, and left out.
+
+An open stream takes 0.3 MB, for its TLS. With more than FOLLOWED instances logs are read in turn
+instead, again and again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 from runtime.backend.base import Notice
@@ -19,7 +22,8 @@ from runtime.rundir import directory
 from runtime.rundir.runfiles import LOGS
 
 PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.5, 5.0
-AT_ONCE = 64  # connections that are being made
+FOLLOWED = 200  # instances with a stream each
+AT_ONCE, LOOK_SECONDS = 16, 0.02  # where they take turns: connections, and time for each look
 QUIET_SECONDS, LAST_SECONDS = 0.4, 5.0  # at the end, for what is on its way
 OWN = b'{"tstorm_hold":"'
 
@@ -34,42 +38,64 @@ class PodLogs:
         self._notice = notice
         self._few = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ending = False
+        self._ending = asyncio.Event()
         self._complained = False
         self._lines = 0
         self._since: dict[str, str] = {}  # instance -> time of the last line that came
 
     def begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        if len(self._pods) > FOLLOWED:
+            self._tasks.add(loop.create_task(self._take_turns()))
+            return
         for instance, pod in self._pods.items():
-            task = asyncio.get_running_loop().create_task(self._follow(instance, pod))
-            self._tasks.add(task)
+            self._tasks.add(loop.create_task(self._follow(instance, pod)))
+
+    async def _take_turns(self) -> None:
+        """A last time after the end was asked for."""
+        loop = asyncio.get_running_loop()
+        last = False
+        while not last:
+            last, due = self._ending.is_set(), loop.time() + len(self._pods) * LOOK_SECONDS
+            await asyncio.gather(*(self._look(*names) for names in self._pods.items()))
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await self._ending.wait()
+
+    async def _look(self, instance: str, pod: str) -> None:
+        async with self._few:
+            await self._try(instance, pod, follow=False)
 
     async def _follow(self, instance: str, pod: str) -> None:
-        path = self._directory / f"{instance}.log"
         pause = PAUSE_SECONDS
         while True:
-            before, reason = self._since.get(instance, ""), ""
-            try:
-                await self._copy(path, instance, pod)
-            except ApiError as error:
-                reason = "" if error.status == 400 else error.message  # 400: it has not started
-            except OSError as error:
-                reason = f"cannot write {path}: {error.strerror}"
-            if reason and not self._complained:
-                self._complained = True
-                self._notice(f"the output of {instance} is not followed now: {reason}")
-            if self._ending:
+            before = self._since.get(instance, "")
+            await self._try(instance, pod, follow=True)
+            if self._ending.is_set():
                 return
             moved = self._since.get(instance, "") != before
             pause = PAUSE_SECONDS if moved else min(2 * pause, LAST_PAUSE_SECONDS)
             await asyncio.sleep(pause)
 
-    async def _copy(self, path: Path, instance: str, pod: str) -> None:
+    async def _try(self, instance: str, pod: str, *, follow: bool) -> None:
+        """Copies what there is; tells, once, why that is not possible."""
+        path, reason = self._directory / f"{instance}.log", ""
+        try:
+            await self._copy(path, instance, pod, follow=follow)
+        except ApiError as error:
+            reason = "" if error.status == 400 else error.message  # 400: it has not started
+        except OSError as error:
+            reason = f"cannot write {path}: {error.strerror}"
+        if reason and not self._complained:
+            self._complained = True
+            self._notice(f"the output of {instance} is not followed now: {reason}")
+
+    async def _copy(self, path: Path, instance: str, pod: str, *, follow: bool) -> None:
         """Appends what has come since the last line that it has."""
         since = self._since.get(instance, "")
         file = directory.append(path)
         with open(file, "ab", buffering=0) as log:  # noqa: PTH123  # a descriptor
-            lines = self._api.log(pod, INSTANCE, since)
+            lines = self._api.log(pod, INSTANCE, since, follow=follow)
             async with aclosing(lines):
                 async for line in lines:
                     stamp, _, text = line.partition(b" ")
@@ -82,10 +108,13 @@ class PodLogs:
                         log.write(text + b"\n")
 
     async def end(self) -> None:
-        """Containers go on running: ends when nothing has come for a moment."""
-        self._ending = True
+        """Containers go on running: ends when nothing has come for a moment, or all had a turn."""
+        self._ending.set()
         loop = asyncio.get_running_loop()
         deadline, before = loop.time() + LAST_SECONDS, -1
+        if len(self._pods) > FOLLOWED:
+            most = LAST_SECONDS + 2 * len(self._pods) * LOOK_SECONDS
+            await asyncio.wait(self._tasks, timeout=most)
         while self._tasks and self._lines != before and loop.time() < deadline:
             before = self._lines
             await asyncio.sleep(QUIET_SECONDS)

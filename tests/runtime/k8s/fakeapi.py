@@ -216,7 +216,7 @@ class FakeApi:
             for line in more():
                 await _chunk(writer, line + b"\n")
                 sent += 1
-            if self.log_ends:
+            if self.log_ends or "follow" not in query:
                 writer.write(b"0\r\n\r\n")
                 await writer.drain()
                 return

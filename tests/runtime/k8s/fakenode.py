@@ -30,10 +30,10 @@ class FakeNode:
     network; `bypasses`: its packets pass by the hook. `supervised` are the requests to its
     supervisor."""
 
-    def __init__(self, number: int, plan: Plan) -> None:
+    def __init__(self, number: int, plan: Plan, name: str = "", address: str = "") -> None:
         pid = os.getpid()
-        self.name = f"n{number}"
-        self.address = f"127.{64 + pid % 150}.{pid // 150 % 250}.{number + 1}"
+        self.name = name or f"n{number}"
+        self.address = address or f"127.{64 + pid % 150}.{pid // 150 % 250}.{number + 1}"
         self.agent = FakeAgent(number, address=self.address, port=AGENT_PORT)
         self.plan = plan
         self.kernel: dict[str, str] = {"netem": "No such file or directory"}

@@ -60,3 +60,33 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
         await logs.end()
 
     act(play)
+
+
+def test_where_there_are_many_they_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written after the last turn before the end comes with the very last one."""
+    monkeypatch.setattr(podlogs, "FOLLOWED", 2)
+    (tmp_path / "logs").mkdir()
+    pods = {f"server.{n}": f"server-{n}" for n in range(5)}
+
+    def read() -> list[bytes]:
+        files = [tmp_path / f"logs/{name}.log" for name in pods]
+        return [file.read_bytes() if file.exists() else b"" for file in files]
+
+    async def play(server: FakeApi) -> None:
+        notices: list[str] = []
+        for pod in pods.values():
+            await server.write(pod, line(1, "one"))
+        logs = PodLogs(server.api(), tmp_path, pods, notices.append)
+        logs.begin()
+        await until(lambda: read() == [b"one\n"] * 5, "the first line of all")
+        await server.write("server-3", line(2, "two"))
+        await until(lambda: read()[3] == b"one\ntwo\n", "the second line of one")
+        monkeypatch.setattr(podlogs, "LOOK_SECONDS", 60.0)
+        await server.write("server-4", line(3, "three"))
+        await logs.end()
+        assert read() == [*[b"one\n"] * 3, b"one\ntwo\n", b"one\nthree\n"]
+        assert notices == []
+
+    act(play)
