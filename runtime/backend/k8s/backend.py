@@ -16,7 +16,7 @@ from typing import Any
 from compiler.plan.fit import misfit
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.types import Node, Service
-from runtime.agent.pod.messages import KERNEL, Facts
+from runtime.agent.pod.messages import KERNEL, USER, Facts
 from runtime.backend.base import Effect, Entrance, MakeBackend, Network, RunContext
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.k8s import datapathchoice
@@ -87,7 +87,7 @@ class ClusterBackend:
         self.network = AgentNetwork(replace(self._context, on_effect=self._on_effect), self._hosts)
         self._watch.on_change = self._hosts.changed
         await self.network.start()
-        await self._prepare(self._hosts, self.network)
+        await self._prepare(self._hosts, self.network, choice)
         self.network.facts.update(self._facts(choice, facts, pods))
         self._logs = PodLogs(
             self._api,
@@ -148,7 +148,9 @@ class ClusterBackend:
     def _t0_ns(self) -> int:
         return self.network.t0_ns if self.network is not None else 0
 
-    async def _prepare(self, hosts: ClusterHosts, network: AgentNetwork) -> None:
+    async def _prepare(
+        self, hosts: ClusterHosts, network: AgentNetwork, choice: DatapathChoice
+    ) -> None:
         """From agents that are prepared to instances that are closed in, proven on the way."""
         await hosts.find()
         proof = self._proof = Proof(
@@ -161,7 +163,7 @@ class ClusterBackend:
         await proof.before()
         proof.compare(self._context.options.start_at_ns)
         await hosts.attach()
-        await proof.closed()
+        await proof.closed(counted=choice.name == USER)
         await hosts.take_charge()
         network.facts.update(proof.facts)
 
@@ -192,7 +194,7 @@ class ClusterBackend:
     async def _prove(self, proof: Proof) -> None:
         """The first step is in force now; what does not hold ends the run."""
         try:
-            await proof.shaped(self._context.options.start_at_ns)
+            await proof.shaped(self._context.timeline)
         except RunError as error:
             self._close(error)
 

@@ -16,18 +16,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan
+from compiler.plan.state import NetworkState
 from runtime.backend.base import Notice
 from runtime.backend.hosts.hosts import Ask
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.foreign import COUNT, TEXT, Kind, Shape, check
+from runtime.schedule import Schedule
 
 ECHOES, INTERVAL_NS, WAIT_NS = 5, 20_000_000, 1_000_000_000
 LOST_WAIT_NS = 300_000_000  # the cluster's own round trips are below it
+UNDER_WAY_NS = 5_000_000_000  # echoes have come back then, on machines that are busy
+NEVER_PPB = 2_000_000_000  # more than all is lost, there and back
+MAX_RTT_NS = 3_000_000_000  # of a path that is probed
 ALL_PAIRS = 12  # so many nodes at most measure all of their pairs; more of them a part
 SLACK_NS = 100_000  # clocks and timestamps; a path is this much shorter than planned at most
 WARNINGS = 5
@@ -105,9 +111,9 @@ class Proof:
             for (a, b), rtt in sorted(self._underlay.items())
         ]
 
-    async def closed(self) -> None:
-        """Everything is attached and nothing is bound. RunError if a packet passes, or is lost
-        without being counted."""
+    async def closed(self, *, counted: bool) -> None:
+        """Everything is attached and nothing is bound. RunError if a packet passes, or (`counted`:
+        the datapath counts what nobody is bound for) is lost without having been seen."""
         wanted = [next(self._from(host)) for host in range(len(self._names)) if self._pairs(host)]
         before = await self._drops()
         found = await self._send(wanted, LOST_WAIT_NS)
@@ -118,6 +124,8 @@ class Proof:
                 BYPASSED,
             )
         after = await self._drops()
+        if not counted:
+            return
         uncounted = [p for p in wanted if after[self._host(p)] < before[self._host(p)] + ECHOES]
         if uncounted:
             raise RunError(
@@ -126,10 +134,10 @@ class Proof:
                 BYPASSED,
             )
 
-    async def shaped(self, at_ns: int) -> None:
-        """The state of `at_ns` (plan time) is in force. RunError if a round trip is shorter than
-        planned; a pair that loses all echoes proves nothing, and is told."""
-        planned = self._planned(at_ns)
+    async def shaped(self, timeline: Schedule) -> None:
+        """The first step is in force. RunError if a round trip is shorter than planned; a pair that
+        loses all echoes proves nothing, and is told."""
+        planned = self._planned(_states(self._plan, timeline))
         found = await self._send(list(planned), WAIT_NS + max(planned.values(), default=0))
         for probe, rtt_ns in planned.items():
             times = found[probe]
@@ -180,30 +188,27 @@ class Proof:
     def _pairs(self, host: int) -> bool:
         return next(self._from(host), None) is not None
 
-    def _planned(self, at_ns: int) -> dict[Probe, int]:
-        """One pair of each node that has a path both ways, without loss if there is one; and its
-        round trip less what jitter may take off."""
-        paths = Paths(self._plan.state_at(at_ns))
+    def _planned(self, states: Sequence[NetworkState]) -> dict[Probe, int]:
+        """One pair of each node that has a path both ways in the first of these states, in all and
+        without loss if there is one; and its least round trip, less what jitter may take off."""
+        paths = [Paths(state) for state in states]
         found: dict[Probe, int] = {}
         for host in range(len(self._names)):
-            best: tuple[int, int, Probe, int] | None = None
-            for number, probe in enumerate(self._from(host)):
-                there = paths.path(probe.source, probe.destination)
-                back = paths.path(probe.destination, probe.source)
+            best: tuple[int, int, Probe] | None = None  # loss, rtt, of whom
+            for probe in islice(self._from(host), WANTED_PAIRS):
+                figures = [_there_and_back(one, probe) for one in paths]
+                known = [one for one in figures if one is not None]
+                rtt = min((rtt for _, rtt in known), default=0)
+                loss = max((loss for loss, _ in known), default=0)
+                loss += NEVER_PPB * (len(figures) - len(known))
                 if (
-                    there.totals is not None
-                    and back.totals is not None
-                    and there.rtt_ns is not None
+                    figures[0] is not None
+                    and rtt <= MAX_RTT_NS
+                    and (best is None or loss < best[0])
                 ):
-                    jitter = there.totals.jitter_ns + back.totals.jitter_ns
-                    loss = there.totals.loss_ppb + back.totals.loss_ppb
-                    rtt = max(there.rtt_ns - 4 * jitter, 0)
-                    candidate = (loss, number, probe, rtt)
-                    best = candidate if best is None else min(best, candidate, key=lambda c: c[:2])
-                if number >= WANTED_PAIRS:
-                    break
+                    best = loss, rtt, probe
             if best is not None:
-                found[best[2]] = best[3]
+                found[best[2]] = best[1]
         return found
 
     def _address(self, source: int, destination: int) -> str:
@@ -277,6 +282,26 @@ class Proof:
         hosts = sorted({self._names[self._host(one)] for one in probes})
         where = ", ".join(hosts[:8]) + (f" and {len(hosts) - 8} more" if len(hosts) > 8 else "")
         return f"{self._name(probe.source)} to {self._name(probe.destination)} (sent on {where})"
+
+
+def _states(plan: Plan, timeline: Schedule) -> list[NetworkState]:
+    """Of the network while the echoes are under way, from the first step on."""
+    times = [timeline.clock.plan_time(0)]
+    for step in timeline.steps[1:]:
+        if step.due_ns <= UNDER_WAY_NS:
+            times.append(step.epoch.at_ns)
+    return [plan.state_at(at_ns) for at_ns in times]
+
+
+def _there_and_back(paths: Paths, probe: Probe) -> tuple[int, int] | None:
+    """Loss (ppb, of both ways) and the least round trip; None without a path."""
+    there = paths.path(probe.source, probe.destination)
+    back = paths.path(probe.destination, probe.source)
+    if there.totals is None or back.totals is None or there.rtt_ns is None:
+        return None
+    jitter = there.totals.jitter_ns + back.totals.jitter_ns
+    loss = there.totals.loss_ppb + back.totals.loss_ppb
+    return loss, max(there.rtt_ns - 4 * jitter, 0)
 
 
 def _dropped(status: Any) -> int:

@@ -241,3 +241,28 @@ def test_a_pod_that_has_another_address_on_its_node_is_taken_up_again(tmp_path: 
         assert [(e["target"], e["address"]) for e in scene.of("moved")] == [("server.1", at)]
 
     act(TEXT.replace("at 700ms server.1 crash\n", "").replace("1200ms", "60s"), 2, tmp_path, play)
+
+
+def test_a_change_while_echoes_are_under_way_proves_nothing_wrong(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        for node in scene.nodes:
+            node.rtt_ns = lambda _node, _address: 5_000_000  # as from 100 ms on
+        final = await scene.run()
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert [row["planned_rtt_ns"] for row in final["facts"]["proof"]] == [4_000_000] * 2
+
+    faster = "at 100ms server--s set latency=1\nat 100ms client--s set latency=1\n"
+    head, _, _ = TEXT.partition("at 300ms")
+    act(f"{head}{faster}at 1200ms quit\n", 2, tmp_path, play)
+
+
+def test_the_kernels_datapath_need_not_count_before_the_start(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        for node in scene.nodes:
+            node.kernel, node.uncounted = {}, True
+        await scene.fill()
+        final = await scene.run()
+        assert (final["outcome"], final["message"]) == ("completed", "")
+
+    act(TEXT, 2, tmp_path, play)
