@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runtime.backend.k8s import readiness
+from runtime.backend.k8s import hosts, readiness
 from runtime.driver.control import ask
+from tests.coordinator.fakes import Behaviour
 from tests.runtime.k8s.scene import Scene, act
 from tests.waiting import until
 
@@ -59,6 +63,27 @@ def test_a_run_is_carried_out_and_logged_as_locally(tmp_path: Path) -> None:
             order = [request["do"] for request in node.agent.requests]
             assert order.index("pods") < order.index("reach") < order.index("attach")
             assert order.index("lives") < order.index("start") < order.index("finish")
+
+    act(TEXT, 2, tmp_path, play)
+
+
+def test_names_go_to_some_agents_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are long where there are many instances: one after the other here."""
+    monkeypatch.setattr(hosts, "AT_ONCE", 1)
+    asked: list[float] = []
+
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        for node in scene.nodes:
+            find = node.agent.behave["pods"]
+
+            def found(request: dict[str, Any], find: Behaviour = find) -> Mapping[str, object]:
+                asked.append(time.monotonic())
+                return find(request)
+
+            node.agent.behave["pods"], node.agent.delays["pods"] = found, 0.2
+        assert (await scene.run())["outcome"] == "completed"
+        assert len(asked) == 2 and asked[1] - asked[0] >= 0.2
 
     act(TEXT, 2, tmp_path, play)
 
