@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -10,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from manifests import kubernetes
 from manifests.settings import Options
 from tests.cluster.conftest import Make
-from tests.cluster.experiments import Experiment, render
-from tests.cluster.support import Cluster
+from tests.cluster.experiments import Experiment, compile_text, render
+from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster
 from tests.manifests.kube import EXAMPLES, documents, example
+from tstorm.k8s.preflight import RIGHTS
 
 pytestmark = pytest.mark.cluster
 
@@ -49,6 +54,12 @@ ACCOUNTS: dict[str, set[Question]] = {
 }
 OTHER = "default"
 EVERYWHERE = ""
+SHORT = """
+service a img=alpine:3 entrypoint=['/bin/busybox'] command=['sleep', '1000'] replicas=2
+bridge s
+link a--s latency=1ms
+at 2s quit
+"""
 
 
 @pytest.fixture(scope="module")
@@ -229,3 +240,52 @@ def test_all_but_agents_are_ordinary_pods(cluster: Cluster, strict: str, path: P
                 assert reason.lower() in said.lower()
         else:
             assert said == "pod/tried created (server dry run)\n", name
+
+
+@pytest.fixture
+def limited(cluster: Cluster, namespaces: Iterator[str], tmp_path: Path) -> Iterator[Path]:
+    """The kubeconfig of a user who has the rights that a run asks for, and no other."""
+    name = next(namespaces)
+    rules = [
+        {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+        for verb, group, resource in RIGHTS
+    ]
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": rules,
+    }
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("create", "serviceaccount", "user", "-n", name)
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(role))
+    binding = ["create", "clusterrolebinding", name, f"--clusterrole={name}"]
+    cluster.kubectl(*binding, f"--serviceaccount={name}:user")
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {
+        "token": cluster.kubectl("create", "token", "user", "-n", name).strip()
+    }
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    yield tmp_path / "kubeconfig"
+    cluster.kubectl("delete", "clusterrole,clusterrolebinding", name)
+    cluster.delete(name)
+
+
+def test_a_user_with_the_rights_that_are_asked_for_can_run(
+    cluster: Cluster, loaded: None, namespaces: Iterator[str], limited: Path, tmp_path: Path
+) -> None:
+    plan, name = compile_text(SHORT, tmp_path), next(namespaces)
+    words = ["run", str(plan), "--backend", "k8s", "--namespace", name, "--agent-cpu", "10m"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tstorm", *words, "--out", tmp_path / "out"],
+        cwd=ROOT,
+        env={**os.environ, "KUBECONFIG": str(limited), "NO_PROXY": "*"},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "you may not list nodes" in done.stderr
+    assert json.loads((tmp_path / "out/summary.json").read_text())["outcome"] == "completed"
+    assert "not found" in cluster.kubectl("get", "namespace", name, check=False)
