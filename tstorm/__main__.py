@@ -1,7 +1,7 @@
 """`tstorm` and `python -m tstorm`: runs the command and turns its outcome into an exit code.
 
-Exit codes: 0 ok; 1 error in the input or a failed check; 2 usage; 3 this machine cannot do it;
-4 the result is not to be trusted; 5 the experiment failed; 130 interrupted.
+Exit codes: 0 ok; 1 error in the input or a failed check; 2 usage; 3 this machine or cluster cannot
+do it; 4 the result is not to be trusted; 5 the experiment failed; 130 interrupted.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ COMMANDS = {
     "diff": "Compare two experiments, as timelines and as networks.",
     "image": "Build the image of agent and coordinator.",
     "render": "Render a plan as files for Kubernetes or Compose.",
-    "run": "Run an experiment on this machine.",
+    "run": "Run an experiment on this machine or in a cluster.",
     "replay": "Run a recorded experiment again.",
     "exec": "Run a command inside an instance of a running experiment.",
     "inspect": "Show the state of a run.",
     "destroy": "End runs and remove what they left behind.",
-    "doctor": "Check what this machine can do and what is missing.",
+    "doctor": "Check what this machine or a cluster can do and what is missing.",
     "version": "Print versions.",
     "completion": "Print the shell completion script.",
 }
@@ -47,7 +47,7 @@ Exit codes:
   0    success
   1    error in the input, or a check that did not hold
   2    wrong usage of the command line
-  3    this machine lacks something that is needed (see tstorm doctor)
+  3    this machine or cluster lacks something that is needed (see tstorm doctor)
   4    the result is not to be trusted: something was later than --max-lateness
   5    the experiment failed: its programs did (--fail-on-exit)
   130  interrupted

@@ -5,7 +5,7 @@ from __future__ import annotations
 OK = 0
 FAILED = 1  # error in the input, or a check that did not hold
 USAGE = 2  # click's own
-CANNOT = 3  # this machine lacks something; `tstorm doctor` says what
+CANNOT = 3  # this machine or cluster lacks something; `tstorm doctor` says what
 TOO_LATE = 4  # the result is not to be trusted (--max-lateness)
 PROGRAMS_FAILED = 5  # the experiment failed (--fail-on-exit)
 INTERRUPTED = 130

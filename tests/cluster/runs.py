@@ -37,7 +37,7 @@ class ClusterRun:
                 stdout=log,
                 stderr=log,
                 cwd=ROOT,
-                env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "NO_PROXY": "*"},
+                env=environment(cluster),
             )
 
     def events(self, kind: str = "") -> list[dict[str, Any]]:
@@ -115,6 +115,26 @@ class ClusterRun:
         self.process.kill()
         self.process.wait()
         self.cluster.delete(self.namespace)
+
+
+def environment(cluster: Cluster) -> dict[str, str]:
+    """Of a command that is to use the cluster."""
+    return {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "NO_PROXY": "*", "no_proxy": "*"}
+
+
+def command(cluster: Cluster, name: str, *arguments: str | Path) -> tuple[int, str, str]:
+    """`tstorm NAME --backend k8s …` to its end: its status, product and words."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tstorm", name, "--backend", "k8s", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(cluster),
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 def _in_pods() -> Iterator[tuple[int, str, str]]:
