@@ -261,11 +261,15 @@ class ClusterHosts:
         host = self.placement.hosts[node]
         while True:
             taken_up = self._pods[node]
-            if self._has_moved(node):
-                await self._move(node)
+            moved = self._has_moved(node)
+            if moved:
+                self._ties.told.moved[node] = addresses_of(taken_up)
+                self._name_all()
             await self._find(host, [node])
             if not self._ties.told.ports[node].attached:
                 await self._attach_again(host, node)
+            if moved:  # last, since nobody knows the address before: what it sends is shaped
+                await self._tell_moved(node)
             await self._tell_lives(host, [node])
             if self._pods[node] == taken_up:
                 return
@@ -278,11 +282,9 @@ class ClusterHosts:
         if told.bound(node):
             await ask(host, bind_request(0, {node: node}))
 
-    async def _move(self, node: int) -> None:
-        """All agents, and all names, follow the address that its pod has now."""
-        told, pair = self._ties.told, addresses_of(self._pods[node])
-        told.moved[node] = pair
-        self._name_all()
+    async def _tell_moved(self, node: int) -> None:
+        """All agents, and then all names, follow the address that its pod has now."""
+        pair = self._addresses()[node]
         request = {"do": "move", "moved": [[node, *pair]]}
         await asyncio.gather(*(self._ties.ask(host, request) for host in range(len(self.parts))))
         name = self._context.plan.topology.nodes[node].name

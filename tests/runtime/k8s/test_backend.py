@@ -253,8 +253,8 @@ def test_a_pod_that_has_another_address_on_its_node_is_taken_up_again(tmp_path: 
             ]
             assert f"{at} server.1 server-1" in each.agent.asked("pods")[-1]["hosts"]
         asked = [request["do"] for request in node.agent.requests[before:]]
-        asked = asked[asked.index("move") :]
-        assert asked == ["move", "pods", "pods", "detach", "attach", "bind", "lives"]
+        asked = asked[asked.index("pods") :]
+        assert asked == ["pods", "detach", "attach", "bind", "move", "pods", "lives"]
         assert node.agent.asked("attach")[-1]["netns"] == "/proc/1501/ns/net"
         assert node.agent.asked("bind")[-1]["bind"] == [[server, server]]
         assert node.agent.asked("lives")[-1]["lives"] == [[server, 2001]]
