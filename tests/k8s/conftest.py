@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.k8s.apiserver import ApiServer, kubeconfig, listening
-from tstorm.k8s.connection import Connection, connect
+from tstorm.k8s.connection import ApiConnection, connect
 
 
 @pytest.fixture
@@ -24,6 +24,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServe
 
 
 @pytest.fixture
-def connection(server: ApiServer) -> Iterator[Connection]:
+def connection(server: ApiServer) -> Iterator[ApiConnection]:
     with connect(None) as found:
         yield found

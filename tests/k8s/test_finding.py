@@ -174,7 +174,7 @@ def test_exec_whose_connection_breaks_says_so(run: ApiServer) -> None:
 def test_exec_that_is_forbidden_is_an_error_and_no_broken_connection(run: ApiServer) -> None:
     """A run would try a broken one again for ever."""
     run.refused["GET", "/api/v1/namespaces/one/pods/tstorm-coordinator-x/exec"] = (403, "no")
-    place = podexec.Place("one", "tstorm-coordinator-x", "coordinator")
+    place = podexec.ContainerPlace("one", "tstorm-coordinator-x", "coordinator")
     with connect(None) as connection, pytest.raises(RunError) as found:
         podexec.answer(connection, place, ["tstorm-coordinator", "state"])
     assert not isinstance(found.value, podexec.BrokenStreamError)

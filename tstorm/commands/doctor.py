@@ -25,7 +25,7 @@ def _of_cluster(where: parameters.Where, nodes: str, image: str) -> list[Check]:
         namespace = names.namespace(where.namespace or "tstorm-doctor")
     except ManifestError as error:
         raise RunError(error.what, error.hint) from error
-    asked = preflight.Asked(namespace, nodes, image or DEFAULT_AGENT_IMAGE)
+    asked = preflight.WantedOfCluster(namespace, nodes, image or DEFAULT_AGENT_IMAGE)
     with connection.connect(where.context) as there:
         return preflight.checks(there, asked)
 

@@ -31,7 +31,7 @@ _NO_SANDBOX = "choose nodes (--nodes) or a namespace where pods share the kernel
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class PodRefusal:
     """One reason for which a run cannot begin, and the pods that it is seen in, sorted."""
 
     message: str
@@ -45,7 +45,7 @@ class Refusal:
 
 def refusals(
     pods: Iterable[Mapping[str, Any]], classes: Iterable[Mapping[str, Any]] = ()
-) -> list[Refusal]:
+) -> list[PodRefusal]:
     """Of an experiment's pods. `classes`: RuntimeClasses; without them a class's name counts."""
     handlers = {str(one["metadata"]["name"]): str(one.get("handler", "")) for one in classes}
     found: dict[tuple[str, str], list[str]] = {}
@@ -53,7 +53,7 @@ def refusals(
         for reason in _reasons(pod, handlers):
             found.setdefault(reason, []).append(str(pod["metadata"]["name"]))
     return [
-        Refusal(message, remedy, tuple(sorted(names)))
+        PodRefusal(message, remedy, tuple(sorted(names)))
         for (message, remedy), names in sorted(found.items())
     ]
 

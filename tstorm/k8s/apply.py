@@ -18,7 +18,7 @@ from manifests.kubernetes_labels import common, notes
 from runtime.errors import RunError
 from runtime.rpc.secure import make_key
 from tstorm.k8s import find
-from tstorm.k8s.connection import CONFLICT, Connection, ServerError
+from tstorm.k8s.connection import CONFLICT, ApiConnection, ServerError
 from tstorm.k8s.documents import Document, path_of
 from tstorm.k8s.find import OWNER, RUN, VERSION
 
@@ -26,7 +26,7 @@ KEY_SECRET, RUN_CONFIG = "tstorm-auth", "tstorm-run"
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class AppliedExperiment:
     """What is applied. `documents`: the rendered ones, the Namespace first."""
 
     namespace: str
@@ -34,7 +34,7 @@ class Experiment:
     documents: Sequence[Document]
 
 
-def begin(connection: Connection, experiment: Experiment, run_id: str) -> None:
+def begin(connection: ApiConnection, experiment: AppliedExperiment, run_id: str) -> None:
     """Takes the namespace for this run. RunError if it is taken; then nothing was changed."""
     value = experiment.documents[0].value
     meta = {**value["metadata"]}
@@ -52,7 +52,7 @@ def begin(connection: Connection, experiment: Experiment, run_id: str) -> None:
         raise
 
 
-def _taken(connection: Connection, namespace: str) -> RunError:
+def _taken(connection: ApiConnection, namespace: str) -> RunError:
     """Who has a namespace that could not be created."""
     found = connection.find(path_of("Namespace", name=namespace))
     if found is None:
@@ -77,8 +77,8 @@ def _taken(connection: Connection, namespace: str) -> RunError:
 
 
 def put(
-    connection: Connection,
-    experiment: Experiment,
+    connection: ApiConnection,
+    experiment: AppliedExperiment,
     run_config: Mapping[str, Any],
     check: Callable[[], None],
 ) -> None:
@@ -90,7 +90,7 @@ def put(
         connection.apply(document.path, document.text)
 
 
-def _of_run(experiment: Experiment, run_config: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _of_run(experiment: AppliedExperiment, run_config: Mapping[str, Any]) -> list[dict[str, Any]]:
     def meta(name: str) -> dict[str, Any]:
         return {
             "name": name,

@@ -21,7 +21,7 @@ _REFUSED = "the cluster's rules refuse the pods: docs/kubernetes.md, what the cl
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Treatment:
     """How a reason is dealt with."""
 
     patience: float
@@ -29,16 +29,16 @@ class Kind:
 
 
 _WAITING = {  # of a container, the words of kubelet
-    "InvalidImageName": Kind(AT_ONCE, "write it such as nginx:1.27"),
-    "ErrImageNeverPull": Kind(AT_ONCE, _IMAGE),
-    "ErrImagePull": Kind(SOON, _IMAGE),
-    "ImagePullBackOff": Kind(SOON, _IMAGE),
-    "ImageInspectError": Kind(SOON, _IMAGE),
-    "RegistryUnavailable": Kind(SOON, _IMAGE),
-    "CreateContainerConfigError": Kind(SOON),
-    "CreateContainerError": Kind(SOON),
-    "RunContainerError": Kind(SOON),
-    "CrashLoopBackOff": Kind(SOON),
+    "InvalidImageName": Treatment(AT_ONCE, "write it such as nginx:1.27"),
+    "ErrImageNeverPull": Treatment(AT_ONCE, _IMAGE),
+    "ErrImagePull": Treatment(SOON, _IMAGE),
+    "ImagePullBackOff": Treatment(SOON, _IMAGE),
+    "ImageInspectError": Treatment(SOON, _IMAGE),
+    "RegistryUnavailable": Treatment(SOON, _IMAGE),
+    "CreateContainerConfigError": Treatment(SOON),
+    "CreateContainerError": Treatment(SOON),
+    "RunContainerError": Treatment(SOON),
+    "CrashLoopBackOff": Treatment(SOON),
 }
 CRASHING = "CrashLoopBackOff"
 _SCALING = "TriggeredScaleUp"  # of a cluster's autoscaler: new nodes take minutes
@@ -55,7 +55,7 @@ class Blocker:
     key: str
     message: str = field(compare=False)
     who: tuple[str, ...] = field(compare=False)
-    kind: Kind = field(compare=False)
+    kind: Treatment = field(compare=False)
     container: str = field(default="", compare=False)  # '' where it is not one container's
 
     @property
@@ -87,7 +87,7 @@ class _Found(NamedTuple):
     reason: str
     key: str
     message: str
-    kind: Kind
+    kind: Treatment
     container: str = ""
 
 
@@ -117,7 +117,7 @@ def _of_pods(pods: Iterable[Mapping[str, Any]], latest: _Latest) -> Iterator[_Fo
         if status.get("phase") == "Failed":
             message = str(status.get("message") or _ended(status) or "it ended")
             reason = str(status.get("reason") or "Failed")
-            yield _Found(name, reason, _plain(message, name), message, Kind(AT_ONCE))
+            yield _Found(name, reason, _plain(message, name), message, Treatment(AT_ONCE))
             continue
         told = list(_containers(name, status, of_pod)) or list(_unscheduled(name, status, of_pod))
         yield from told
@@ -187,7 +187,7 @@ def _unscheduled(
             patience = LATE * 5 if _SCALING in of_pod else SOON
             reason = str(condition.get("reason") or "Unschedulable")
             message = _plain(str(condition.get("message") or ""), name)
-            yield _Found(name, reason, message, message, Kind(patience, _NO_ROOM))
+            yield _Found(name, reason, message, message, Treatment(patience, _NO_ROOM))
 
 
 def _warned(name: str, of_pod: Mapping[str, Mapping[str, Any]]) -> Iterator[_Found]:
@@ -195,7 +195,7 @@ def _warned(name: str, of_pod: Mapping[str, Mapping[str, Any]]) -> Iterator[_Fou
     event = list(of_pod.values())[-1]
     if event.get("type") == "Warning":
         reason, message = str(event.get("reason")), _plain(str(event.get("message") or ""), name)
-        yield _Found(name, reason, message, message, Kind(LATE))
+        yield _Found(name, reason, message, message, Treatment(LATE))
 
 
 def _of_sets(controllers: Iterable[Mapping[str, Any]], latest: _Latest) -> Iterator[_Found]:
@@ -205,7 +205,7 @@ def _of_sets(controllers: Iterable[Mapping[str, Any]], latest: _Latest) -> Itera
         event = latest.get(str(one["metadata"].get("uid")), {}).get("FailedCreate")
         if event is not None and _lacks_pods(one):
             message = _plain(str(event.get("message") or ""), who)
-            yield _Found(who, "FailedCreate", message, message, Kind(SOON, _REFUSED))
+            yield _Found(who, "FailedCreate", message, message, Treatment(SOON, _REFUSED))
 
 
 def _lacks_pods(one: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from manifests.settings import Options
 from manifests.write import encoded
 from runtime.errors import RunError
 from runtime.options import RunOptions
-from tstorm.k8s.apply import Experiment
+from tstorm.k8s.apply import AppliedExperiment
 from tstorm.k8s.clusterrun import ClusterPlace, deadline_seconds
 from tstorm.k8s.connection import connect
 from tstorm.k8s.documents import split
@@ -45,6 +45,6 @@ def place(plan: Plan, options: RunOptions, asked: ClusterAsked) -> ClusterPlace:
     except ManifestError as error:
         raise RunError(error.what, error.hint) from error
     documents = tuple(split({name: data.decode("ascii") for name, data in files.items()}))
-    experiment = Experiment(chosen.namespace, carried.digest, documents)
+    experiment = AppliedExperiment(chosen.namespace, carried.digest, documents)
     connection = connect(asked.context)
     return ClusterPlace(connection, experiment, chosen.agent_image, bool(asked.keep))

@@ -26,9 +26,9 @@ from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.schedule import Schedule
 from tstorm.k8s import apply, following, podexec, preflight, removing
-from tstorm.k8s.apply import Experiment
-from tstorm.k8s.connection import Connection, ServerError
-from tstorm.k8s.following import PROGRAM, CoordinatorLostError, Follower, Said
+from tstorm.k8s.apply import AppliedExperiment
+from tstorm.k8s.connection import ApiConnection, ServerError
+from tstorm.k8s.following import PROGRAM, CoordinatorLostError, Heard, RunFollower
 from tstorm.k8s.mirror import Mirror
 from tstorm.k8s.podexec import BrokenStreamError
 from tstorm.k8s.waiting import Waiting
@@ -44,8 +44,8 @@ TICK_SECONDS = 0.2
 class ClusterPlace:
     """Where the run is, beside what its options say. `keep`: its objects stay afterwards."""
 
-    connection: Connection
-    experiment: Experiment
+    connection: ApiConnection
+    experiment: AppliedExperiment
     agent_image: str
     keep: bool = False
 
@@ -70,7 +70,7 @@ def run(
     timeline = Schedule(plan, options)
     choice.check(plan, options)
     namespace, image = cluster.experiment.namespace, cluster.agent_image
-    asked = preflight.Asked(namespace, options.nodes, image)
+    asked = preflight.WantedOfCluster(namespace, options.nodes, image)
     with cluster.connection as connection, stops.noted() as signals:
         found = preflight.checks(connection, asked)
         preflight.demand(found)
@@ -115,7 +115,7 @@ class _Attempt:
     started: bool = False
     latest: Progress | None = None  # that the coordinator has said
     stops: int = 0  # requests to stop so far
-    said: queue.SimpleQueue[Said] = field(default_factory=queue.SimpleQueue)
+    said: queue.SimpleQueue[Heard] = field(default_factory=queue.SimpleQueue)
     began_ns: int = field(default_factory=time.monotonic_ns)
 
     # -- from start to end ------------------------------------------------------------------------
@@ -147,7 +147,9 @@ class _Attempt:
         connection, experiment = self.cluster.connection, self.cluster.experiment
         self.report(f"applying to namespace {experiment.namespace} of {connection.server}")
         apply.put(connection, experiment, self._run_config(), self._check_stop)
-        follower = Follower(connection, experiment.namespace, Mirror(self.directory), self.said.put)
+        follower = RunFollower(
+            connection, experiment.namespace, Mirror(self.directory), self.said.put
+        )
         follower.start()
         try:
             self._listen()
@@ -191,7 +193,7 @@ class _Attempt:
             if error.status not in (0, 429) and error.status < 500:
                 raise
 
-    def _over(self, said: Said) -> None:
+    def _over(self, said: Heard) -> None:
         lost = isinstance(said.error, CoordinatorLostError)
         if said.error is not None and not (lost and self.final is None):
             raise said.error

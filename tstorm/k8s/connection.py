@@ -36,7 +36,7 @@ class ServerError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ApiConnection:
     """`api` is the client's ApiClient. A context manager that hangs up."""
 
     api: Any
@@ -174,7 +174,7 @@ def _refused(what: str, status: int, data: bytes) -> ServerError:
     return ServerError(f"the API server refuses {what}: {message}", status, reason, remedy)
 
 
-def connect(context: str | None) -> Connection:
+def connect(context: str | None) -> ApiConnection:
     """RunError for a kubeconfig or context that is none, MachineError without the client."""
     try:
         from kubernetes import client, config
@@ -194,7 +194,7 @@ def connect(context: str | None) -> Connection:
             f"the kubeconfig {place} cannot be used: {error}", "set KUBECONFIG, or mend it"
         ) from error
     settings.retries = False  # who asks decides how often
-    return Connection(client.ApiClient(settings), context or "")
+    return ApiConnection(client.ApiClient(settings), context or "")
 
 
 def _check_context(context: str | None, place: str) -> None:

@@ -16,10 +16,18 @@ from typing import Any
 from runtime.errors import RunError
 from tstorm import output
 from tstorm.k8s import find, looking, podexec
-from tstorm.k8s.connection import Connection
+from tstorm.k8s.connection import ApiConnection
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.find import ClusterRun
-from tstorm.k8s.podexec import ENTER_FAILED, SIZE, STDERR, STDIN, STDOUT, BrokenStreamError, Place
+from tstorm.k8s.podexec import (
+    ENTER_FAILED,
+    SIZE,
+    STDERR,
+    STDIN,
+    STDOUT,
+    BrokenStreamError,
+    ContainerPlace,
+)
 
 CONTAINER = "instance"
 _INDEX = "apps.kubernetes.io/pod-index"
@@ -28,7 +36,7 @@ _READ_BYTES = 1 << 16
 
 
 def exec_argv(
-    connection: Connection,
+    connection: ApiConnection,
     run: str | None,
     namespace: str | None,
     instance: str,
@@ -57,7 +65,7 @@ def exec_argv(
     return how.status
 
 
-def _place(connection: Connection, run: ClusterRun, instance: str) -> Place:
+def _place(connection: ApiConnection, run: ClusterRun, instance: str) -> ContainerPlace:
     """Its container, if it is up as far as the run is asked."""
     service, _, index = instance.rpartition(".")
     pods = connection.items(path_of("Pod", run.namespace), labelSelector=f"{_INDEX}={index or 0}")
@@ -71,10 +79,10 @@ def _place(connection: Connection, run: ClusterRun, instance: str) -> Place:
         raise RunError(f"instance {instance} has no pod now")
     if _is_down(connection, run, instance):
         raise RunError(f"instance {instance} is down now")
-    return Place(run.namespace, names[0], CONTAINER)
+    return ContainerPlace(run.namespace, names[0], CONTAINER)
 
 
-def _is_down(connection: Connection, run: ClusterRun, instance: str) -> bool:
+def _is_down(connection: ApiConnection, run: ClusterRun, instance: str) -> bool:
     """Nobody says so of a run that is over, whose pods may be entered for a look."""
     try:
         shown = looking.state(connection, run)

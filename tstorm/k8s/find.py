@@ -12,7 +12,7 @@ from typing import Any
 
 from manifests.kubernetes_labels import LABELS
 from runtime.errors import RunError
-from tstorm.k8s.connection import FORBIDDEN, NOT_FOUND, Connection, ServerError
+from tstorm.k8s.connection import FORBIDDEN, NOT_FOUND, ApiConnection, ServerError
 from tstorm.k8s.documents import path_of
 
 RUN, OWNER, VERSION = f"{LABELS}/run", f"{LABELS}/owner", f"{LABELS}/version"  # annotations
@@ -37,7 +37,7 @@ class ClusterRun:
         return self.run_id or f"in {self.namespace} (applied by hand)"
 
 
-def myself(connection: Connection) -> str:
+def myself(connection: ApiConnection) -> str:
     """What the API server calls the user, '' where it does not say."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
@@ -66,7 +66,7 @@ def decode(namespace: Mapping[str, Any]) -> ClusterRun | None:
     )
 
 
-def runs(connection: Connection, namespace: str | None = None) -> list[ClusterRun]:
+def runs(connection: ApiConnection, namespace: str | None = None) -> list[ClusterRun]:
     """All of the cluster, by namespace, or the one in `namespace`. ServerError."""
     if namespace is not None:
         one = connection.find(path_of("Namespace", name=namespace))
@@ -82,7 +82,7 @@ def runs(connection: Connection, namespace: str | None = None) -> list[ClusterRu
     return sorted((run for run in found if run), key=lambda run: run.namespace)
 
 
-def one(connection: Connection, run: str | None, namespace: str | None) -> ClusterRun:
+def one(connection: ApiConnection, run: str | None, namespace: str | None) -> ClusterRun:
     """A run by its name or local directory; None: the only one. RunError says what there is."""
     wanted = None if run is None else _name(run)
     there = [known for known in runs(connection, namespace) if not known.leaving]

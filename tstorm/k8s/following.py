@@ -14,11 +14,11 @@ from typing import Any
 
 from runtime.errors import RunError
 from tstorm.k8s import podexec
-from tstorm.k8s.connection import Connection, ServerError
+from tstorm.k8s.connection import ApiConnection, ServerError
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.frames import Frames
 from tstorm.k8s.mirror import MESSAGES, Mirror
-from tstorm.k8s.podexec import BrokenStreamError, Place
+from tstorm.k8s.podexec import BrokenStreamError, ContainerPlace
 
 PROGRAM = "/usr/bin/tstorm-coordinator"
 CONTAINER = "coordinator"
@@ -32,7 +32,7 @@ class CoordinatorLostError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Heard:
     """What the follower passes on: one record of the stream, or why it cannot go on."""
 
     record: Mapping[str, Any]
@@ -40,26 +40,26 @@ class Said:
     over: bool = False
 
 
-def pod_of(connection: Connection, namespace: str) -> dict[str, Any] | None:
+def pod_of(connection: ApiConnection, namespace: str) -> dict[str, Any] | None:
     """The coordinator's pod; None if there is none yet. ServerError."""
     found = connection.items(path_of("Pod", namespace), labelSelector=_SELECTOR)
     return max(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
 
 
-def place_of(pod: Mapping[str, Any]) -> Place:
+def place_of(pod: Mapping[str, Any]) -> ContainerPlace:
     meta = pod["metadata"]
-    return Place(str(meta["namespace"]), str(meta["name"]), CONTAINER)
+    return ContainerPlace(str(meta["namespace"]), str(meta["name"]), CONTAINER)
 
 
-class Follower(threading.Thread):
-    """`tell` is called in this thread; it must only pass on. Ends with Said(over=True)."""
+class RunFollower(threading.Thread):
+    """`tell` is called in this thread; it must only pass on. Ends with Heard(over=True)."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ApiConnection,
         namespace: str,
         mirror: Mirror,
-        tell: Callable[[Said], None],
+        tell: Callable[[Heard], None],
     ) -> None:
         super().__init__(name="follower", daemon=True)
         self._connection = connection
@@ -81,7 +81,7 @@ class Follower(threading.Thread):
             error = caught
         finally:
             self._mirror.close()
-        self._tell(Said({}, error, over=True))
+        self._tell(Heard({}, error, over=True))
 
     def _once(self) -> bool:
         """One connection; whether the coordinator has said all. RunError if it never will."""
@@ -101,7 +101,7 @@ class Follower(threading.Thread):
         except BrokenStreamError:
             return False
 
-    def _follow(self, place: Place) -> bool:
+    def _follow(self, place: ContainerPlace) -> bool:
         argv = [PROGRAM, "follow", json.dumps({"have": self._mirror.have})]
         frames = Frames()
         with podexec.opened(self._connection, place, argv) as socket:
@@ -119,9 +119,9 @@ class Follower(threading.Thread):
             self._mirror.write(str(header["file"]), int(header["offset"]), payload)
         elif "message" in header:
             self._mirror.have[MESSAGES] = int(header["have"])
-            self._tell(Said(header["message"]))
+            self._tell(Heard(header["message"]))
         elif "progress" in header:
-            self._tell(Said(header))
+            self._tell(Heard(header))
         return "end" in header
 
 

@@ -8,19 +8,19 @@ from typing import Any
 from runtime.errors import RunError
 from runtime.foreign import parse
 from tstorm.k8s import find, following, podexec
-from tstorm.k8s.connection import Connection
+from tstorm.k8s.connection import ApiConnection
 from tstorm.k8s.find import ClusterRun
 from tstorm.k8s.following import PROGRAM
 from tstorm.k8s.waiting import reasons
 
 
-def inspect(connection: Connection, run: str | None, namespace: str | None) -> dict[str, Any]:
+def inspect(connection: ApiConnection, run: str | None, namespace: str | None) -> dict[str, Any]:
     """As runtime.launch.lookup.inspect of a live run, with where it is. RunError."""
     found = find.one(connection, run, namespace)
     return {"live": True, "namespace": found.namespace, **state(connection, found)}
 
 
-def state(connection: Connection, run: ClusterRun) -> dict[str, Any]:
+def state(connection: ApiConnection, run: ClusterRun) -> dict[str, Any]:
     """What the coordinator says. RunError that names why it says nothing."""
     pod = following.pod_of(connection, run.namespace)
     phase = pod.get("status", {}).get("phase") if pod else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import RunError
-from tstorm.k8s.connection import FORBIDDEN, Connection
+from tstorm.k8s.connection import FORBIDDEN, ApiConnection
 
 STDIN, STDOUT, STDERR, ENDED, SIZE = range(5)
 ENTER_FAILED, NOT_EXECUTABLE, NO_COMMAND = 125, 126, 127  # as `tstorm exec` on one machine
@@ -28,7 +28,7 @@ class BrokenStreamError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ContainerPlace:
     """A container."""
 
     namespace: str
@@ -46,8 +46,8 @@ class How:
 
 @contextmanager
 def opened(
-    connection: Connection,
-    place: Place,
+    connection: ApiConnection,
+    place: ContainerPlace,
     argv: Sequence[str],
     *,
     stdin: bool = False,
@@ -78,7 +78,7 @@ def opened(
 
 
 @contextmanager
-def _broken(place: Place) -> Iterator[None]:
+def _broken(place: ContainerPlace) -> Iterator[None]:
     import websocket
 
     try:
@@ -137,7 +137,7 @@ def _refused(message: str) -> How:
 
 
 def answer(
-    connection: Connection, place: Place, argv: Sequence[str], seconds: float = 30.0
+    connection: ApiConnection, place: ContainerPlace, argv: Sequence[str], seconds: float = 30.0
 ) -> bytes:
     """What a command prints that ends with 0. RunError with its last words otherwise."""
     with opened(connection, place, argv) as socket:

@@ -13,7 +13,7 @@ from typing import Any
 
 from runtime.doctor.checks import FAIL, OK, WARN, Check
 from runtime.errors import MachineError
-from tstorm.k8s.connection import FORBIDDEN, INVALID, Connection, JsonObject, ServerError
+from tstorm.k8s.connection import FORBIDDEN, INVALID, ApiConnection, JsonObject, ServerError
 from tstorm.k8s.documents import path_of
 
 OLDEST = (1, 30)  # the agents say their AppArmor profile in a field
@@ -29,7 +29,7 @@ _VMS = ("gvisor", "runsc", "kata")  # handlers that keep a pod's network from it
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WantedOfCluster:
     """What a run would use."""
 
     namespace: str
@@ -63,7 +63,7 @@ RIGHTS = (  # verb, group, resource with subresource: docs/kubernetes.md, rights
 )
 
 
-def checks(connection: Connection, asked: Asked) -> list[Check]:
+def checks(connection: ApiConnection, asked: WantedOfCluster) -> list[Check]:
     """All of them, in a fixed order. ServerError if the API server does not answer at all."""
     found = [_version(connection)]
     found.append(_rights(connection, asked.namespace))
@@ -92,7 +92,7 @@ def demand(found: Iterable[Check]) -> None:
         )
 
 
-def _version(connection: Connection) -> Check:
+def _version(connection: ApiConnection) -> Check:
     said = connection.get("/version")
     text = str(said.get("gitVersion", "?"))
     detail = f"{text} at {connection.server}"
@@ -111,8 +111,8 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def _rights(connection: Connection, namespace: str) -> Check:
-    """Asked of the server, one by one: nobody else knows all that decides."""
+def _rights(connection: ApiConnection, namespace: str) -> Check:
+    """WantedOfCluster of the server, one by one: nobody else knows all that decides."""
     lacking = [
         f"{verb} {resource}" + (f".{group}" if group else "")
         for verb, group, resource in RIGHTS
@@ -125,7 +125,7 @@ def _rights(connection: Connection, namespace: str) -> Check:
     return Check(name, FAIL, f"you may not: {', '.join(lacking)}", remedy)
 
 
-def _may(connection: Connection, namespace: str, verb: str, group: str, resource: str) -> bool:
+def _may(connection: ApiConnection, namespace: str, verb: str, group: str, resource: str) -> bool:
     resource, _, inner = resource.partition("/")
     attributes = {"verb": verb, "group": group, "resource": resource, "subresource": inner}
     if resource != "namespaces":
@@ -138,7 +138,7 @@ def _may(connection: Connection, namespace: str, verb: str, group: str, resource
     return bool(connection.create(_REVIEW, body).get("status", {}).get("allowed"))
 
 
-def _nodes(connection: Connection, selector: str) -> list[JsonObject] | Check:
+def _nodes(connection: ApiConnection, selector: str) -> list[JsonObject] | Check:
     """The nodes of the selection, or why there are none."""
     query = {"labelSelector": selector} if selector else {}
     try:
@@ -207,7 +207,7 @@ def _pretends(node: Mapping[str, Any]) -> str:
     return ""
 
 
-def _runtime_classes(connection: Connection) -> Check:
+def _runtime_classes(connection: ApiConnection) -> Check:
     """Our pods ask for none, so another one than the usual is a cluster's own doing."""
     name = "runtime classes"
     try:

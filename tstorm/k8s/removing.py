@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runtime.errors import RunError
 from tstorm.k8s import find
-from tstorm.k8s.connection import Connection
+from tstorm.k8s.connection import ApiConnection
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.find import ClusterRun
 from tstorm.k8s.waiting import until_gone
@@ -25,14 +25,14 @@ class Removed:
     another: str = ""
 
 
-def remove(connection: Connection, namespace: str, rest: Callable[[float], bool]) -> str:
+def remove(connection: ApiConnection, namespace: str, rest: Callable[[float], bool]) -> str:
     """Deletes a namespace and waits until it is gone; '' or what still keeps it. ServerError."""
     connection.delete(path_of("Namespace", name=namespace))
     return until_gone(connection, namespace, GONE_SECONDS, rest)
 
 
 def destroy(
-    connection: Connection, run: str | None, namespace: str | None, *, everything: bool
+    connection: ApiConnection, run: str | None, namespace: str | None, *, everything: bool
 ) -> list[Removed]:
     """One run, or all that the user began. RunError."""
     if not everything:

@@ -13,8 +13,8 @@ from typing import Any
 
 from runtime.errors import MachineError
 from tstorm.k8s import admitted, blockers
-from tstorm.k8s.blockers import Blocker, Kind
-from tstorm.k8s.connection import Connection, JsonObject, ServerError
+from tstorm.k8s.blockers import Blocker, Treatment
+from tstorm.k8s.connection import ApiConnection, JsonObject, ServerError
 from tstorm.k8s.documents import path_of
 
 QUIET_SECONDS = 30.0
@@ -26,7 +26,7 @@ class Waiting:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ApiConnection,
         namespace: str,
         say: Callable[[str, bool], None],
         clock: Callable[[], float] = time.monotonic,
@@ -79,12 +79,12 @@ class Waiting:
         self._say(text, warning)
 
 
-def reasons(connection: Connection, namespace: str) -> list[Blocker]:
+def reasons(connection: ApiConnection, namespace: str) -> list[Blocker]:
     """Of a namespace, now. ServerError."""
     return _find(connection, namespace)[0]
 
 
-def _find(connection: Connection, namespace: str) -> tuple[list[Blocker], list[JsonObject]]:
+def _find(connection: ApiConnection, namespace: str) -> tuple[list[Blocker], list[JsonObject]]:
     """And the pods. A list does not say of each object what kind it is."""
 
     def items(kind: str) -> list[JsonObject]:
@@ -93,7 +93,7 @@ def _find(connection: Connection, namespace: str) -> tuple[list[Blocker], list[J
     pods = items("Pod")
     sets = [{**one, "kind": kind} for kind in _SETS for one in items(kind)]
     refused = [
-        Blocker("refused", one.text, one.message, one.pods, Kind(blockers.AT_ONCE, one.remedy))
+        Blocker("refused", one.text, one.message, one.pods, Treatment(blockers.AT_ONCE, one.remedy))
         for one in admitted.refusals(pods)
     ]
     return [*refused, *blockers.find(pods, sets, items("Event"))], pods
@@ -122,7 +122,7 @@ def _runs(pod: Mapping[str, Any]) -> bool:
 
 
 def until_gone(
-    connection: Connection, namespace: str, seconds: float, rest: Callable[[float], bool]
+    connection: ApiConnection, namespace: str, seconds: float, rest: Callable[[float], bool]
 ) -> str:
     """Waits until a deleted namespace is gone; '' or what still keeps it. `rest` waits so many
     seconds; it returns False to stop the waiting."""
