@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from reprlib import repr as shortly
 from typing import Any, NoReturn
@@ -35,6 +35,9 @@ class Kind:
 
     name: str
     fits: Callable[[Any], bool]
+
+
+Form = Mapping[str, Kind]  # of a message: its fields; one whose name ends with `?` may be missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,3 +207,17 @@ def _check_fields(value: dict[str, Any], shape: dict[str, Any], where: str) -> N
 
 def _misfit(where: str, wanted: str, value: Any) -> NoReturn:
     raise _MisfitError(f"{where.lstrip('.') or 'it'} must be {wanted}, not {shortly(value)}")
+
+
+def message_fault(message: Mapping[str, Any], forms: Mapping[str, Form], speaker: str) -> str:
+    """What is wrong with `{"say": KIND, ...}`, '' if it has exactly the fields of its kind."""
+    kind = message["say"]
+    form = forms.get(kind) if isinstance(kind, str) else None
+    if form is None:
+        return f"it sent {kind!r:.40}, which is no message of {speaker}"
+    needed = {"say", *(name for name in form if not name.endswith("?"))}
+    known = {"say": TEXT, **{name.removesuffix("?"): right for name, right in form.items()}}
+    wrong = sorted((needed - message.keys()) | (message.keys() - known.keys()))
+    if not wrong:
+        wrong = [name for name in message if not known[name].fits(message[name])]
+    return f"its `{kind}` has a wrong {wrong[0]!r:.40}" if wrong else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.datapath.sampler import PAIR_COLUMNS
-from runtime.foreign import COUNT, FLAG, INTEGER, TEXT, Kind
+from runtime.foreign import COUNT, FLAG, INTEGER, TEXT, Form, Kind, message_fault
 
 
 def _rows(value: Any) -> bool:
@@ -23,8 +23,7 @@ REPORTS = (
     "gone",  # said by the agent: the process that kept the program has ended
 )
 
-# A name with `?` may be missing.
-_FORMS: dict[str, dict[str, Kind]] = {
+_FORMS: dict[str, Form] = {
     # an agent's clock may show a step a little before T0
     "applied": {"step": COUNT, "elapsed_ns": INTEGER, "late": FLAG},
     "sample": {"elapsed_ns": COUNT, "pairs": Kind("rows of counters", _rows)},
@@ -56,13 +55,4 @@ _FORMS: dict[str, dict[str, Kind]] = {
 
 def fault(message: dict[str, Any]) -> str:
     """What is wrong with a message of an agent, '' if it is valid."""
-    kind = message["say"]
-    form = _FORMS.get(kind) if isinstance(kind, str) else None
-    if form is None:
-        return f"it sent {kind!r:.40}, which is no message of an agent"
-    needed = {"say", *(name for name in form if not name.endswith("?"))}
-    known = {"say": TEXT, **{name.removesuffix("?"): right for name, right in form.items()}}
-    wrong = sorted((needed - message.keys()) | (message.keys() - known.keys()))
-    if not wrong:
-        wrong = [name for name in message if not known[name].fits(message[name])]
-    return f"its `{kind}` has a wrong {wrong[0]!r:.40}" if wrong else ""
+    return message_fault(message, _FORMS, "an agent")

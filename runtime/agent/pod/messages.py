@@ -12,7 +12,7 @@ from typing import Any
 
 from runtime import foreign
 from runtime.errors import RunError
-from runtime.foreign import COUNT, FLAG, INTEGER, TEXT, Each, Kind, Shape
+from runtime.foreign import COUNT, FLAG, INTEGER, TEXT, Each, Form, Kind, Shape
 
 SUPERVISOR_PORT = 7475  # TCP: the supervisor listens, the coordinator connects
 
@@ -37,7 +37,7 @@ _FACTS = Shape(
 )
 _BEGUN = Shape({"agent_pid": COUNT, "datapath_pid": COUNT})
 _ENDED = Shape({"left": TEXT})
-_SAYS = {
+_SAYS: dict[str, Form] = {
     "ended": {"what": _PART, "status": INTEGER, "again": FLAG},
     "started": {"what": _PART, "pid": COUNT},
     "notice": {"text": TEXT},
@@ -133,13 +133,7 @@ def left(answer: Any, node: str) -> str:
 
 def fault(message: Mapping[str, Any]) -> str:
     """What is wrong with something that a supervisor says on its own, '' if it is valid."""
-    kind = message.get("say")
-    form = _SAYS.get(kind) if isinstance(kind, str) else None
-    if form is None:
-        return f"it sent {kind!r:.40}, which is no message of a supervisor"
-    wrong = sorted({"say", *form} ^ message.keys())
-    wrong = wrong or [name for name, right in form.items() if not right.fits(message[name])]
-    return f"its `{kind}` has a wrong {wrong[0]!r:.40}" if wrong else ""
+    return foreign.message_fault(message, _SAYS, "a supervisor")
 
 
 # -- the supervisor's side --------------------------------------------------------------------
