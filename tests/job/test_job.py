@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ SECONDS = 120
 
 
 @pytest.fixture
-def pods(tmp_path: Path) -> Iterator[Any]:
-    """Makes pods; ends what they still run."""
+def pods() -> Iterator[Any]:
+    """Makes pods; ends what they still run. Not in pytest's folder, whose path is too long for a
+    socket where tests have workers."""
     started: list[subprocess.Popen[bytes]] = []
 
     class Tracked(Pod):
@@ -29,10 +31,11 @@ def pods(tmp_path: Path) -> Iterator[Any]:
             started.append(super().start(*command, around=around))
             return started[-1]
 
-    yield lambda **options: Tracked(tmp_path / "p", **options)
-    for process in started:
-        process.kill()
-        process.communicate()
+    with tempfile.TemporaryDirectory(prefix="tstorm-job-") as name:
+        yield lambda **options: Tracked(Path(name) / "p", **options)
+        for process in started:
+            process.kill()
+            process.communicate()
 
 
 def test_a_run_is_followed_to_its_end_and_then_let_go(pods: Any) -> None:
@@ -63,9 +66,10 @@ def test_a_run_is_followed_to_its_end_and_then_let_go(pods: Any) -> None:
 
 def test_a_follower_that_is_killed_is_resumed_by_offsets_byte_for_byte(pods: Any) -> None:
     pod = pods(seconds=4, log=40_000)
-    pod.start()
+    job = pod.start()
     mirror, killed = Mirror(), 0
     while not mirror.ended:
+        assert job.poll() is None, job.communicate()
         follower = pod.follow(mirror.have)
         mirror.read(follower, most=1_500_000)
         if not mirror.ended:
