@@ -139,7 +139,9 @@ class Follower:
         if time.monotonic() < self._next_beat:
             return
         self._next_beat = time.monotonic() + BEAT_SECONDS
-        if not is_up(self._places) and not self._final() and time.monotonic() > self._patient_until:
+        if is_up(self._places):
+            self._patient_until = 0.0  # it has begun
+        elif not self._final() and time.monotonic() > self._patient_until:
             raise RunError("the coordinator's Job has ended without a word")
         self._put(b'{"beat":true}\n')
 
