@@ -71,6 +71,28 @@ def test_every_step_is_in_force_at_its_time(tmp_path: Path) -> None:
     act(tmp_path, TWO, 2, play)
 
 
+def test_the_first_step_can_be_tried_before_it_begins(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.bind(0, {0: 0, 1: 1, 2: 2, 3: 3})
+        (datapath,) = stage.datapaths
+        assert (datapath.told.open_paths(), datapath.told.ports) == ({}, {})
+        await stage.coordinator.broadcast({"do": "open"})
+        first = expected(stage.plan, stage.plan.state_at(0), range(4))
+        assert datapath.told.open_paths() == first
+        assert datapath.told.ports == {0: 0, 1: 1, 2: 2, 3: 3}
+        assert stage.applied(0) == [], "nothing has begun"
+        t0_ns = await stage.coordinator.start()
+        await until(lambda: stage.applied(0), "step 0")
+        assert elapsed(stage, 0, 0) >= 0
+        assert [commit.open for commit in datapath.history if of_time(commit, t0_ns)] == [first]
+        with pytest.raises(AgentError, match="has started already"):
+            await stage.coordinator.broadcast({"do": "open"})
+        await until(lambda: len(stage.applied(0)) == len(stage.plan.epochs), "all steps")
+
+    act(tmp_path, TWO, 1, play)
+
+
 def test_a_hold_keeps_paths_until_it_is_cut(tmp_path: Path) -> None:
     """b.1 (node 3) leaves with step 2 and comes back with step 3."""
 

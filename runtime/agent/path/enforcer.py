@@ -86,6 +86,10 @@ class Enforcer:
         """Stages bindings of the first step, before the start."""
         await self._datapath.stage(dialect.attach_lines(bound))
 
+    async def open(self) -> None:
+        """Commits what is staged, at once: the first step is in force before it begins."""
+        await self._datapath.commit([])
+
     async def start(self, t0_ns: int) -> None:
         """Commits what is staged for T0."""
         self.t0_ns = t0_ns

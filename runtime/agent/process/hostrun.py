@@ -134,6 +134,12 @@ class HostRun:
     def _begin_loop(self) -> None:
         self.loop.begin(self._scenes.make(Stage(self._first, self._needs.state, ())))
 
+    async def open(self) -> None:
+        """Puts the network of the first step in force, for echoes: no program runs before T0."""
+        if self.started:
+            raise OrderError("the experiment has started already")
+        await self.enforcer.open()
+
     async def start(self, t0_ns: int) -> None:
         """Commits the first step for T0; from then on everything goes by itself."""
         if self.started:

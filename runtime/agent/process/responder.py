@@ -76,6 +76,7 @@ class Responder:
             "prepare": self._prepare,
             "attach": self._attach,
             "detach": self._detach,
+            "open": self._open,
             "start": self._start,
             "starts": self._starts,
             "bind": self._bind,
@@ -194,6 +195,10 @@ class Responder:
     async def _detach(self, request: Request) -> Answer:
         port = orders.number(request["port"], "port", 0, orders.MAX_PORT)
         await self._datapath.engine.call(f"detach {port}")
+        return {}
+
+    async def _open(self, _request: Request) -> Answer:
+        await self._prepared().open()
         return {}
 
     async def _start(self, request: Request) -> Answer:

@@ -64,6 +64,7 @@ class AgentNetwork:
         self._beside: set[asyncio.Task[None]] = set()
         self._reason = RunError("nothing has failed")
         self._t0_ns = 0
+        self.before_start: Callable[[], Awaitable[None]] | None = None  # all is wired by then
         self.facts: dict[str, Any] = {}
         self.fault: RunError | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -126,6 +127,8 @@ class AgentNetwork:
         self._told.stage(bind_request(0, bound))
         await self._coordinator.broadcast(self._told.coming[0], BIND_SECONDS)
         await self._hosts.wire(bound)
+        if self.before_start is not None:
+            await self.before_start()
         self._t0_ns = await self._coordinator.start()
         self._restarts.watch()
         for number, fact in self._coordinator.lost.items():
@@ -133,6 +136,10 @@ class AgentNetwork:
         for facts, clock in zip(self.facts["hosts"], self._coordinator.offsets(), strict=True):
             facts["clock"] = clock["last"]
         return self._t0_ns
+
+    async def open(self) -> None:
+        """Puts the network of the first step in force on all hosts, before the start."""
+        await self._coordinator.broadcast({"do": "open"}, BIND_SECONDS)
 
     def sampler(self, file: LineFile, _pulse: Pulse) -> Counters:
         """Agents say by themselves how late they were."""

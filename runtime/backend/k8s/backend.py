@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from compiler.plan.fit import misfit
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.types import Node, Service
 from runtime.agent.pod.messages import KERNEL, USER, Facts
-from runtime.backend.base import Effect, Entrance, MakeBackend, Network, RunContext
+from runtime.backend.base import Entrance, MakeBackend, Network, RunContext
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.k8s import datapathchoice
 from runtime.backend.k8s.api import Api
@@ -57,8 +57,6 @@ class ClusterBackend:
         self._parts: list[NodeParts] = []
         self._hosts: ClusterHosts | None = None
         self._logs: PodLogs | None = None
-        self._proof: Proof | None = None
-        self._proving: asyncio.Task[None] | None = None
 
     # -- the start ------------------------------------------------------------------------------
 
@@ -84,7 +82,7 @@ class ClusterBackend:
         self._add_instances()
         of_node = {instance.index: instance for instance in self.instances.values()}
         self._hosts = ClusterHosts(self._context, self._key, where, self._parts, of_node, by_node)
-        self.network = AgentNetwork(replace(self._context, on_effect=self._on_effect), self._hosts)
+        self.network = AgentNetwork(self._context, self._hosts)
         self._watch.on_change = self._hosts.changed
         await self.network.start()
         await self._prepare(self._hosts, self.network, choice)
@@ -153,7 +151,7 @@ class ClusterBackend:
     ) -> None:
         """From agents that are prepared to instances that are closed in, proven on the way."""
         await hosts.find()
-        proof = self._proof = Proof(
+        proof = Proof(
             self._context.plan,
             hosts.placement,
             [part.name for part in self._parts],
@@ -166,6 +164,12 @@ class ClusterBackend:
         await proof.closed(counted=choice.name == USER)
         await hosts.take_charge()
         network.facts.update(proof.facts)
+
+        async def prove() -> None:
+            await network.open()
+            await proof.shaped(self._context.timeline.clock.plan_time(0))
+
+        network.before_start = prove
 
     def _facts(
         self, choice: DatapathChoice, facts: Sequence[Facts], pods: Mapping[str, Pod]
@@ -185,18 +189,6 @@ class ClusterBackend:
         }
 
     # -- while it runs --------------------------------------------------------------------------
-
-    def _on_effect(self, number: int, effect: Effect | None) -> None:
-        self._context.on_effect(number, effect)
-        if number == 0 and self._proof is not None:
-            self._proving = asyncio.get_running_loop().create_task(self._prove(self._proof))
-
-    async def _prove(self, proof: Proof) -> None:
-        """The first step is in force now; what does not hold ends the run."""
-        try:
-            await proof.shaped(self._context.timeline)
-        except RunError as error:
-            self._close(error)
 
     def _watch_over(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -220,8 +212,6 @@ class ClusterBackend:
     # -- the end --------------------------------------------------------------------------------
 
     async def finish(self) -> None:
-        if self._proving is not None:
-            self._proving.cancel()
         if self._hosts is not None:
             await self._hosts.finish()
         if self._logs is not None:

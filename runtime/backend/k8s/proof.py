@@ -6,7 +6,8 @@ not by name. Three steps:
 
   before  instances are not attached: an echo passes. Its round trip is that of the cluster itself
   closed  they are attached, and nothing may pass yet: echoes are lost, and their drops counted
-  shaped  the first step is in force: a round trip takes as long as the plan says, or longer
+  shaped  the network of the first step is in force, and no program has started yet: a round trip
+          takes as long as the plan says, or longer
 
 Each node sends to another one, or to another instance of its own where there is no other.
 """
@@ -21,18 +22,14 @@ from typing import Any
 
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan
-from compiler.plan.state import NetworkState
 from runtime.backend.base import Notice
 from runtime.backend.hosts.hosts import Ask
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.foreign import COUNT, TEXT, Kind, Shape, check
-from runtime.schedule import Schedule
 
 ECHOES, INTERVAL_NS, WAIT_NS = 5, 20_000_000, 1_000_000_000
 LOST_WAIT_NS = 300_000_000  # the cluster's own round trips are below it
-UNDER_WAY_NS = 5_000_000_000  # echoes have come back then, on machines that are busy
-NEVER_PPB = 2_000_000_000  # more than all is lost, there and back
 MAX_RTT_NS = 3_000_000_000  # of a path that is probed
 ALL_PAIRS = 12  # so many nodes at most measure all of their pairs; more of them a part
 SLACK_NS = 100_000  # clocks and timestamps; a path is this much shorter than planned at most
@@ -134,10 +131,10 @@ class Proof:
                 BYPASSED,
             )
 
-    async def shaped(self, timeline: Schedule) -> None:
-        """The first step is in force. RunError if a round trip is shorter than planned; a pair that
-        loses all echoes proves nothing, and is told."""
-        planned = self._planned(_states(self._plan, timeline))
+    async def shaped(self, at_ns: int) -> None:
+        """The network of that time of the plan is in force. RunError if a round trip is shorter
+        than planned; a pair that loses all echoes proves nothing, and is told."""
+        planned = self._planned(Paths(self._plan.state_at(at_ns)))
         found = await self._send(list(planned), WAIT_NS + max(planned.values(), default=0))
         for probe, rtt_ns in planned.items():
             times = found[probe]
@@ -188,24 +185,18 @@ class Proof:
     def _pairs(self, host: int) -> bool:
         return next(self._from(host), None) is not None
 
-    def _planned(self, states: Sequence[NetworkState]) -> dict[Probe, int]:
-        """One pair of each node that has a path both ways in the first of these states, in all and
-        without loss if there is one; and its least round trip, less what jitter may take off."""
-        paths = [Paths(state) for state in states]
+    def _planned(self, paths: Paths) -> dict[Probe, int]:
+        """One pair of each node that has a path both ways, without loss if there is one; and its
+        least round trip, less what jitter may take off."""
         found: dict[Probe, int] = {}
         for host in range(len(self._names)):
             best: tuple[int, int, Probe] | None = None  # loss, rtt, of whom
             for probe in islice(self._from(host), WANTED_PAIRS):
-                figures = [_there_and_back(one, probe) for one in paths]
-                known = [one for one in figures if one is not None]
-                rtt = min((rtt for _, rtt in known), default=0)
-                loss = max((loss for loss, _ in known), default=0)
-                loss += NEVER_PPB * (len(figures) - len(known))
-                if (
-                    figures[0] is not None
-                    and rtt <= MAX_RTT_NS
-                    and (best is None or loss < best[0])
-                ):
+                figures = _there_and_back(paths, probe)
+                if figures is None:
+                    continue
+                loss, rtt = figures
+                if rtt <= MAX_RTT_NS and (best is None or loss < best[0]):
                     best = loss, rtt, probe
             if best is not None:
                 found[best[2]] = best[1]
@@ -282,15 +273,6 @@ class Proof:
         hosts = sorted({self._names[self._host(one)] for one in probes})
         where = ", ".join(hosts[:8]) + (f" and {len(hosts) - 8} more" if len(hosts) > 8 else "")
         return f"{self._name(probe.source)} to {self._name(probe.destination)} (sent on {where})"
-
-
-def _states(plan: Plan, timeline: Schedule) -> list[NetworkState]:
-    """Of the network while the echoes are under way, from the first step on."""
-    times = [timeline.clock.plan_time(0)]
-    for step in timeline.steps[1:]:
-        if step.due_ns <= UNDER_WAY_NS:
-            times.append(step.epoch.at_ns)
-    return [plan.state_at(at_ns) for at_ns in times]
 
 
 def _there_and_back(paths: Paths, probe: Probe) -> tuple[int, int] | None:

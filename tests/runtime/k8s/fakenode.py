@@ -40,6 +40,7 @@ class FakeNode:
         self.version, self.digest = VERSION, plan.digest
         self.rtt_ns: Callable[[int, str], int] = lambda _node, _address: 10**10
         self.bypasses = self.uncounted = False
+        self._open = False
         self.fails: dict[str, str] = {}  # instance -> why its program does not start
         self.supervised: list[dict[str, Any]] = []
         self.attached: set[int] = set()
@@ -57,6 +58,7 @@ class FakeNode:
             reach=self._reach,
             attach=self._attach,
             detach=self._detach,
+            open=self._put_in_force,
             start=self._start,
             status=self._status,
             finish=lambda _request: {"running": []},
@@ -137,7 +139,7 @@ class FakeNode:
         for node, address, count, _interval, timeout in request["probes"]:
             rtt_ns = UNDERLAY_NS
             if node in self.attached and not self.bypasses:
-                rtt_ns = self.rtt_ns(node, address) if self._t0_ns else 10**10
+                rtt_ns = self.rtt_ns(node, address) if self._open else 10**10
                 self.drops += 0 if rtt_ns <= timeout or self.uncounted else count
             answers.append([node, address, count, [rtt_ns] * count if rtt_ns <= timeout else []])
         return {"answers": answers}
@@ -145,6 +147,10 @@ class FakeNode:
     def _attach(self, request: dict[str, Any]) -> Mapping[str, object]:
         self.attached.add(request["node"])
         return {"kind": "tap", "stamp": "bpf"}
+
+    def _put_in_force(self, _request: dict[str, Any]) -> Mapping[str, object]:
+        self._open = True
+        return {}
 
     def _detach(self, request: dict[str, Any]) -> Mapping[str, object]:
         self.attached.discard(request["port"])
