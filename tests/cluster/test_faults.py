@@ -104,7 +104,10 @@ def test_what_a_run_survives(cluster: Cluster, start: Start) -> None:
     run.kill(SUPERVISOR, other)
     assert run.wait_for("agent_lost", 2)["target"] == run.node_of("b.0")
     run.wait_for("agent_back", 2)
-    assert cluster.pod(run.namespace, other).restarts("agent") == 1
+    wait_until(  # kubelet tells it later
+        lambda: cluster.pod(run.namespace, other).restarts("agent") == 1,
+        "the restart of the container",
+    )
     run.wait_answers("a.0")
     run.kill(SLEEP, run.pod_of("b.1"))
     ended = run.wait_for("exit")

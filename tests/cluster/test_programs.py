@@ -91,14 +91,15 @@ def test_the_run_directory_has_the_same_files(runs: dict[str, Path]) -> None:
 def test_redis_is_cut_off_and_killed_and_loses_nothing(run: Path) -> None:
     said = [line.split() for line in log(run, "writer.0")]
     tries = [words for words in said if words[0] in ("written", "refused")]
-    assert [word for word, _ in groupby(word for word, _ in tries)] == [
+    # The last one ends with the writer's leave, which may be in the middle of it.
+    assert [word for word, _ in groupby(word for word, _ in tries[:-1])] == [
         "written",
         "refused",  # the partition
         "written",
         "refused",  # the crash
         "written",
     ]
-    # The last try may have been carried out and not answered: the writer was leaving.
+    # That may have been carried out and not answered.
     last = [number for word, number in tries if word == "written"][-1]
     assert said[-2:] in ([["primary", n], ["replica", n]] for n in (last, tries[-1][1]))
 
