@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         if method == "GET":
             return self._get(path, query)
         if method == "DELETE":
-            return self._delete(path)
+            return self._delete(path, json.loads(body).get("preconditions", {}))
         value = yaml.safe_load(body)
         if method == "POST":
             path = f"{path}/{value['metadata']['name']}"
@@ -158,10 +158,14 @@ class _Handler(BaseHTTPRequestHandler):
             found = [one for one in found if _selected(selector, one)]
         return 200, {"items": found}
 
-    def _delete(self, path: str) -> tuple[int, Any]:
+    def _delete(self, path: str, preconditions: Any) -> tuple[int, Any]:
         fake = self.server.fake
-        if fake.objects.pop(path, None) is None:
+        if path not in fake.objects:
             return 404, {"reason": "NotFound", "message": f"{path} not found"}
+        uid = fake.objects[path]["metadata"]["uid"]
+        if preconditions.get("uid", uid) != uid:
+            return 409, {"reason": "Conflict", "message": "Precondition failed: UID"}
+        del fake.objects[path]
         inside = f"/namespaces/{path.rpartition('/')[2]}/"
         for key in [key for key in fake.objects if inside in key]:
             del fake.objects[key]

@@ -16,6 +16,7 @@ from tstorm.k8s import podexec, removing
 from tstorm.k8s.connection import connect
 
 LABELS = {"app.kubernetes.io/managed-by": "tstorm", "app.kubernetes.io/component": "experiment"}
+NAMESPACE_UID = "/api/v1/namespaces/one"  # as the fake server gives them
 STATE = {
     "run_id": "exp-1",
     "directory": "/run/tstorm/run",
@@ -235,6 +236,49 @@ def test_what_keeps_a_namespace_is_said(run: ApiServer, monkeypatch: pytest.Monk
     result = tstorm("destroy", "--backend", "k8s")
     assert status(result) == 3
     assert "a finalizer of storage.example remains" in str(result.exception)
+
+
+@pytest.mark.parametrize("lost", ["DELETE", "GET"])
+def test_a_deletion_whose_answers_are_lost_is_seen_to_its_end(
+    run: ApiServer, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    def away(method: str, path: str) -> None:
+        run.down = method == "DELETE"
+
+    def back(_seconds: float) -> bool:
+        run.down = False
+        run.refused.clear()
+        return True
+
+    monkeypatch.setattr(removing, "_sleep", back)
+    if lost == "DELETE":
+        run.refused["DELETE", "/api/v1/namespaces/one"] = (503, "no leader")
+    else:
+        run.on_change = away
+    result = tstorm("destroy", "exp-1", "--backend", "k8s")
+    assert status(result) == 0, result.exception
+    assert "removed" in result.stdout
+    assert "/api/v1/namespaces/one" not in run.objects
+
+
+def test_a_server_that_stays_away_is_the_reason_that_is_said(
+    run: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removing, "GONE_SECONDS", 0.0)
+    run.refused["DELETE", "/api/v1/namespaces/one"] = (503, "no leader")
+    result = tstorm("destroy", "exp-1", "--backend", "k8s")
+    assert status(result) == 3
+    assert "one may still be there" in str(result.exception)
+    assert "no leader" in str(result.exception)
+
+
+def test_only_the_namespace_that_was_meant_is_removed(run: ApiServer) -> None:
+    """Another run may have taken its name between the look and the deletion."""
+    with connect(None) as connection:
+        assert removing.remove(connection, "one", lambda _: False, uid="that of before") == ""
+        assert "/api/v1/namespaces/one" in run.objects
+        assert removing.remove(connection, "one", lambda _: False, uid=NAMESPACE_UID) == ""
+    assert "/api/v1/namespaces/one" not in run.objects
 
 
 # -- doctor ---------------------------------------------------------------------------------------

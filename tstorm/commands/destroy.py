@@ -56,7 +56,7 @@ def _in_cluster(run: str | None, where: parameters.Where, form: str, *, everythi
     for one in found:
         if one.another:
             output.note(f"nothing was done about {one.run.text}: {one.another} began it")
-    kept = [f"{one.run.namespace} is still there: {one.kept}" for one in found if one.kept]
+    kept = [f"{one.run.namespace} may still be there: {one.kept}" for one in found if one.kept]
     if kept:
         raise CommandError(f"error: {'; '.join(kept)}", CANNOT)
 

@@ -190,7 +190,7 @@ class _Attempt:
         try:
             waiting.look()
         except ServerError as error:
-            if error.status not in (0, 429) and error.status < 500:
+            if not error.is_passing:
                 raise
 
     def _over(self, said: Heard) -> None:
@@ -267,7 +267,7 @@ class _Attempt:
             kept = error.message
         if kept:
             self.report(
-                f"namespace {namespace} is still there: {kept}; "
+                f"namespace {namespace} may still be there: {kept}; "
                 f"'tstorm destroy --backend k8s --namespace {namespace}' removes it",
                 phase=STOPPING,
                 warning=True,

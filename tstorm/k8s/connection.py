@@ -34,6 +34,11 @@ class ServerError(RunError):
         self.status = status
         self.reason = reason  # the server's word, such as AlreadyExists
 
+    @property
+    def is_passing(self) -> bool:
+        """The server was away or busy: whether it has done what was asked is not known."""
+        return self.status in (0, 429) or self.status >= 500
+
 
 @dataclass(frozen=True, slots=True)
 class ApiConnection:
@@ -77,12 +82,16 @@ class ApiConnection:
         query = {"fieldManager": MANAGER, "force": "true"}
         return self._request("PATCH", path, query, text, {"Content-Type": APPLY})
 
-    def delete(self, path: str) -> None:
-        """Asks for it; an object that is not there is deleted already."""
+    def delete(self, path: str, uid: str = "") -> None:
+        """Asks for it; an object that is not there is deleted already. `uid`: only this one, not
+        another that has its name by now."""
+        options: JsonObject = {"propagationPolicy": "Background"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
         try:
-            self._request("DELETE", path, {}, {"propagationPolicy": "Background"})
+            self._request("DELETE", path, {}, options)
         except ServerError as error:
-            if error.status not in (NOT_FOUND, CONFLICT):  # 409: it is being deleted
+            if error.status not in (NOT_FOUND, CONFLICT):  # 409: it is being deleted, or another
                 raise
 
     def text(self, path: str, **query: str) -> str:

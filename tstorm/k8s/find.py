@@ -30,6 +30,7 @@ class ClusterRun:
     version: str
     digest: str
     leaving: bool
+    uid: str  # of the namespace: another of its name is another run
 
     @property
     def text(self) -> str:
@@ -63,6 +64,7 @@ def decode(namespace: Mapping[str, Any]) -> ClusterRun | None:
         version=str(notes.get(VERSION, "")),
         digest=str(notes.get(f"{LABELS}/plan", "")),
         leaving="deletionTimestamp" in meta,
+        uid=str(meta["uid"]),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runtime.errors import RunError
 from tstorm.k8s import find
-from tstorm.k8s.connection import ApiConnection
+from tstorm.k8s.connection import ApiConnection, ServerError
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.find import ClusterRun
 from tstorm.k8s.waiting import until_gone
@@ -18,17 +18,35 @@ GONE_SECONDS = 180.0  # agents have ten to leave the nodes as they were
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """`kept`: why its namespace is still there, '' if it is gone; `another`: whose it is."""
+    """`kept`: why its namespace may still be there, '' if it is gone; `another`: whose it is."""
 
     run: ClusterRun
     kept: str = ""
     another: str = ""
 
 
-def remove(connection: ApiConnection, namespace: str, rest: Callable[[float], bool]) -> str:
-    """Deletes a namespace and waits until it is gone; '' or what still keeps it. ServerError."""
-    connection.delete(path_of("Namespace", name=namespace))
-    return until_gone(connection, namespace, GONE_SECONDS, rest)
+def remove(
+    connection: ApiConnection, namespace: str, rest: Callable[[float], bool], uid: str = ""
+) -> str:
+    """Deletes a namespace and waits until it is gone; '' or why it may be there. `uid`: only the
+    one that has it. `rest`: see until_gone. ServerError."""
+    unasked = _ask(connection, namespace, rest, uid)
+    return unasked or until_gone(connection, namespace, GONE_SECONDS, rest, uid)
+
+
+def _ask(connection: ApiConnection, namespace: str, rest: Callable[[float], bool], uid: str) -> str:
+    """Has a namespace deleted. '' or why nobody knows whether it is; ServerError if refused."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while True:
+        try:
+            connection.delete(path_of("Namespace", name=namespace), uid)
+        except ServerError as error:
+            if not error.is_passing:
+                raise
+            if time.monotonic() > deadline or not rest(0.5):
+                return error.message
+        else:
+            return ""
 
 
 def destroy(
@@ -48,10 +66,12 @@ def destroy(
         there = find.runs(connection, namespace)
         found = [one for one in there if not me or one.owner == me]
         others = [Removed(one, another=one.owner or "?") for one in there if one not in found]
-    for one in found:
-        connection.delete(path_of("Namespace", name=one.namespace))
-    gone = [until_gone(connection, one.namespace, GONE_SECONDS, _sleep) for one in found]
-    return [*(Removed(one, kept) for one, kept in zip(found, gone, strict=True)), *others]
+    unasked = [_ask(connection, one.namespace, _sleep, one.uid) for one in found]
+    kept = [
+        why or until_gone(connection, one.namespace, GONE_SECONDS, _sleep, one.uid)
+        for one, why in zip(found, unasked, strict=True)
+    ]
+    return [*map(Removed, found, kept), *others]
 
 
 def _sleep(seconds: float) -> bool:

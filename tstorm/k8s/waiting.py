@@ -122,17 +122,28 @@ def _runs(pod: Mapping[str, Any]) -> bool:
 
 
 def until_gone(
-    connection: ApiConnection, namespace: str, seconds: float, rest: Callable[[float], bool]
+    connection: ApiConnection,
+    namespace: str,
+    seconds: float,
+    rest: Callable[[float], bool],
+    uid: str = "",
 ) -> str:
-    """Waits until a deleted namespace is gone; '' or what still keeps it. `rest` waits so many
-    seconds; it returns False to stop the waiting."""
+    """Waits until a deleted namespace is gone; '' or why it may be there. `rest` waits so many
+    seconds; it returns False to stop the waiting. `uid`: that of the deleted one; another may have
+    its name by now. An API server that is away meanwhile is asked again. ServerError."""
     deadline = time.monotonic() + seconds
     while True:
-        found = connection.find(path_of("Namespace", name=namespace))
-        if found is None:
-            return ""
+        try:
+            found = connection.find(path_of("Namespace", name=namespace))
+            if found is None or (uid and found["metadata"]["uid"] != uid):
+                return ""
+            kept = _kept_by(found)
+        except ServerError as error:
+            if not error.is_passing:
+                raise
+            kept = error.message
         if time.monotonic() > deadline or not rest(0.5):
-            return _kept_by(found)
+            return kept
 
 
 def _kept_by(namespace: Mapping[str, Any]) -> str:
