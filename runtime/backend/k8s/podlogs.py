@@ -2,7 +2,8 @@
 
 Kubelet throws old parts of a log away, so each is followed while the run goes on. A stream that
 breaks goes on after the last line that came, by its time; a container that was started again goes
-on in the same file. Lines of tstorm-hold are no output of the program, and left out.
+on in the same file. Times do not tell lines apart: CRI-O gives all lines of one read the same, and
+a node's clock may step back. Lines of tstorm-hold are no output of the program, and left out.
 
 An open stream takes 0.3 MB, for its TLS. With more than FOLLOWED instances logs are read in turn
 instead, again and again.
@@ -11,9 +12,11 @@ instead, again and again.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from runtime.backend.base import Notice
 from runtime.backend.k8s.api import Api, ApiError
@@ -26,6 +29,19 @@ FOLLOWED = 200  # instances with a stream each
 AT_ONCE, LOOK_SECONDS = 16, 0.02  # where they take turns: connections, and time for each look
 QUIET_SECONDS, LAST_SECONDS = 0.4, 5.0  # at the end, for what is on its way
 OWN = b'{"tstorm_hold":"'
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT")  # how a line begins, unless kubelet speaks for itself
+
+
+class _Place(NamedTuple):
+    """How far a log was taken: up to the last line, the `same`th in a row with the time `last`."""
+
+    last: str = ""
+    same: int = 0
+    latest: str = ""  # of all times; later than `last` where the clock has stepped back
+
+    def after(self, at: str) -> _Place:
+        """With one more line, of this time."""
+        return _Place(at, self.same + 1 if at == self.last else 1, max(at, self.latest))
 
 
 class PodLogs:
@@ -41,7 +57,7 @@ class PodLogs:
         self._ending = asyncio.Event()
         self._complained = False
         self._lines = 0
-        self._since: dict[str, str] = {}  # instance -> time of the last line that came
+        self._places: dict[str, _Place] = {}  # by instance
 
     def begin(self) -> None:
         loop = asyncio.get_running_loop()
@@ -69,11 +85,11 @@ class PodLogs:
     async def _follow(self, instance: str, pod: str) -> None:
         pause = PAUSE_SECONDS
         while True:
-            before = self._since.get(instance, "")
+            before = self._places.get(instance)
             await self._try(instance, pod, follow=True)
             if self._ending.is_set():
                 return
-            moved = self._since.get(instance, "") != before
+            moved = self._places.get(instance) != before
             pause = PAUSE_SECONDS if moved else min(2 * pause, LAST_PAUSE_SECONDS)
             await asyncio.sleep(pause)
 
@@ -86,23 +102,36 @@ class PodLogs:
             reason = "" if error.status == 400 else error.message  # 400: it has not started
         except OSError as error:
             reason = f"cannot write {path}: {error.strerror}"
-        if reason and not self._complained:
+        if reason:
+            self._complain(instance, reason)
+
+    def _complain(self, instance: str, reason: str) -> None:
+        if not self._complained:
             self._complained = True
             self._notice(f"the output of {instance} is not followed now: {reason}")
 
     async def _copy(self, path: Path, instance: str, pod: str, *, follow: bool) -> None:
-        """Appends what has come since the last line that it has."""
-        since = self._since.get(instance, "")
+        """Appends what has come since the last line that it has.
+
+        The server knows whole seconds only, and sends what that one's had before it again.
+        """
+        begin = place = self._places.get(instance, _Place())
+        again = begin.same  # lines of the time `begin.last` that are still to be seen again
         file = directory.append(path)
         with open(file, "ab", buffering=0) as log:  # noqa: PTH123  # a descriptor
-            lines = self._api.log(pod, INSTANCE, since, follow=follow)
+            lines = self._api.log(pod, INSTANCE, begin.last, follow=follow)
             async with aclosing(lines):
                 async for line in lines:
                     stamp, _, text = line.partition(b" ")
                     at = stamp.decode("ascii", "replace")
-                    if at <= since:
-                        continue  # the server knows seconds only
-                    since = self._since[instance] = at
+                    if not _TIME.match(at):
+                        self._complain(instance, line.decode("utf-8", "replace"))
+                        continue
+                    if again and at <= begin.latest:
+                        again -= at == begin.last
+                        continue
+                    again = 0
+                    place = self._places[instance] = place.after(at)
                     self._lines += 1
                     if not text.startswith(OWN):
                         log.write(text + b"\n")

@@ -90,3 +90,51 @@ def test_where_there_are_many_they_take_turns(
         assert notices == []
 
     act(play)
+
+
+def followed(tmp_path: Path, first: list[bytes], then: list[bytes], want: bytes) -> list[str]:
+    """`first` come in one stream, `then` after it has broken; what was told."""
+    (tmp_path / "logs").mkdir()
+    file = tmp_path / "logs/server.0.log"
+    notices: list[str] = []
+
+    async def play(server: FakeApi) -> None:
+        await server.write("server-0", *first)
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
+        logs.begin()
+        last = first[-1].split(b" ", 1)[1] + b"\n"
+        await until(lambda: file.exists() and file.read_bytes().endswith(last), "the first lines")
+        server.cut()
+        await server.write("server-0", *then)
+        await until(lambda: file.read_bytes() == want, lambda: f"{file.read_bytes()!r}", 5)
+        await logs.end()
+        assert file.read_bytes() == want
+        assert len(server.requests) == 2  # it was one break
+
+    act(play)
+    return notices
+
+
+def test_lines_of_one_time_all_come(tmp_path: Path) -> None:
+    """CRI-O gives all lines of one read the same."""
+    burst = [line(1, text) for text in ("a", "a", "b")]
+    followed(tmp_path, burst, [line(2, "c")], b"a\na\nb\nc\n")
+
+
+def test_a_stream_that_breaks_among_lines_of_one_time_goes_on_among_them(tmp_path: Path) -> None:
+    before = [line(1, "o"), line(3, "a"), line(3, "b")]
+    after = [line(3, "c"), line(3, "d"), line(4, "e")]
+    followed(tmp_path, before, after, b"o\na\nb\nc\nd\ne\n")
+
+
+def test_a_clock_that_steps_back_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    before = [line(31, "a"), line(55, "b"), line(12, "c"), line(33, "d")]
+    after = [line(31, "e"), line(40, "f"), line(33, "g"), line(60, "h")]
+    followed(tmp_path, before, after, b"a\nb\nc\nd\ne\nf\ng\nh\n")
+
+
+def test_what_kubelet_says_itself_is_told_and_no_output(tmp_path: Path) -> None:
+    """Its words have no time, and asking for what came since them would be refused for ever."""
+    own = b"unable to retrieve container logs for containerd://x"
+    told = followed(tmp_path, [line(1, "a"), own, line(2, "b")], [own, line(3, "c")], b"a\nb\nc\n")
+    assert len(told) == 1 and "unable to retrieve container logs" in told[0]
