@@ -213,6 +213,52 @@ def test_destroy_all_leaves_what_others_began(run: ApiServer) -> None:
     assert "/api/v1/namespaces/two" in run.objects
 
 
+@pytest.mark.parametrize("owner", ["another", ""])
+def test_destroy_without_a_name_leaves_what_others_began(run: ApiServer, owner: str) -> None:
+    experiment(run, "one", "exp-1", owner)
+    result = tstorm("destroy", "--backend", "k8s")
+    assert status(result) == 0
+    assert f"exp-1: {owner or 'somebody who is not known'} began it" in result.stderr
+    assert "left alone" in result.stdout
+    assert "/api/v1/namespaces/one" in run.objects
+    experiment(run, "two", "exp-2")
+    assert status(tstorm("destroy", "--backend", "k8s")) == 0
+    assert "/api/v1/namespaces/one" in run.objects
+    assert "/api/v1/namespaces/two" not in run.objects
+
+
+@pytest.mark.parametrize("named", [["exp-1"], ["--namespace", "one"]])
+def test_destroy_says_whose_the_run_was_that_was_named(run: ApiServer, named: list[str]) -> None:
+    experiment(run, "one", "exp-1", "another")
+    result = tstorm("destroy", *named, "--backend", "k8s")
+    assert status(result) == 0
+    assert "another began exp-1" in result.stderr
+    assert "/api/v1/namespaces/one" not in run.objects
+
+
+def test_destroy_of_two_runs_of_ones_own_asks_which(run: ApiServer) -> None:
+    experiment(run, "two", "exp-2")
+    result = tstorm("destroy", "--backend", "k8s")
+    assert status(result) == 1
+    assert "exp-1 in one, exp-2 in two" in str(result.exception)
+    assert "/api/v1/namespaces/one" in run.objects
+
+
+@pytest.mark.parametrize("options", [[], ["--all"], ["--all", "--namespace", "one"]])
+def test_destroy_asks_which_run_if_the_cluster_does_not_say_who_asks(
+    run: ApiServer, options: list[str]
+) -> None:
+    """A cluster without such reviews has runs whose owner is not known either."""
+    experiment(run, "one", "exp-1", "")
+    run.refused["POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews"] = (404, "no such path")
+    result = tstorm("destroy", *options, "--backend", "k8s")
+    assert status(result) == 1
+    assert "give RUN, or without --all the --namespace" in str(result.exception)
+    assert "/api/v1/namespaces/one" in run.objects
+    assert status(tstorm("destroy", "--namespace", "one", "--backend", "k8s")) == 0
+    assert "/api/v1/namespaces/one" not in run.objects
+
+
 def test_destroy_twice_is_no_error(run: ApiServer) -> None:
     for said in ("removed", ""):
         result = tstorm("destroy", "--backend", "k8s")

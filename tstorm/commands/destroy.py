@@ -43,7 +43,7 @@ def _in_cluster(run: str | None, where: parameters.Where, form: str, *, everythi
                 "kept": one.kept,
                 "namespace": one.run.namespace,
                 "owner": one.run.owner,
-                "removed": not one.kept and not one.another,
+                "removed": not one.kept and not one.is_left,
                 "run": one.run.run_id,
             }
             for one in found
@@ -54,15 +54,18 @@ def _in_cluster(run: str | None, where: parameters.Where, form: str, *, everythi
     else:
         output.note("nothing to destroy")
     for one in found:
-        if one.another:
-            output.note(f"nothing was done about {one.run.text}: {one.another} began it")
+        if one.is_left:
+            owner = one.run.owner or "somebody who is not known"
+            output.note(f"nothing was done about {one.run.text}: {owner} began it")
+        elif one.is_foreign and one.run.owner:
+            output.note(f"note: {one.run.owner} began {one.run.text}")
     kept = [f"{one.run.namespace} may still be there: {one.kept}" for one in found if one.kept]
     if kept:
         raise CommandError(f"error: {'; '.join(kept)}", CANNOT)
 
 
 def _fate(one: Removed) -> str:
-    return "left alone" if one.another else "being removed" if one.kept else "removed"
+    return "left alone" if one.is_left else "being removed" if one.kept else "removed"
 
 
 @click.command()
@@ -93,8 +96,8 @@ def command(
     exists, unless the run seems to go on.
 
     With --backend k8s RUN is in a cluster, from whatever machine it was begun: its namespace is
-    deleted with everything in it, and this command waits until it is gone. --all are then those
-    that you began; others are reported and left alone.
+    deleted with everything in it, and this command waits until it is gone. Without RUN and
+    --namespace, or with --all, only those count that you began; others are reported and left alone.
 
     \b
     Examples:

@@ -18,11 +18,13 @@ GONE_SECONDS = 180.0  # agents have ten to leave the nodes as they were
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """`kept`: why its namespace may still be there, '' if it is gone; `another`: whose it is."""
+    """`kept`: why its namespace may still be there, '' if it is gone. `is_foreign`: somebody else
+    began it, or nobody knows who; `is_left`: nothing was done about it."""
 
     run: ClusterRun
     kept: str = ""
-    another: str = ""
+    is_foreign: bool = False
+    is_left: bool = False
 
 
 def remove(
@@ -52,26 +54,43 @@ def _ask(connection: ApiConnection, namespace: str, rest: Callable[[float], bool
 def destroy(
     connection: ApiConnection, run: str | None, namespace: str | None, *, everything: bool
 ) -> list[Removed]:
-    """One run, or all that the user began. RunError."""
-    if not everything:
-        try:
-            found = [find.one(connection, run, namespace)]
-        except RunError:
-            if run is None and not find.runs(connection, namespace):
-                return []
-            raise
-        others: list[Removed] = []
+    """One run, or all that the user began. If neither run nor namespace is named, only runs of the
+    user count. RunError."""
+    there = find.runs(connection, namespace)
+    me = find.myself(connection) if there else ""
+    if run is None and (everything or namespace is None):
+        own = _own(there, me)
+        found = own if everything else _single(own)
+        others = [one for one in there if one not in own] if everything or not own else []
     else:
-        me = find.myself(connection)
-        there = find.runs(connection, namespace)
-        found = [one for one in there if not me or one.owner == me]
-        others = [Removed(one, another=one.owner or "?") for one in there if one not in found]
+        found, others = [find.one(connection, run, namespace)] if run or there else [], []
     unasked = [_ask(connection, one.namespace, _sleep, one.uid) for one in found]
     kept = [
         why or until_gone(connection, one.namespace, GONE_SECONDS, _sleep, one.uid)
         for one, why in zip(found, unasked, strict=True)
     ]
-    return [*map(Removed, found, kept), *others]
+    done = [
+        Removed(one, why, is_foreign=one.owner != me) for one, why in zip(found, kept, strict=True)
+    ]
+    return [*done, *(Removed(one, is_foreign=True, is_left=True) for one in others)]
+
+
+def _own(there: list[ClusterRun], me: str) -> list[ClusterRun]:
+    if there and not me:
+        raise RunError(
+            "the cluster does not say who you are: nobody knows which runs are yours",
+            "give RUN, or without --all the --namespace of one",
+        )
+    return [one for one in there if one.owner == me]
+
+
+def _single(found: list[ClusterRun]) -> list[ClusterRun]:
+    if len(found) > 1:
+        names = ", ".join(f"{one.run_id or '-'} in {one.namespace}" for one in found)
+        raise RunError(
+            "there is more than one run", f"name one or its --namespace, or say --all: {names}"
+        )
+    return found
 
 
 def _sleep(seconds: float) -> bool:
