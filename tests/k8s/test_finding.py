@@ -259,12 +259,39 @@ def test_destroy_asks_which_run_if_the_cluster_does_not_say_who_asks(
     assert "/api/v1/namespaces/one" not in run.objects
 
 
-def test_destroy_twice_is_no_error(run: ApiServer) -> None:
+@pytest.mark.parametrize("named", [[], ["exp-1"], ["--namespace", "one"]])
+def test_destroy_twice_is_no_error(run: ApiServer, named: list[str]) -> None:
     for said in ("removed", ""):
-        result = tstorm("destroy", "--backend", "k8s")
+        result = tstorm("destroy", *named, "--backend", "k8s")
         assert status(result) == 0
         assert said in result.stdout
     assert "nothing to destroy" in result.stderr
+
+
+@pytest.mark.parametrize("named", [[], ["exp-1"], ["--namespace", "one"], ["--all"]])
+def test_destroy_waits_for_a_run_that_is_being_removed(
+    run: ApiServer, named: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_seconds: float) -> bool:
+        del run.objects[NAMESPACE_UID]
+        return True
+
+    monkeypatch.setattr(removing, "_sleep", gone)
+    run.objects[NAMESPACE_UID]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    run.refused["DELETE", NAMESPACE_UID] = (409, "it is being removed")
+    result = tstorm("destroy", *named, "--backend", "k8s")
+    assert status(result) == 0
+    assert "removed" in result.stdout
+    assert NAMESPACE_UID not in run.objects
+
+
+def test_destroy_of_what_goes_on_does_not_ask_about_what_is_leaving(run: ApiServer) -> None:
+    experiment(run, "two", "exp-2")
+    run.objects["/api/v1/namespaces/two"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    result = tstorm("destroy", "--backend", "k8s")
+    assert status(result) == 0
+    assert "exp-1" in result.stdout
+    assert "/api/v1/namespaces/one" not in run.objects
 
 
 def test_destroy_never_touches_a_namespace_that_is_not_an_experiments(run: ApiServer) -> None:

@@ -52,7 +52,7 @@ def _in_cluster(run: str | None, where: parameters.Where, form: str, *, everythi
         rows = ((one.run.run_id or "-", _fate(one), one.run.namespace) for one in found)
         output.emit_table(("RUN", "STATE", "NAMESPACE"), rows)
     else:
-        output.note("nothing to destroy")
+        output.note("nothing to destroy" + (f": there is no run {run!r} there" if run else ""))
     for one in found:
         if one.is_left:
             owner = one.run.owner or "somebody who is not known"

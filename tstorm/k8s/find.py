@@ -86,7 +86,7 @@ def runs(connection: ApiConnection, namespace: str | None = None) -> list[Cluste
 
 def one(connection: ApiConnection, run: str | None, namespace: str | None) -> ClusterRun:
     """A run by its name or local directory; None: the only one. RunError says what there is."""
-    wanted = None if run is None else _name(run)
+    wanted = None if run is None else run_name(run)
     there = [known for known in runs(connection, namespace) if not known.leaving]
     found = [known for known in there if wanted is None or known.run_id == wanted]
     if len(found) == 1:
@@ -100,7 +100,7 @@ def one(connection: ApiConnection, run: str | None, namespace: str | None) -> Cl
     raise RunError(what, f"there are: {names}" if names else "start one: tstorm run --backend k8s")
 
 
-def _name(run: str) -> str:
+def run_name(run: str) -> str:
     """A run's name, if a run directory was given."""
     from runtime.rundir import rundir
     from tstorm.loading import is_run

@@ -55,7 +55,8 @@ def destroy(
     connection: ApiConnection, run: str | None, namespace: str | None, *, everything: bool
 ) -> list[Removed]:
     """One run, or all that the user began. If neither run nor namespace is named, only runs of the
-    user count. RunError."""
+    user count. A run that is unknown is destroyed already; one that is leaving is waited for.
+    RunError."""
     there = find.runs(connection, namespace)
     me = find.myself(connection) if there else ""
     if run is None and (everything or namespace is None):
@@ -63,7 +64,8 @@ def destroy(
         found = own if everything else _single(own)
         others = [one for one in there if one not in own] if everything or not own else []
     else:
-        found, others = [find.one(connection, run, namespace)] if run or there else [], []
+        wanted = None if run is None else find.run_name(run)
+        found, others = _single([one for one in there if wanted in (None, one.run_id)]), []
     unasked = [_ask(connection, one.namespace, _sleep, one.uid) for one in found]
     kept = [
         why or until_gone(connection, one.namespace, GONE_SECONDS, _sleep, one.uid)
@@ -85,12 +87,14 @@ def _own(there: list[ClusterRun], me: str) -> list[ClusterRun]:
 
 
 def _single(found: list[ClusterRun]) -> list[ClusterRun]:
-    if len(found) > 1:
-        names = ", ".join(f"{one.run_id or '-'} in {one.namespace}" for one in found)
+    """What goes on, else what is leaving."""
+    live = [one for one in found if not one.leaving]
+    if len(live) > 1:
+        names = ", ".join(f"{one.run_id or '-'} in {one.namespace}" for one in live)
         raise RunError(
             "there is more than one run", f"name one or its --namespace, or say --all: {names}"
         )
-    return found
+    return live or found
 
 
 def _sleep(seconds: float) -> bool:
