@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from manifests.kubernetes_labels import component_selector
+from runtime.errors import MachineError
+from tests.k8s.apiserver import ApiServer
 from tstorm.k8s import blockers
-from tstorm.k8s.blockers import AT_ONCE, LATE, SOON
+from tstorm.k8s.blockers import AT_ONCE, LATE, NEVER, SOON
+from tstorm.k8s.connection import ApiConnection
+from tstorm.k8s.waiting import Waiting
 
 
 def pod(name: str, **status: Any) -> dict[str, Any]:
@@ -128,3 +135,89 @@ def test_pods_that_run_or_are_being_removed_hold_nothing_up() -> None:
     gone["metadata"]["deletionTimestamp"] = "now"
     running = pod("s-1", phase="Running", containerStatuses=[{"name": "i", "state": {}}])
     assert blockers.find([gone, running], [], [event("s-1", "Unhealthy", "probe failed")]) == []
+
+
+# -- agents are needed where instances are ---------------------------------------------------------
+
+NO_ROOM = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match."
+
+
+def instance(name: str, node: str) -> dict[str, Any]:
+    found = pod(name, phase="Running")
+    found["metadata"]["labels"] = component_selector("instance")
+    return {**found, "spec": {"nodeName": node, "containers": []}}
+
+
+def agent(name: str, node: str) -> dict[str, Any]:
+    """One that its node has no room for, as the DaemonSet makes it and the scheduler marks it."""
+    condition = {"type": "PodScheduled", "status": "False", "message": NO_ROOM}
+    found = pod(name, conditions=[{**condition, "reason": "Unschedulable"}])
+    found["metadata"]["labels"] = component_selector("agent")
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    required = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return {**found, "spec": {"affinity": affinity, "containers": []}}
+
+
+def test_agents_of_nodes_without_instances_end_no_start() -> None:
+    pods = [instance("s-0", "n0"), agent("tstorm-agent-a", "n0"), agent("tstorm-agent-b", "n1")]
+    needed, needless = blockers.find(pods, [], [])
+    assert (needed.who, needed.kind.patience) == (("tstorm-agent-a",), SOON)
+    assert "--agent-cpu" in needed.kind.remedy
+    assert "leave the node out (--nodes)" in needed.kind.remedy
+    assert (needless.who, needless.kind.patience) == (("tstorm-agent-b",), NEVER)
+    assert needless.text.endswith("(no instance is there: the run does not wait for it)")
+    pods.append(instance("s-1", "n1"))
+    [both] = blockers.find(pods, [], [])
+    assert both.who == ("tstorm-agent-a", "tstorm-agent-b")
+    assert both == needed != needless  # so that its time begins when an instance is there
+
+
+def test_an_agent_that_runs_nowhere_useful_may_fail() -> None:
+    """Such as on a node that is none, whose kubelet takes pods and cannot start them."""
+    pulled = pod("tstorm-agent-b", containerStatuses=[waiting("ErrImagePull", "no")])
+    pulled["metadata"]["labels"] = component_selector("agent")
+    pulled["spec"] = {"nodeName": "n1"}
+    [found] = blockers.find([instance("s-0", "n0"), pulled], [], [])
+    assert found.kind.patience == NEVER
+    [found] = blockers.find([instance("s-0", "n1"), pulled], [], [])
+    assert found.kind.patience == SOON
+
+
+def test_agents_that_could_not_be_made_are_waited_for_where_instances_are() -> None:
+    daemons = {
+        "kind": "DaemonSet",
+        "metadata": {"name": "tstorm-agent", "uid": "u"},
+        "status": {"currentNumberScheduled": 1, "desiredNumberScheduled": 2},
+    }
+    told = [event("u", "FailedCreate", "exceeded quota: q")]
+    there = agent("tstorm-agent-a", "n0")
+    there["status"] = {"phase": "Running"}
+    [found] = blockers.find([instance("s-0", "n0"), there], [daemons], told)
+    assert found.kind.patience == NEVER
+    [found] = blockers.find([instance("s-0", "n1"), there], [daemons], told)
+    assert found.kind.patience == SOON
+
+
+def test_a_start_goes_on_until_an_agent_that_is_needed_has_no_room(
+    server: ApiServer, connection: ApiConnection
+) -> None:
+    now, said = [0.0], list[str]()
+    look = Waiting(connection, "x", lambda text, _: said.append(text), lambda: now[0]).look
+
+    def put(one: dict[str, Any]) -> None:
+        server.put(f"/api/v1/namespaces/x/pods/{one['metadata']['name']}", **one)
+
+    put(instance("s-0", "n0"))
+    put(agent("tstorm-agent-b", "n1"))
+    for now[0] in (0.0, 60.0, 3600.0):
+        look()
+    warning, *quiet = said
+    assert warning.startswith("tstorm-agent-b: Unschedulable: 0/2 nodes")
+    assert quiet == ["all pods run; waiting for the coordinator"] * 2
+    put(instance("s-1", "n1"))
+    look()
+    now[0] += SOON
+    with pytest.raises(MachineError, match="tstorm-agent-b") as found:
+        look()
+    assert "--agent-cpu" in found.value.remedy

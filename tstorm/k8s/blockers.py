@@ -1,22 +1,29 @@
 """Why an experiment that was applied does not start: what its pods and their controllers wait for.
 
 Input: pods that do not run, DaemonSets, StatefulSets and Jobs, and warning events of a namespace,
-as the API shows them. Output: one Blocker a reason, with the pods it holds up. Nothing here asks a
+as the API shows them. Output: one Blocker a reason, with the pods it holds up. Agents are needed
+where instances are; what holds up others is told, and never ends a start. Nothing here asks a
 cluster or a clock: tstorm/k8s/waiting.py does.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from manifests.kubernetes_labels import component_selector
+
 AT_ONCE, SOON, LATE = 0.0, 20.0, 120.0  # seconds that a reason may last before the run gives up
+NEVER = math.inf
 SHOWN_PODS = 3
+_AGENT = "tstorm-agent"  # the name of their DaemonSet
 
 _IMAGE = "push it, load it onto the nodes, or name a registry secret (docs/kubernetes.md, images)"
-_NO_ROOM = "free room, leave nodes in (--nodes), or ask for less (cpu=, mem=, replicas=)"
+_NO_ROOM = "free room, choose more nodes (--nodes), or ask for less (cpu=, mem=, replicas=)"
+_NO_ROOM_FOR_AGENT = "free room, ask for less (--agent-cpu), or leave the node out (--nodes)"
 _REFUSED = "the cluster's rules refuse the pods: docs/kubernetes.md, what the cluster must provide"
 
 
@@ -48,7 +55,8 @@ _SCALING = "TriggeredScaleUp"  # of a cluster's autoscaler: new nodes take minut
 class Blocker:
     """One reason. `key` tells it from others; its message may change while it lasts.
 
-    `who`: pods and controllers that it holds up, sorted.
+    `who`: pods and controllers that it holds up, sorted. `elsewhere`: they are agents of nodes
+    without instances, and nothing waits for them.
     """
 
     reason: str
@@ -57,12 +65,14 @@ class Blocker:
     who: tuple[str, ...] = field(compare=False)
     kind: Treatment = field(compare=False)
     container: str = field(default="", compare=False)  # '' where it is not one container's
+    elsewhere: bool = False
 
     @property
     def text(self) -> str:
         shown = ", ".join(self.who[:SHOWN_PODS])
         more = f" and {len(self.who) - SHOWN_PODS} more" if len(self.who) > SHOWN_PODS else ""
-        return f"{shown}{more}: {self.reason}: {self.message}"
+        needless = " (no instance is there: the run does not wait for it)" if self.elsewhere else ""
+        return f"{shown}{more}: {self.reason}: {self.message}{needless}"
 
 
 def find(
@@ -70,16 +80,27 @@ def find(
     controllers: Iterable[Mapping[str, Any]],
     events: Sequence[Mapping[str, Any]],
 ) -> list[Blocker]:
-    """Of all that is not there yet; what holds up most pods first."""
-    latest = _latest(events)
-    found: dict[tuple[str, str], tuple[_Found, set[str]]] = {}
-    for one in (*_of_pods(pods, latest), *_of_sets(controllers, latest)):
-        found.setdefault((one.reason, one.key), (one, set()))[1].add(one.who)
+    """Of all that is not there yet; what holds up most pods first, and last what nothing needs."""
+    pods, latest = list(pods), _latest(events)
+    where = _Agents(pods)
+    every = (*_of_pods(pods, latest), *_of_sets(controllers, latest))
+    found: dict[tuple[object, ...], tuple[_Found, set[str]]] = {}
+    for one in map(where.judged, every):
+        group = (one.reason, one.key, one.elsewhere, one.kind.remedy)
+        found.setdefault(group, (one, set()))[1].add(one.who)
     blockers = [
-        Blocker(one.reason, one.key, one.message, tuple(sorted(who)), one.kind, one.container)
+        Blocker(
+            one.reason,
+            one.key,
+            one.message,
+            tuple(sorted(who)),
+            one.kind,
+            one.container,
+            one.elsewhere,
+        )
         for one, who in found.values()
     ]
-    return sorted(blockers, key=lambda one: (-len(one.who), one.reason, one.key))
+    return sorted(blockers, key=lambda one: (one.elsewhere, -len(one.who), one.reason, one.key))
 
 
 class _Found(NamedTuple):
@@ -89,6 +110,51 @@ class _Found(NamedTuple):
     message: str
     kind: Treatment
     container: str = ""
+    elsewhere: bool = False
+
+
+class _Agents:
+    """Which agents a run needs, as far as its instances have nodes."""
+
+    def __init__(self, pods: Iterable[Mapping[str, Any]]) -> None:
+        there = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        self._nodes = {
+            str(pod["metadata"]["name"]): _node(pod) for pod in there if _is(pod, "agent")
+        }
+        self._needed = {_node(pod) for pod in there if _is(pod, "instance")} - {""}
+
+    def judged(self, one: _Found) -> _Found:
+        if one.who == f"DaemonSet {_AGENT}":
+            needless = bool(self._needed) and self._needed <= set(self._nodes.values())
+        elif one.who in self._nodes:
+            node = self._nodes[one.who]
+            needless = node != "" and node not in self._needed
+            if one.kind.remedy == _NO_ROOM:
+                one = one._replace(kind=replace(one.kind, remedy=_NO_ROOM_FOR_AGENT))
+        else:
+            needless = False
+        if not needless:
+            return one
+        return one._replace(kind=replace(one.kind, patience=NEVER), elsewhere=True)
+
+
+def _is(pod: Mapping[str, Any], component: str) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return bool(component_selector(component).items() <= labels.items())
+
+
+def _node(pod: Mapping[str, Any]) -> str:
+    """Where it is, or is to be: a DaemonSet names one node for each of its pods; '' if none."""
+    spec = pod.get("spec", {})
+    if spec.get("nodeName"):
+        return str(spec["nodeName"])
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or []:
+        for wanted in term.get("matchFields") or []:
+            if wanted.get("key") == "metadata.name" and wanted.get("values"):
+                return str(wanted["values"][0])
+    return ""
 
 
 _Latest = Mapping[str, Mapping[str, Mapping[str, Any]]]  # UID -> reason -> event

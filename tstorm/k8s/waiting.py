@@ -7,7 +7,7 @@ is wrong and still nothing moves, what is waited for is said every 30 s.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -54,7 +54,8 @@ class Waiting:
         if lasting:
             raise _given_up(lasting, self._last_words(lasting))
         if now - self._quiet_since >= QUIET_SECONDS:
-            self._tell(_waits_for(pods))
+            needless = {who for one in found if one.elsewhere for who in one.who}
+            self._tell(_waits_for(pods, needless))
 
     def _warn(self, pods: list[JsonObject]) -> None:
         """Of what the run bears and the user may not have meant."""
@@ -108,8 +109,9 @@ def _given_up(lasting: list[Blocker], words: str) -> MachineError:
     )
 
 
-def _waits_for(pods: Iterable[Mapping[str, Any]]) -> str:
-    names = sorted(str(pod["metadata"]["name"]) for pod in pods if not _runs(pod))
+def _waits_for(pods: Iterable[Mapping[str, Any]], needless: Container[str]) -> str:
+    every = sorted(str(pod["metadata"]["name"]) for pod in pods if not _runs(pod))
+    names = [name for name in every if name not in needless]
     if not names:
         return "all pods run; waiting for the coordinator"
     shown = ", ".join(names[: blockers.SHOWN_PODS])
