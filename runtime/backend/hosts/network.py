@@ -152,12 +152,13 @@ class AgentNetwork:
         return time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
 
     async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
-        """Asks an agent, and asks again when it is back if it is lost meanwhile."""
+        """Asks an agent, and asks again when it is back if it is lost meanwhile. LostError where
+        nobody brings it back: before the start and at the end."""
         while True:
             try:
                 return await self._coordinator.request(host, request)
             except LostError as error:
-                if not self._t0_ns:
+                if not self._t0_ns or self._restarts.ending:
                     raise
                 self._restarts.lost(host, error.message)
                 await self._restarts.there(host)

@@ -44,7 +44,7 @@ class AgentRestarts:
         self._restarted_ns: dict[int, int] = {}
         self._mending: dict[int, asyncio.Task[None]] = {}
         self._there = [asyncio.Event() for _ in hosts]
-        self._ending = False
+        self.ending = False  # nobody is brought back any more
         for event in self._there:
             event.set()
 
@@ -63,13 +63,13 @@ class AgentRestarts:
         )
 
     def _datapath_ended(self, number: int, status: int) -> None:
-        if not self._ending:
+        if not self.ending:
             name = self._hosts[number].name
             self._on_fatal(RunError(f"the datapath of {name} ended with {status_text(status)}"))
 
     def lost(self, number: int, reason: str) -> None:
         """The agent's process has ended, or its connection is gone."""
-        if self._ending or number in self._mending:
+        if self.ending or number in self._mending:
             return
         self._there[number].clear()
         self._on_change(number, reason)
@@ -144,6 +144,6 @@ class AgentRestarts:
 
     def stop(self) -> None:
         """What ends from now on is meant to."""
-        self._ending = True
+        self.ending = True
         for task in self._mending.values():
             task.cancel()

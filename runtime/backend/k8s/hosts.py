@@ -318,6 +318,8 @@ class ClusterHosts:
     async def finish(self) -> None:
         """Has every program leave; names those that do not."""
         self._ending = True
+        for task in self._beside.values():  # nobody is to join again now
+            task.cancel()
         if not self._settled:
             return
         await asyncio.gather(*(self._finish(host) for host in range(len(self.parts))))
@@ -337,9 +339,6 @@ class ClusterHosts:
             self._context.warn(f"{name}: {len(running)} programs did not end")
 
     async def end(self, _told: Collection[int]) -> RunError | None:
-        self._ending = True
-        for task in self._beside.values():
-            task.cancel()
         faults = await asyncio.gather(*(part.end() for part in self.parts))
         return next((fault for fault in faults if fault is not None), None)
 

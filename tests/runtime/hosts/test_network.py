@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from compiler.pipeline import compile_source
 from runtime.backend.base import Change, Effect, RunContext
 from runtime.backend.hosts.hosts import AgentLife, AgentReport
 from runtime.backend.hosts.network import AgentNetwork
-from runtime.coordinator.link import Host
+from runtime.backend.hosts.restarts import AgentRestarts
+from runtime.coordinator.link import Host, LostError
 from runtime.coordinator.placement import NO_HOST, Placement
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -140,6 +143,23 @@ def test_an_agent_that_is_gone_is_waited_for_where_its_host_restarts_it() -> Non
         assert run.hosts.parts[0].starts == 1
         assert not run.network.closed.done()
         await run.network.end()
+
+    play(scene)
+
+
+def test_who_asks_a_lost_agent_at_the_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody brings it back: asking again and again would let nothing else run."""
+
+    async def waits(_restarts: AgentRestarts, number: int) -> None:
+        raise AssertionError(f"host {number} is waited for")
+
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        await run.network.end()
+        monkeypatch.setattr(AgentRestarts, "there", waits)
+        with pytest.raises(LostError, match="node-0"):
+            await run.hosts.ties.ask(0, {"do": "pods", "pods": [], "hosts": ""})
 
     play(scene)
 

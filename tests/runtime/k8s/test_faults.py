@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.backend.k8s import supervisors
+from runtime.backend.k8s import hosts, supervisors
 from tests.runtime.k8s.scene import Scene, act
 from tests.waiting import until
 
@@ -148,6 +148,25 @@ def test_a_container_of_an_instance_that_dies_is_an_event(tmp_path: Path) -> Non
         assert any("server.1 was killed from outside" in m for m in scene.channel.warnings())
 
     outcome(tmp_path, TEXT, fault, check)
+
+
+def test_nobody_joins_again_while_a_run_ends(tmp_path: Path) -> None:
+    async def fault(scene: Scene) -> None:
+        agent = scene.nodes[1].agent
+        agent.behave["pods"] = lambda _request: {"found": [], "missing": [[1, "nothing of it"]]}
+        asked = len(agent.asked("pods"))
+        await scene.server.put(scene.pod(1, restarts=1, container_id="containerd://another"))
+        await until(lambda: len(agent.asked("pods")) > asked, "its container to be looked for")
+        agent.delays["finish"] = 2 * hosts.FIND_PAUSE_SECONDS
+        scene.channel.stop.set()
+
+    def check(scene: Scene, final: Any) -> None:
+        assert final["outcome"] == "interrupted"
+        asked = [request["do"] for request in scene.nodes[1].agent.requests]
+        assert asked[asked.index("finish") :] == ["finish", "stop"]
+        assert not any("cannot join again" in warning for warning in scene.channel.warnings())
+
+    outcome(tmp_path, LONG, fault, check)
 
 
 def test_an_api_server_that_is_away_changes_nothing(tmp_path: Path) -> None:
