@@ -34,6 +34,7 @@ class FakeAgent:
     behave   answers by `do` instead of the usual ones
     hangs    what is never answered
     delays   seconds before an answer
+    gates    what it waits for before an answer
     """
 
     def __init__(self, number: int, offset_ns: int = 0, address: str = HERE, port: int = 0) -> None:
@@ -44,6 +45,7 @@ class FakeAgent:
         self.behave: dict[str, Behaviour] = {}
         self.hangs: set[str] = set()
         self.delays: dict[str, float] = {}
+        self.gates: dict[str, asyncio.Event] = {}
         self.requests: list[dict[str, Any]] = []  # all but `time`
         self.channels: list[Channel] = []
         self.times = 0
@@ -79,6 +81,8 @@ class FakeAgent:
         if do in self.hangs:
             await asyncio.Event().wait()
         await asyncio.sleep(self.delays.get(do, 0.0))
+        if do in self.gates:
+            await self.gates[do].wait()
         if do in self.behave:
             return self.behave[do](request)
         if do == "time":

@@ -74,8 +74,9 @@ class Told:
         self._held.update(told["hold"])
 
     def bound(self, node: int) -> bool:
-        """Whether its port is bound to it now."""
-        return node in self._bound
+        """Whether its port is bound to it now, or is to be from the start on."""
+        first = self.coming.get(0, {"bind": ()})
+        return node in self._bound or any(node == bound for bound, _ in first["bind"])
 
     def cut(self, node: int) -> None:
         """Its hold, which is in force, has ended."""

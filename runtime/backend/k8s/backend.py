@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -25,7 +25,7 @@ from runtime.backend.k8s.datapathchoice import DatapathChoice
 from runtime.backend.k8s.hosts import ClusterHosts
 from runtime.backend.k8s.podlives import PodInstance
 from runtime.backend.k8s.podlogs import PodLogs
-from runtime.backend.k8s.podplacement import placed
+from runtime.backend.k8s.podplacement import Placed, placed
 from runtime.backend.k8s.pods import Pod, PodWatch
 from runtime.backend.k8s.proof import Proof
 from runtime.backend.k8s.readiness import Readiness
@@ -64,10 +64,9 @@ class ClusterBackend:
         self._watching = asyncio.get_running_loop().create_task(self._watch.run())
         self._watching.add_done_callback(self._watch_over)
         topology = self._context.plan.topology
-        ready = Readiness(self._context, self._watch, self._watching)
-        pods = await ready.instances()
-        where = placed(topology, pods)
-        agents = await ready.agents(where.nodes)
+        pods, where, agents = await self._gather(
+            Readiness(self._context, self._watch, self._watching)
+        )
         facts = await self._connect(where.nodes, agents)
         choice = self._choose(facts)
         self._context.notice(f"datapath: {_DATAPATHS[choice.name]}, since {choice.why}")
@@ -83,7 +82,7 @@ class ClusterBackend:
         of_node = {instance.index: instance for instance in self.instances.values()}
         self._hosts = ClusterHosts(self._context, self._key, where, self._parts, of_node, by_node)
         self.network = AgentNetwork(self._context, self._hosts)
-        self._watch.on_change = self._hosts.changed
+        self._follow(self._hosts, [*pods.values(), *agents.values()])
         await self.network.start()
         await self._prepare(self._hosts, self.network, choice)
         self.network.facts.update(self._facts(choice, facts, pods))
@@ -95,6 +94,26 @@ class ClusterBackend:
         )
         self._logs.begin()
         return self.network
+
+    async def _gather(self, ready: Readiness) -> tuple[dict[str, Pod], Placed, dict[str, Pod]]:
+        """The pods of instances, where they are, and the agents' pods there, by node: all as they
+        are when the last of them is there. RunError."""
+        topology = self._context.plan.topology
+        where = placed(topology, await ready.instances())
+        while True:
+            agents = await ready.agents(where.nodes)
+            pods = await ready.instances()  # it took minutes, maybe: they may be others
+            before, where = where, placed(topology, pods)
+            if where.nodes == before.nodes:
+                return pods, where, agents
+
+    def _follow(self, hosts: ClusterHosts, known: Iterable[Pod]) -> None:
+        """From now on `hosts` hear of each change, and of those since these pods were `known`."""
+        self._watch.on_change = hosts.changed
+        for pod in known:
+            now = self._watch.pods.get(pod.name)
+            if now != pod:
+                hosts.changed(pod, now)
 
     async def _connect(self, nodes: Sequence[str], agents: Mapping[str, Pod]) -> list[Facts]:
         """What the supervisors of these nodes tell; checked to be of this run. RunError."""

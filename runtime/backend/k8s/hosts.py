@@ -66,7 +66,9 @@ class ClusterHosts:
         self._context = context
         self._instances = instances
         self._pods = dict(pods)
+        self._found_of = dict(pods)  # as they were when their processes were looked for
         self._by_name = {pod.name: node for node, pod in pods.items()}
+        self._over: RunError | None = None  # why the run cannot go on
         self._settled = False  # every program is kept by somebody who was told
         self._ending = False
         self._beside: dict[int, asyncio.Task[None]] = {}
@@ -105,6 +107,7 @@ class ClusterHosts:
         deadline = loop.time() + FIND_SECONDS
         wanted = sorted(nodes)
         while True:
+            self._found_of.update({node: self._pods[node] for node in wanted})
             told.pods.update({node: self._pods[node].uid for node in wanted})
             request = {
                 "do": "pods",
@@ -164,9 +167,25 @@ class ClusterHosts:
                 known.attached = True
 
     async def take_charge(self) -> None:
-        """From now on agents carry out what the timeline says of their instances. RunError."""
+        """From now on agents carry out what the timeline says of their instances. RunError, also
+        for a pod that is not as it was when it was looked for: all that was proven of it is void.
+        """
         await self._on_each(self._tell_lives)
+        if self._over is not None:
+            raise self._over
+        for node, instance in sorted(self._instances.items()):
+            self._check_same(node, instance)
         self._settled = True
+
+    def _check_same(self, node: int, instance: PodInstance) -> None:
+        pod, what = self._pods[node], ""
+        if self._has_moved(node):
+            was = " ".join(filter(None, self._addresses()[node]))
+            what = f"has got another address: {' '.join(pod.addresses)}, before {was}"
+        elif _another_hold(self._found_of[node], pod, instance.held):
+            what = "had its container started again"
+        if what:
+            raise RunError(f"pod {pod.name} on {pod.node} {what}, before the start", "run again")
 
     async def _tell_lives(self, host: int, nodes: Collection[int]) -> None:
         lives = [[node, self._ties.told.lives[node]] for node in sorted(nodes)]
@@ -222,7 +241,7 @@ class ClusterHosts:
         if part is None:
             return
         if after is None or after.leaving or (before is not None and before.uid != after.uid):
-            self._ties.on_fatal(
+            self._give_up(
                 RunError(
                     f"the agent pod of {part.name} was deleted or replaced",
                     "the network of that node cannot be taken up again: run again",
@@ -233,7 +252,7 @@ class ClusterHosts:
         before = self._pods[node]
         if after is None or after.leaving or after.uid != before.uid or after.phase == "Failed":
             why = f": {after.reason}" if after is not None and after.reason else ""
-            self._ties.on_fatal(
+            self._give_up(
                 RunError(f"pod {before.name} on {before.node} was deleted or replaced{why}")
             )
             return
@@ -244,6 +263,10 @@ class ClusterHosts:
         instance.changed(before, after)
         if self._settled and (_another_hold(before, after, instance.held) or self._has_moved(node)):
             self._again(node)
+
+    def _give_up(self, error: RunError) -> None:
+        self._over = self._over or error
+        self._ties.on_fatal(error)
 
     def _has_moved(self, node: int) -> bool:
         pod = self._pods[node]

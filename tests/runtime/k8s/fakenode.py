@@ -43,6 +43,8 @@ class FakeNode:
         self._open = False
         self.fails: dict[str, str] = {}  # instance -> why its program does not start
         self.supervised: list[dict[str, Any]] = []
+        self.may_begin = asyncio.Event()  # until then `begin` is not answered
+        self.may_begin.set()
         self.attached: set[int] = set()
         self.lines: dict[int, int] = {}
         self.own: list[int] = []
@@ -92,6 +94,7 @@ class FakeNode:
                 "running": False,
             }
         if do == "begin":
+            await self.may_begin.wait()
             await self.agent.listen()
             return {"agent_pid": 100, "datapath_pid": 101}
         if do == "end":

@@ -11,13 +11,16 @@ from typing import Any
 from compiler.pipeline import compile_source, write
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import read_plan
-from runtime.backend.k8s.backend import make
+from runtime.backend.base import Backend, RunContext
+from runtime.backend.k8s import pods
+from runtime.backend.k8s.backend import ClusterBackend, make
 from runtime.driver import driver
 from runtime.driver.config import DriverConfig
 from runtime.options import RunOptions
 from tests.coordinator.fakes import KEY
 from tests.runtime.k8s.fakeapi import FakeApi, shown
 from tests.runtime.k8s.fakenode import UNDERLAY_NS, FakeNode
+from tests.waiting import until
 
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
 
@@ -97,8 +100,21 @@ class Scene:
             options=self.options,
         )
         making = make(KEY, self.server.api())
+
+        def made(context: RunContext) -> Backend:
+            backend = making(context)
+            assert isinstance(backend, ClusterBackend)
+            self.watch = backend._watch
+            return backend
+
         with (self.directory / "driver.log").open("wb") as log:
-            return await driver.carry_out(config, making, self.channel, log)
+            return await driver.carry_out(config, made, self.channel, log)
+
+    async def change(self, pod: dict[str, Any]) -> None:
+        """Puts a pod, and waits until the run has heard of it."""
+        await self.server.put(pod)
+        watch, told = self.watch, pods.pod(pod)
+        await until(lambda: watch.pods.get(told.name) == told, "the watch to tell")
 
     def events(self) -> list[dict[str, Any]]:
         lines = (self.directory / "events.jsonl").read_text().splitlines()

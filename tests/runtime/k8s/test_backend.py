@@ -111,6 +111,76 @@ def test_it_waits_for_pods_and_says_what_is_missing(
     act(TEXT, 2, tmp_path, play)
 
 
+def test_a_pod_that_moves_while_agents_are_waited_for_is_taken_where_it_is(tmp_path: Path) -> None:
+    """Also on another node, whose agent is waited for then."""
+
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        await scene.server.put(scene.pod(0, node="n1", ips=["10.244.1.50"]))
+        await scene.server.put(scene.pod(2, node="n1", ips=["10.244.1.52"]))
+        await scene.server.remove("tstorm-agent-1")
+        running = asyncio.create_task(scene.run())
+        await until(lambda: any("1 agents: n1" in m for m in scene.channel.messages()), "agents")
+        await scene.server.put(scene.pod(0))
+        await scene.server.put(scene.pod(2, ips=["10.244.0.99"]))
+        scene.addresses[2] = "10.244.0.99"
+        await scene.server.put(scene.agent_pod(1))
+        final = await running
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert final["facts"]["hosts"][0]["instances"] == ["server.0", "client.0"]
+        for node in scene.nodes:
+            assert [pair[0] for pair in node.addresses] == scene.addresses
+
+    act(TEXT, 2, tmp_path, play)
+
+
+BEFORE = "pod server-1 on n1 "
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "moved": ({"ips": ["10.244.1.99"]}, BEFORE + "has got another address: 10.244.1.99, before"),
+    "again": ({"container_id": "containerd://another"}, BEFORE + "had its container started again"),
+    "replaced": ({"uid": "other"}, BEFORE + "was deleted or replaced"),
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_pod_that_is_another_before_the_start_ends_it(tmp_path: Path, how: str) -> None:
+    """Nothing was proven of what it is now."""
+    change, words = CHANGES[how]
+
+    async def play(scene: Scene) -> None:
+        agent = scene.nodes[1].agent
+        await scene.fill()
+        agent.gates["lives"] = asyncio.Event()
+        running = asyncio.create_task(scene.run())
+        await until(lambda: agent.asked("lives"), "the last before the start")
+        await scene.change(scene.pod(1, **change))
+        agent.gates["lives"].set()
+        final = await running
+        assert final["outcome"] == "failed" and words in final["message"]
+        assert not any(node.agent.asked("start") for node in scene.nodes)
+
+    act(TEXT, 2, tmp_path, play)
+
+
+@pytest.mark.parametrize("how", ["moved", "replaced"])
+def test_a_pod_that_changes_before_it_is_looked_for_is_not_missed(tmp_path: Path, how: str) -> None:
+    change, words = CHANGES[how]
+
+    async def play(scene: Scene) -> None:
+        node = scene.nodes[1]
+        await scene.fill()
+        node.may_begin.clear()
+        running = asyncio.create_task(scene.run())
+        await until(lambda: len(node.supervised) == 2, "the agent to be started")
+        await scene.change(scene.pod(1, **change))
+        node.may_begin.set()
+        final = await running
+        assert final["outcome"] == "failed" and words in final["message"]
+        assert not any(node.agent.asked("start") for node in scene.nodes)
+
+    act(TEXT, 2, tmp_path, play)
+
+
 def test_what_never_comes_is_named_at_the_end_of_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
