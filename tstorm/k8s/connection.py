@@ -19,6 +19,7 @@ MANAGER = "tstorm"  # who owns the fields that are applied
 APPLY = "application/apply-patch+yaml"
 TIMEOUT_SECONDS = (10.0, 60.0)  # to connect; to answer
 CONFLICT, NOT_FOUND, FORBIDDEN, INVALID = 409, 404, 403, 422
+_WRONG = (TypeError, ValueError, KeyError, AttributeError)  # what odd parts of a kubeconfig give
 _EXTRA = "pip install 'thunderstorm[k8s]'"
 
 JsonObject = dict[str, Any]
@@ -198,7 +199,7 @@ def connect(context: str | None) -> ApiConnection:
         settings = client.Configuration()
         load: Any = config.load_kube_config  # it has no types
         load(place, context, client_configuration=settings)
-    except (ConfigException, yaml.YAMLError, OSError, TypeError, ValueError, KeyError) as error:
+    except (ConfigException, yaml.YAMLError, OSError, *_WRONG) as error:
         raise RunError(
             f"the kubeconfig {place} cannot be used: {error}", "set KUBECONFIG, or mend it"
         ) from error
@@ -208,21 +209,35 @@ def connect(context: str | None) -> ApiConnection:
 
 def _check_context(context: str | None, place: str) -> None:
     """Before the credentials of the context are looked for. RunError."""
-    import yaml
-    from kubernetes.config import ConfigException, list_kube_config_contexts
-
     if not any(Path(name).is_file() for name in place.split(os.pathsep) if name):
         raise RunError(
             f"there is no kubeconfig: {place}", "set KUBECONFIG to the file that your cluster gave"
         )
+    names, current = _contexts(place)
+    known = f"there are: {', '.join(names) or 'none'}"
+    if context is None and not current:
+        raise RunError(f"the kubeconfig {place} has no current context", f"give --context; {known}")
+    wanted = current if context is None else context
+    if wanted not in names:
+        which = "its current one" if context is None else "--context"
+        raise RunError(f"the kubeconfig has no context {wanted!r} ({which})", known)
+
+
+def _contexts(place: str) -> tuple[list[str], str]:
+    """All contexts of all its files, and the current one, '' if it has none. RunError.
+
+    The client's own list of them fails where the current context is missing or wrong.
+    """
+    import yaml
+    from kubernetes.config import ConfigException
+    from kubernetes.config.kube_config import KubeConfigMerger
+
     try:
-        listed: Any = list_kube_config_contexts
-        contexts, _ = listed(place)
-    except (ConfigException, yaml.YAMLError, OSError, TypeError, ValueError, KeyError) as error:
+        merge: Any = KubeConfigMerger  # it has no types
+        found = merge(place).config
+        names = sorted(str(one["name"]) for one in found["contexts"])
+        return names, str(found.safe_get("current-context") or "")
+    except (ConfigException, yaml.YAMLError, OSError, *_WRONG) as error:
         raise RunError(
             f"the kubeconfig {place} cannot be used: {error}", "set KUBECONFIG, or mend it"
         ) from error
-    names = sorted(str(one["name"]) for one in contexts or [])
-    if context is not None and context not in names:
-        known = ", ".join(names) or "none"
-        raise RunError(f"the kubeconfig has no context {context!r}", f"there are: {known}")
