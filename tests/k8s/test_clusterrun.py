@@ -14,6 +14,7 @@ import pytest
 import yaml
 from click.testing import Result
 
+from runtime.rundir.rundir import RunDirectory
 from tests.cli.support import status, tstorm
 from tests.k8s.apiserver import ApiServer
 from tests.k8s.coordinator import FACTS, Coordinator, final, progress
@@ -186,6 +187,40 @@ def test_a_coordinator_that_dies_ends_the_run(
     assert "137" in said(result)
     manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
     assert manifest["outcome"] == "failed"
+    assert NAMESPACES not in server.objects
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (OSError(28, "No space left on device", "manifest.json"), 1, "No space left on device"),
+        (ZeroDivisionError("a fault"), 1, "the command failed: ZeroDivisionError('a fault')"),
+    ],
+)
+def test_a_run_whose_directory_cannot_be_written_has_an_outcome(
+    server: ApiServer,
+    coordinator: Coordinator,
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    code: int,
+    words: str,
+) -> None:
+    """The manifest's last version has its space since the beginning."""
+
+    update = RunDirectory.update_manifest
+
+    def full(directory: RunDirectory, **values: object) -> None:
+        if "start_unix_ns" in values:
+            raise error
+        update(directory, **values)
+
+    monkeypatch.setattr(RunDirectory, "update_manifest", full)
+    result = run(source)
+    assert status(result) == code
+    manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
+    assert manifest["outcome"] == "failed"
+    assert words in manifest["message"]
     assert NAMESPACES not in server.objects
 
 

@@ -18,7 +18,7 @@ from compiler.plan.reader import Plan
 from runtime.backend import choice
 from runtime.doctor.checks import WARN, Check
 from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, from_record, ignore
-from runtime.errors import MachineError, RunError
+from runtime.errors import MachineError, RunError, unexpected
 from runtime.launch import conclude, stops
 from runtime.options import FAILED, INTERRUPTED, RunOptions, RunPlaces, RunResult
 from runtime.results.summary import failed_exits
@@ -133,14 +133,22 @@ class _Attempt:
             keep = self.cluster.keep
         except StoppedError:
             self.final = _without_word(INTERRUPTED, "")
-        except RunError as error:
-            with suppress(OSError, RunError):
-                self.directory.close_manifest(FAILED, error.message)
+        except OSError as error:
+            refusal = unexpected(error)
+            self._close_manifest(refusal.message)
+            raise refusal from error
+        except BaseException as error:
+            failed = f"the command failed: {error!r}"
+            self._close_manifest(error.message if isinstance(error, RunError) else failed)
             raise
         finally:
             if not keep:
                 self._remove()
         return self._conclude()
+
+    def _close_manifest(self, why: str) -> None:
+        with suppress(OSError, RunError):
+            self.directory.close_manifest(FAILED, why)
 
     def _carry_out(self) -> None:
         """To the last word of the coordinator. RunError, StoppedError."""
