@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,10 +17,12 @@ from click.testing import Result
 
 from runtime.rundir.rundir import RunDirectory
 from tests.cli.support import status, tstorm
-from tests.k8s.apiserver import ApiServer
+from tests.k8s.apiserver import ApiServer, Frames, ended
 from tests.k8s.coordinator import FACTS, Coordinator, final, progress
 from tests.waiting import wait_until
 from tstorm.k8s import following
+from tstorm.k8s.connection import ApiConnection, ServerError
+from tstorm.k8s.waiting import Waiting
 
 TEXT = """\
 service c img=alpine:3 entrypoint=['sleep'] command=['9']
@@ -222,6 +225,113 @@ def test_a_run_whose_directory_cannot_be_written_has_an_outcome(
     assert manifest["outcome"] == "failed"
     assert words in manifest["message"]
     assert NAMESPACES not in server.objects
+
+
+def gone(server: ApiServer, path: str) -> Callable[[str, list[str]], Frames]:
+    """A stream that breaks when an object and what is in it disappear."""
+
+    def breaks(_pod: str, argv: list[str]) -> Frames:
+        if argv[1] == "follow":
+            yield 1, b'{"beat": true}\n'
+            with server.lock:
+                for key in [key for key in server.objects if f"{key}/".startswith(f"{path}/")]:
+                    del server.objects[key]
+
+    return breaks
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (f"{NAMESPACES}/pods/tstorm-coordinator-x", "the coordinator's pod is gone"),
+        (NAMESPACES, "somebody has removed the run's namespace trial"),
+    ],
+)
+def test_a_coordinator_that_is_removed_ends_the_run(
+    server: ApiServer, coordinator: Coordinator, source: Path, path: str, words: str
+) -> None:
+    """From elsewhere: `tstorm destroy`, a pod deleted by force, a node that is lost."""
+    server.on_exec = gone(server, path)
+    result = run(source)
+    assert status(result) == 1
+    assert words in said(result)
+    manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
+    assert manifest["outcome"] == "failed"
+    assert words in manifest["message"]
+    assert NAMESPACES not in server.objects
+
+
+@pytest.mark.parametrize("terminating", [False, True])
+def test_a_namespace_that_is_removed_before_the_start_ends_the_run(
+    server: ApiServer, coordinator: Coordinator, source: Path, terminating: bool
+) -> None:
+    def removed(method: str, path: str) -> None:
+        if (method, path) == ("GET", f"{NAMESPACES}/events"):
+            with server.lock:
+                if terminating:
+                    server.objects[NAMESPACES]["metadata"]["deletionTimestamp"] = "now"
+                else:
+                    server.objects.pop(NAMESPACES, None)
+
+    server.on_change = removed
+    result = run(source)
+    assert status(result) == 1
+    assert f"somebody has removed the run's namespace {NAMESPACE}" in said(result)
+
+
+def test_a_proxy_that_takes_no_websocket_is_told_of_and_given_up(
+    server: ApiServer, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "TELL_SECONDS", 0.05)
+    monkeypatch.setattr(following, "GIVE_UP_SECONDS", 0.5)
+    path = f"{NAMESPACES}/pods/tstorm-coordinator-x/exec"
+    server.refused["GET", path] = (400, "no upgrade here")
+    result = run(source)
+    assert status(result) == 1
+    assert result.stderr.count("cannot follow the run, trying on: no connection into pod") == 1
+    assert "the coordinator could not be reached for" in said(result)
+    assert "400" in said(result)
+
+
+def test_an_api_server_that_is_away_is_never_given_up(
+    server: ApiServer, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long; and what `follow` has said at its end is told."""
+    monkeypatch.setattr(following, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(following, "GIVE_UP_SECONDS", 0.001)
+    failures = [ServerError("no leader", 503)] * 20
+    look = following.pod_of
+
+    def away(connection: ApiConnection, namespace: str) -> dict[str, Any] | None:
+        if coordinator.said and failures:
+            raise failures.pop()
+        return look(connection, namespace)
+
+    def refuses_twice(pod: str, argv: list[str]) -> Frames:
+        if len(coordinator.said) > 1:
+            yield from coordinator.exec(pod, argv)
+            return
+        coordinator.said.append(argv[1])
+        yield 2, b"error: what it said\n"
+        yield 3, json.dumps(ended(1)).encode()
+
+    monkeypatch.setattr(following, "pod_of", away)
+    server.on_exec = refuses_twice
+    result = run(source)
+    assert status(result) == 0, said(result)
+    assert failures == []
+    assert "cannot follow the run, trying on: /usr/bin/tstorm-coordinator follow" in said(result)
+    assert "error: what it said" in said(result)
+
+
+def test_a_namespace_without_pods_is_not_said_to_run(connection: ApiConnection) -> None:
+    heard: list[str] = []
+    times = iter(range(0, 1000, 60))
+    waiting = Waiting(
+        connection, NAMESPACE, lambda text, _: heard.append(text), lambda: float(next(times))
+    )
+    waiting.look()
+    assert heard == ["waiting for the cluster to make pods: there are none yet"]
 
 
 def test_what_does_not_start_is_named_and_removed(

@@ -180,6 +180,9 @@ class _Attempt:
                 if said.over:
                     self._over(said)
                     return
+                if said.trouble:
+                    phase = self.latest.phase if self.latest else STARTING
+                    self.report(said.trouble, phase=phase, warning=True)
                 self._take(said.record)
             now = time.monotonic_ns()
             if self._stop_asked():
@@ -202,8 +205,7 @@ class _Attempt:
                 raise
 
     def _over(self, said: Heard) -> None:
-        lost = isinstance(said.error, CoordinatorLostError)
-        if said.error is not None and not (lost and self.final is None):
+        if said.error is not None and not isinstance(said.error, CoordinatorLostError):
             raise said.error
         if self.final is None:
             outcome = INTERRUPTED if self.stops else FAILED

@@ -1,13 +1,15 @@
 """Follows the coordinator from outside: a thread that mirrors files and passes messages on.
 
 It finds the coordinator's pod, execs `tstorm-coordinator follow` in it and, whenever that breaks
-(a network, the API server away), begins again where it was, until the coordinator has said all.
+(a network, the API server away), begins again where it was, until the coordinator has said all. It
+gives up when the pod is gone, or cannot be entered for minutes although the API server answers.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +20,14 @@ from tstorm.k8s.connection import ApiConnection, ServerError
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.frames import Frames
 from tstorm.k8s.mirror import MESSAGES, Mirror
-from tstorm.k8s.podexec import BrokenStreamError, ContainerPlace
+from tstorm.k8s.podexec import STDERR, BrokenStreamError, ContainerPlace
 
 PROGRAM = "/usr/bin/tstorm-coordinator"
 CONTAINER = "coordinator"
 BEAT_SECONDS = 15.0  # without a beat the connection is dead, whatever TCP believes
 AGAIN_SECONDS = 1.0
+TELL_SECONDS = 15.0  # of failing, before the user hears of it
+GIVE_UP_SECONDS = 300.0  # of failing while the API server answers
 _SELECTOR = "app.kubernetes.io/component=coordinator"
 
 
@@ -33,11 +37,22 @@ class CoordinatorLostError(RunError):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the follower passes on: one record of the stream, or why it cannot go on."""
+    """What the follower passes on: one record of the stream, what is wrong with the stream, or why
+    it cannot go on."""
 
     record: Mapping[str, Any]
+    trouble: str = ""
     error: Exception | None = None
     over: bool = False
+
+
+@dataclass(slots=True)
+class _Failing:
+    """A stream without a frame: since when, and since when although the API server answers."""
+
+    since: float | None = None
+    refused_since: float | None = None
+    told: bool = False
 
 
 def pod_of(connection: ApiConnection, namespace: str) -> dict[str, Any] | None:
@@ -67,6 +82,8 @@ class RunFollower(threading.Thread):
         self._mirror = mirror
         self._tell = tell
         self._halt = threading.Event()
+        self._pod = ""  # the uid of the coordinator's, once it was there
+        self._failing = _Failing()
 
     def halt(self) -> None:
         """It ends soon, with what is mirrored by then."""
@@ -81,13 +98,14 @@ class RunFollower(threading.Thread):
             error = caught
         finally:
             self._mirror.close()
-        self._tell(Heard({}, error, over=True))
+        self._tell(Heard({}, error=error, over=True))
 
     def _once(self) -> bool:
         """One connection; whether the coordinator has said all. RunError if it never will."""
         try:
-            pod = pod_of(self._connection, self._namespace)
+            pod = self._find()
             if pod is None or pod.get("status", {}).get("phase") == "Pending":
+                self._failing = _Failing()
                 return False
             if pod["status"]["phase"] in ("Failed", "Succeeded"):
                 raise CoordinatorLostError(
@@ -95,11 +113,45 @@ class RunFollower(threading.Thread):
                 )
             return self._follow(place_of(pod))
         except ServerError as error:
-            if error.status in (0, 429) or error.status >= 500:
-                return False  # away: it comes back, or the user gives up
-            raise
-        except BrokenStreamError:
-            return False
+            if not error.is_passing:
+                raise
+            self._tell_of(error)
+            self._failing.refused_since = None  # away: it comes back, or the user gives up
+        except BrokenStreamError as error:
+            self._tell_of(error)
+            self._give_up_in_time(error)
+        return False
+
+    def _find(self) -> dict[str, Any] | None:
+        """The coordinator's pod; None if there is none yet. CoordinatorLostError, ServerError."""
+        pod = pod_of(self._connection, self._namespace)
+        if pod is None:
+            _check_there(self._connection, self._namespace)
+        if self._pod and (pod is None or pod["metadata"]["uid"] != self._pod):
+            raise CoordinatorLostError(
+                "the coordinator's pod is gone: deleted, or its node is lost"
+            )
+        if pod is not None:
+            self._pod = str(pod["metadata"]["uid"])
+        return pod
+
+    def _tell_of(self, error: RunError) -> None:
+        """Once, if it lasts."""
+        failing, now = self._failing, time.monotonic()
+        failing.since = failing.since or now
+        if not failing.told and now - failing.since >= TELL_SECONDS:
+            failing.told = True
+            self._tell(Heard({}, f"cannot follow the run, trying on: {error.message}"))
+
+    def _give_up_in_time(self, error: BrokenStreamError) -> None:
+        """Of a stream that fails although the API server answers."""
+        now = time.monotonic()
+        self._failing.refused_since = self._failing.refused_since or now
+        waited = now - self._failing.refused_since
+        if waited >= GIVE_UP_SECONDS:
+            raise CoordinatorLostError(
+                f"the coordinator could not be reached for {waited:.0f} s: {error.message}"
+            ) from error
 
     def _follow(self, place: ContainerPlace) -> bool:
         argv = [PROGRAM, "follow", json.dumps({"have": self._mirror.have})]
@@ -107,11 +159,12 @@ class RunFollower(threading.Thread):
         with podexec.opened(self._connection, place, argv) as socket:
             for data in podexec.output(socket, BEAT_SECONDS):
                 for header, payload in frames.feed(data):
+                    self._failing = _Failing()
                     if self._take(header, payload):
                         return True
                 if self._halt.is_set():
                     return True
-        return False
+            raise BrokenStreamError(_last_words(socket, place))
 
     def _take(self, header: Mapping[str, Any], payload: bytes) -> bool:
         """Whether this is the end."""
@@ -123,6 +176,23 @@ class RunFollower(threading.Thread):
         elif "progress" in header:
             self._tell(Heard(header))
         return "end" in header
+
+
+def _check_there(connection: ApiConnection, namespace: str) -> None:
+    """CoordinatorLostError if nothing will come to a namespace; ServerError."""
+    found = connection.find(path_of("Namespace", name=namespace))
+    if found is None or "deletionTimestamp" in found["metadata"]:
+        raise CoordinatorLostError(f"somebody has removed the run's namespace {namespace}")
+
+
+def _last_words(socket: Any, place: ContainerPlace) -> str:
+    """Why a stream ended before all was said."""
+    lines = socket.read_channel(STDERR).decode("utf-8", "replace").strip().splitlines()
+    how = podexec.ended(socket)
+    if how is None:
+        return f"the connection into pod {place.pod} broke"
+    why = how.refusal or (lines[-1] if lines else f"it ended with {how.status}")
+    return f"{PROGRAM} follow in pod {place.pod}: {why}"
 
 
 def how_ended(pod: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ is wrong and still nothing moves, what is waited for is said every 30 s.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -109,7 +109,9 @@ def _given_up(lasting: list[Blocker], words: str) -> MachineError:
     )
 
 
-def _waits_for(pods: Iterable[Mapping[str, Any]], needless: Container[str]) -> str:
+def _waits_for(pods: Sequence[Mapping[str, Any]], needless: Container[str]) -> str:
+    if not pods:
+        return "waiting for the cluster to make pods: there are none yet"
     every = sorted(str(pod["metadata"]["name"]) for pod in pods if not _runs(pod))
     names = [name for name in every if name not in needless]
     if not names:
