@@ -276,7 +276,29 @@ def test_a_namespace_that_is_removed_before_the_start_ends_the_run(
     server.on_change = removed
     result = run(source)
     assert status(result) == 1
-    assert f"somebody has removed the run's namespace {NAMESPACE}" in said(result)
+    what = "is removing" if terminating else "has removed"
+    assert f"somebody {what} the run's namespace {NAMESPACE}" in said(result)
+
+
+def test_another_run_in_a_namespace_of_the_same_name_is_left_alone(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    """It is not followed, stopped or removed."""
+    messages, coordinator.messages = coordinator.messages, []
+    coordinator.breaks = 1
+
+    def replaced(pod: str, argv: list[str]) -> Frames:
+        yield from coordinator.exec(pod, argv)
+        server.objects[NAMESPACES]["metadata"]["uid"] = "another"
+        coordinator.messages = messages
+
+    server.on_exec = replaced
+    result = run(source)
+    assert status(result) == 1
+    assert "somebody has removed the run's namespace trial" in said(result)
+    assert coordinator.said == ["follow"]
+    assert NAMESPACES in server.objects
+    assert "is still there" not in said(result)
 
 
 def test_a_proxy_that_takes_no_websocket_is_told_of_and_given_up(

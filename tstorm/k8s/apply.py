@@ -34,8 +34,9 @@ class AppliedExperiment:
     documents: Sequence[Document]
 
 
-def begin(connection: ApiConnection, experiment: AppliedExperiment, run_id: str) -> None:
-    """Takes the namespace for this run. RunError if it is taken; then nothing was changed."""
+def begin(connection: ApiConnection, experiment: AppliedExperiment, run_id: str) -> str:
+    """Takes the namespace for this run; its uid. RunError if it is taken; nothing was changed
+    then."""
     value = experiment.documents[0].value
     meta = {**value["metadata"]}
     meta["annotations"] = {
@@ -45,11 +46,12 @@ def begin(connection: ApiConnection, experiment: AppliedExperiment, run_id: str)
         VERSION: TOOL_VERSION,
     }
     try:
-        connection.create(path_of("Namespace"), {**value, "metadata": meta})
+        made = connection.create(path_of("Namespace"), {**value, "metadata": meta})
     except ServerError as error:
         if error.status == CONFLICT:
             raise _taken(connection, experiment.namespace) from error
         raise
+    return str(made["metadata"]["uid"])
 
 
 def _taken(connection: ApiConnection, namespace: str) -> RunError:

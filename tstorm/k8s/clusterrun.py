@@ -111,6 +111,7 @@ class _Attempt:
     directory: RunDirectory
     signals: socket.socket
     reporter: Reporter
+    uid: str = ""  # of the namespace: another may have its name one day
     final: dict[str, Any] | None = None
     started: bool = False
     latest: Progress | None = None  # that the coordinator has said
@@ -123,7 +124,7 @@ class _Attempt:
     def whole(self) -> RunResult:
         """Whatever happens, the run has an outcome and, unless it is to stay, leaves nothing."""
         try:
-            apply.begin(self.cluster.connection, self.cluster.experiment, self.run_id)
+            self.uid = apply.begin(self.cluster.connection, self.cluster.experiment, self.run_id)
         except BaseException:
             self.directory.abandon()
             raise
@@ -156,7 +157,7 @@ class _Attempt:
         self.report(f"applying to namespace {experiment.namespace} of {connection.server}")
         apply.put(connection, experiment, self._run_config(), self._check_stop)
         follower = RunFollower(
-            connection, experiment.namespace, Mirror(self.directory), self.said.put
+            connection, experiment.namespace, self.uid, Mirror(self.directory), self.said.put
         )
         follower.start()
         try:
@@ -250,7 +251,7 @@ class _Attempt:
         """Whether there is a coordinator that could be told."""
         self.report("stopping", phase=STOPPING)
         try:
-            pod = following.pod_of(self.cluster.connection, self.cluster.experiment.namespace)
+            pod = self._pod()
             if pod is None or pod.get("status", {}).get("phase") != "Running":
                 return False
             place = following.place_of(pod)
@@ -259,10 +260,15 @@ class _Attempt:
             return False
         return True
 
+    def _pod(self) -> dict[str, Any] | None:
+        """The coordinator's. RunError if it is gone, or unknown."""
+        namespace = self.cluster.experiment.namespace
+        return following.pod_of_run(self.cluster.connection, namespace, self.uid)
+
     def _fetched(self) -> None:
         """Lets the coordinator go. It goes anyway when its namespace does, or its time is up."""
         with suppress(RunError):
-            pod = following.pod_of(self.cluster.connection, self.cluster.experiment.namespace)
+            pod = self._pod()
             if pod is not None:
                 place = following.place_of(pod)
                 podexec.answer(self.cluster.connection, place, [PROGRAM, "fetched"])
@@ -272,7 +278,7 @@ class _Attempt:
         self.report("removing it from the cluster", phase=STOPPING)
         namespace = self.cluster.experiment.namespace
         try:
-            kept = removing.remove(self.cluster.connection, namespace, self._rest)
+            kept = removing.remove(self.cluster.connection, namespace, self._rest, self.uid)
         except RunError as error:
             kept = error.message
         if kept:

@@ -61,24 +61,39 @@ def pod_of(connection: ApiConnection, namespace: str) -> dict[str, Any] | None:
     return max(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
 
 
+def pod_of_run(connection: ApiConnection, namespace: str, uid: str) -> dict[str, Any] | None:
+    """The same, as long as the namespace is the one with this uid: another run may have taken its
+    name. CoordinatorLostError, ServerError."""
+    pod = pod_of(connection, namespace)
+    found = connection.find(path_of("Namespace", name=namespace))  # last: so the pod is in this one
+    if found is None or found["metadata"]["uid"] != uid:
+        raise CoordinatorLostError(f"somebody has removed the run's namespace {namespace}")
+    if pod is None and "deletionTimestamp" in found["metadata"]:
+        raise CoordinatorLostError(f"somebody is removing the run's namespace {namespace}")
+    return pod
+
+
 def place_of(pod: Mapping[str, Any]) -> ContainerPlace:
     meta = pod["metadata"]
     return ContainerPlace(str(meta["namespace"]), str(meta["name"]), CONTAINER)
 
 
 class RunFollower(threading.Thread):
-    """`tell` is called in this thread; it must only pass on. Ends with Heard(over=True)."""
+    """`uid`: of the namespace. `tell` is called in this thread; it must only pass on. Ends with
+    Heard(over=True)."""
 
     def __init__(
         self,
         connection: ApiConnection,
         namespace: str,
+        uid: str,
         mirror: Mirror,
         tell: Callable[[Heard], None],
     ) -> None:
         super().__init__(name="follower", daemon=True)
         self._connection = connection
         self._namespace = namespace
+        self._uid = uid
         self._mirror = mirror
         self._tell = tell
         self._halt = threading.Event()
@@ -124,9 +139,7 @@ class RunFollower(threading.Thread):
 
     def _find(self) -> dict[str, Any] | None:
         """The coordinator's pod; None if there is none yet. CoordinatorLostError, ServerError."""
-        pod = pod_of(self._connection, self._namespace)
-        if pod is None:
-            _check_there(self._connection, self._namespace)
+        pod = pod_of_run(self._connection, self._namespace, self._uid)
         if self._pod and (pod is None or pod["metadata"]["uid"] != self._pod):
             raise CoordinatorLostError(
                 "the coordinator's pod is gone: deleted, or its node is lost"
@@ -176,13 +189,6 @@ class RunFollower(threading.Thread):
         elif "progress" in header:
             self._tell(Heard(header))
         return "end" in header
-
-
-def _check_there(connection: ApiConnection, namespace: str) -> None:
-    """CoordinatorLostError if nothing will come to a namespace; ServerError."""
-    found = connection.find(path_of("Namespace", name=namespace))
-    if found is None or "deletionTimestamp" in found["metadata"]:
-        raise CoordinatorLostError(f"somebody has removed the run's namespace {namespace}")
 
 
 def _last_words(socket: Any, place: ContainerPlace) -> str:
