@@ -391,6 +391,23 @@ def test_doctor_of_nodes_that_nobody_may_list(server: ApiServer) -> None:
     assert found["nodes"]["status"] == "warn"
 
 
+def test_doctor_refuses_nodes_that_are_none_only_where_they_take_pods(server: ApiServer) -> None:
+    """Such nodes normally have a taint, and no pod of ours tolerates any."""
+    server.node("fargate-1", **{"eks.amazonaws.com/compute-type": "fargate"})
+    code, found = rows()
+    assert (code, found["node kernels"]["status"]) == (3, "fail")
+    assert found["node kernels"]["detail"] == "fargate-1 is Fargate"
+    taint = {"key": "eks.amazonaws.com/compute-type", "effect": "NoSchedule"}
+    for spec, why in (
+        ({"taints": [taint]}, "taint eks.amazonaws.com/compute-type"),
+        ({"unschedulable": True}, "cordoned"),
+    ):
+        server.objects["/api/v1/nodes/fargate-1"]["spec"] = spec
+        code, found = rows()
+        assert (code, found["node kernels"]["status"]) == (0, "ok")
+        assert found["nodes"]["detail"] == f"1 of 2 take pods; not fargate-1 ({why})"
+
+
 @pytest.mark.parametrize("option", ["--nodes", "--agent-image", "--context", "--namespace"])
 def test_options_of_a_cluster_are_no_options_of_this_machine(option: str) -> None:
     result = tstorm("doctor", option, "x")

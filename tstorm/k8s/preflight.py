@@ -73,12 +73,13 @@ def checks(connection: ApiConnection, asked: WantedOfCluster) -> list[Check]:
     chosen = _chosen(nodes, asked.nodes)
     if chosen.status == FAIL:
         return [*found, chosen]
+    useful = [node for node in nodes if not _why_not(node)]
     return [
         *found,
         chosen,
-        _real(nodes),
+        _real(useful),
         _runtime_classes(connection),
-        _image(nodes, asked.image),
+        _image(useful, asked.image),
     ]
 
 
@@ -169,6 +170,8 @@ def _chosen(nodes: list[JsonObject], selector: str) -> Check:
 def _why_not(node: Mapping[str, Any]) -> str:
     """Why our pods, which tolerate nothing, are not put on a node; '' if they are."""
     spec, status = node.get("spec", {}), node.get("status", {})
+    if spec.get("unschedulable"):
+        return "cordoned"
     system = status.get("nodeInfo", {}).get("operatingSystem", "linux")
     if system != "linux":
         return f"it runs {system}"
@@ -182,7 +185,7 @@ def _why_not(node: Mapping[str, Any]) -> str:
 
 
 def _real(nodes: list[JsonObject]) -> Check:
-    """Agents need the node's kernel: not so where a node is none."""
+    """Agents need the node's kernel: not so where a node is none. `nodes` take our pods."""
     name = "node kernels"
     barred = [f"{_name(node)} is {what}" for node in nodes if (what := _pretends(node))]
     if barred:
@@ -227,12 +230,11 @@ def _runtime_classes(connection: ApiConnection) -> Check:
     return Check(name, OK, "instances use the nodes' usual one")
 
 
-def _image(nodes: list[JsonObject], image: str) -> Check:
+def _image(useful: list[JsonObject], image: str) -> Check:
     """Nodes list their larger images only, and nobody can try a pull for them."""
     name = "agent image"
-    useful = [node for node in nodes if not _why_not(node)]
     having = [node for node in useful if _spelled(image) & _images(node)]
-    if useful and len(having) == len(useful):
+    if len(having) == len(useful):
         return Check(name, OK, f"{image} is on all nodes")
     lacking = [_name(node) for node in useful if node not in having]
     detail = f"{image} is not seen on {_listed(lacking)}, which have to pull it"
