@@ -221,3 +221,42 @@ def test_a_start_goes_on_until_an_agent_that_is_needed_has_no_room(
     with pytest.raises(MachineError, match="tstorm-agent-b") as found:
         look()
     assert "--agent-cpu" in found.value.remedy
+
+
+# -- sandboxes -------------------------------------------------------------------------------------
+
+CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+
+
+def test_a_sandbox_is_refused_whatever_its_class_is_called(
+    server: ApiServer, connection: ApiConnection
+) -> None:
+    look = Waiting(connection, "x", lambda *_: None).look
+    found = instance("s-0", "n0")
+    server.put("/api/v1/namespaces/x/pods/s-0", **found)
+    look()
+    assert ("GET", CLASSES) not in server.requests  # no pod has a class
+    server.put(f"{CLASSES}/safe", handler="runsc")
+    found["spec"]["runtimeClassName"] = "safe"
+    server.put("/api/v1/namespaces/x/pods/s-0", **found)
+    with pytest.raises(MachineError, match="s-0: refused: it runs under gVisor"):
+        look()
+    server.put(f"{CLASSES}/safe", handler="runc")
+    look()
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_classes_that_cannot_be_read_are_known_by_name_alone(
+    server: ApiServer, connection: ApiConnection, status: int
+) -> None:
+    look = Waiting(connection, "x", lambda *_: None).look
+    server.refused["GET", CLASSES] = (status, "no")
+    found = instance("s-0", "n0")
+    found["spec"]["runtimeClassName"] = "safe"
+    server.put("/api/v1/namespaces/x/pods/s-0", **found)
+    look()
+    assert ("GET", CLASSES) in server.requests
+    found["spec"]["runtimeClassName"] = "kata-qemu"
+    server.put("/api/v1/namespaces/x/pods/s-0", **found)
+    with pytest.raises(MachineError, match="it runs under Kata Containers"):
+        look()

@@ -13,7 +13,14 @@ from typing import Any
 
 from runtime.doctor.checks import FAIL, OK, WARN, Check
 from runtime.errors import MachineError
-from tstorm.k8s.connection import FORBIDDEN, INVALID, ApiConnection, JsonObject, ServerError
+from tstorm.k8s.connection import (
+    FORBIDDEN,
+    INVALID,
+    NOT_FOUND,
+    ApiConnection,
+    JsonObject,
+    ServerError,
+)
 from tstorm.k8s.documents import path_of
 
 OLDEST = (1, 30)  # the agents say their AppArmor profile in a field
@@ -213,12 +220,9 @@ def _pretends(node: Mapping[str, Any]) -> str:
 def _runtime_classes(connection: ApiConnection) -> Check:
     """Our pods ask for none, so another one than the usual is a cluster's own doing."""
     name = "runtime classes"
-    try:
-        found = connection.items("/apis/node.k8s.io/v1/runtimeclasses")
-    except ServerError as error:
-        if error.status == FORBIDDEN:
-            return Check(name, OK, "you may not list them; instances ask for none")
-        raise
+    found = runtime_classes(connection)
+    if found is None:
+        return Check(name, OK, "they cannot be listed; instances ask for none")
     odd = [
         str(one["metadata"]["name"])
         for one in found
@@ -228,6 +232,16 @@ def _runtime_classes(connection: ApiConnection) -> Check:
         detail = f"{_listed(odd)} would keep agents out; instances ask for none"
         return Check(name, OK, detail)
     return Check(name, OK, "instances use the nodes' usual one")
+
+
+def runtime_classes(connection: ApiConnection) -> list[JsonObject] | None:
+    """All of the cluster; None where nobody may list them or there is no such thing."""
+    try:
+        return connection.items("/apis/node.k8s.io/v1/runtimeclasses")
+    except ServerError as error:
+        if error.status in (FORBIDDEN, NOT_FOUND):
+            return None
+        raise
 
 
 def _image(useful: list[JsonObject], image: str) -> Check:

@@ -16,6 +16,7 @@ from tstorm.k8s import admitted, blockers
 from tstorm.k8s.blockers import Blocker, Treatment
 from tstorm.k8s.connection import ApiConnection, JsonObject, ServerError
 from tstorm.k8s.documents import path_of
+from tstorm.k8s.preflight import runtime_classes
 
 QUIET_SECONDS = 30.0
 _SETS = ("DaemonSet", "StatefulSet", "Job")
@@ -95,9 +96,16 @@ def _find(connection: ApiConnection, namespace: str) -> tuple[list[Blocker], lis
     sets = [{**one, "kind": kind} for kind in _SETS for one in items(kind)]
     refused = [
         Blocker("refused", one.text, one.message, one.pods, Treatment(blockers.AT_ONCE, one.remedy))
-        for one in admitted.refusals(pods)
+        for one in admitted.refusals(pods, _classes(connection, pods))
     ]
     return [*refused, *blockers.find(pods, sets, items("Event"))], pods
+
+
+def _classes(connection: ApiConnection, pods: Iterable[Mapping[str, Any]]) -> list[JsonObject]:
+    """RuntimeClasses, where pods have one: what it is may not be told by its name."""
+    if not any(pod["spec"].get("runtimeClassName") for pod in pods):
+        return []
+    return runtime_classes(connection) or []
 
 
 def _given_up(lasting: list[Blocker], words: str) -> MachineError:
