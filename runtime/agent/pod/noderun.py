@@ -99,6 +99,10 @@ class NodeRun:
     def _tell_end(self, what: str, status: int, *, again: bool) -> None:
         self._say({"say": "ended", "what": what, "status": status, "again": again})
 
+    @property
+    def agent_ended(self) -> bool:
+        return self._processes.agent.ended.done()
+
     # -- what is asked for --------------------------------------------------------------------
 
     def kill_agent(self) -> None:

@@ -3,7 +3,8 @@ node, from `begin` to `end`; between runs it waits. Messages and behaviour: docs
 
 It decides nothing about an experiment. It starts an agent again that has died
 (runtime.agent.pod.noderun), and when no coordinator has been there for ALONE_SECONDS it ends the
-run: the agent has closed the network and ended the programs by then.
+run. The agent has noticed by then that it is alone, and has closed the network; the supervisor
+leaves it LEAVE_SECONDS more to end the programs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server, read_key
 
 ALONE_SECONDS = 15.0
+LEAVE_SECONDS = 10.0  # an agent notices after 10.5 s at the latest, and its programs end within 6
 CHECK_SECONDS = 0.5
 SAYINGS = 100  # kept for a coordinator that is away
 
@@ -159,10 +161,15 @@ class Supervisor:
             if self._changing.locked() or (self._channel is not None and not self._channel.over):
                 self._alone_since = now
             elif self._run is not None or self._left:
-                if now - self._alone_since > self._alone_seconds:
+                if now - self._alone_since > self._patience():
                     await self._abandon()
             else:
                 self._take_up_key()
+
+    def _patience(self) -> float:
+        """An agent that is killed leaves its programs running."""
+        waits = self._run is not None and not self._run.agent_ended
+        return self._alone_seconds + (LEAVE_SECONDS if waits else 0.0)
 
     async def _abandon(self) -> None:
         seconds = f"{self._alone_seconds:g} s"
