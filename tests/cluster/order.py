@@ -15,7 +15,7 @@ import time
 
 from runtime.agent.pod import podend
 from runtime.agent.pod.hold import Hold
-from runtime.agent.pod.podprocesses import NotFoundError, kept, members
+from runtime.agent.pod.podprocesses import Census, NotFoundError, kept, members
 from runtime.agent.process.orders import OrderError
 
 
@@ -31,10 +31,14 @@ def give(what: str, uid: str) -> bool:
     return True
 
 
+async def crash(uid: str) -> str:
+    return await podend.crash(uid, Census(lambda: {uid}))
+
+
 what, *uids = sys.argv[1:]
 for uid in uids if what == "end" else ():
     print(time.time_ns())
-    why = asyncio.run(podend.crash(uid, {uid}))
+    why = asyncio.run(crash(uid))
     assert not why, why
 while what != "end" and uids:
     uids = [uid for uid in uids if not give(what, uid)]

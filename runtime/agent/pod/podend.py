@@ -12,44 +12,48 @@ import signal
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-from runtime.agent.pod.podprocesses import Member, members, pod_of_process, status_of
+from runtime.agent.pod.podprocesses import Census, Member, pod_of_process, status_of
 
 GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL, as in a local run
 LOOK_SECONDS = 0.02
-KILL_SECONDS = 0.3  # for processes that were started meanwhile
+KILL_SECONDS = 0.3  # from the first SIGKILL on, for processes that were started meanwhile
 
 
-async def crash(uid: str, pods: Collection[str]) -> str:
-    """SIGKILL to all processes of one of this host's pods. '' when nothing is left, else why."""
+async def crash(uid: str, pods: Census) -> str:
+    """SIGKILL to all processes of one of this host's pods, once at least. '' when nothing is left,
+    else why."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + KILL_SECONDS
     group = await _look(uid, pods)
     if not group:
         return "nothing of it was running"
-    while group and loop.time() < end:
-        refused = _signal(group, uid, pods, signal.SIGKILL)
+    end = loop.time() + KILL_SECONDS
+    while True:
+        refused = _signal(group, uid, pods.wanted(), signal.SIGKILL)
         if refused:
             return refused
         await asyncio.sleep(LOOK_SECONDS)
         group = await _look(uid, pods)
-    return "" if not group else f"process {group[0].pid} of its pod does not end"
+        if not group:
+            return ""
+        if loop.time() > end:
+            return f"process {group[0].pid} of its pod does not end"
 
 
-async def leave(uid: str, pods: Collection[str]) -> str:
+async def leave(uid: str, pods: Census) -> str:
     """SIGTERM to all but the sandbox, which keeps the network; SIGKILL to what is left of them
     after the grace, and to the sandbox when it is alone."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + GRACE_SECONDS
     group = _without_sandbox(await _look(uid, pods))
-    refused = _signal(group, uid, pods, signal.SIGTERM)
+    end = loop.time() + GRACE_SECONDS
+    refused = _signal(group, uid, pods.wanted(), signal.SIGTERM)
     while group and not refused and loop.time() < end:
         await asyncio.sleep(LOOK_SECONDS)
         group = _without_sandbox(await _look(uid, pods))
     return refused or await crash(uid, pods)
 
 
-async def _look(uid: str, pods: Collection[str]) -> list[Member]:
-    return (await asyncio.to_thread(members, pods))[uid]
+async def _look(uid: str, pods: Census) -> list[Member]:
+    return (await pods.look()).get(uid, [])
 
 
 def _without_sandbox(group: list[Member]) -> list[Member]:

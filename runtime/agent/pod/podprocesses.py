@@ -12,8 +12,9 @@ conmon in the pod's group.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,11 +47,13 @@ class Member:
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A pod whose program is kept: by process `hold`, a `kind` of tstorm-hold (run | gate). Its
-    network is that of process `network`, which lives as long as the pod."""
+    network is that of process `network`, which lives as long as the pod; /proc calls it
+    `space`."""
 
     hold: int
     network: int
     kind: str
+    space: str
 
 
 def pod_of(groups: str, wanted: Collection[str]) -> str:
@@ -69,7 +72,7 @@ def pod_of_process(pid: int, wanted: Collection[str], proc: Path = PROC) -> str:
 
 def members(wanted: Collection[str], proc: Path = PROC) -> dict[str, list[Member]]:
     """The processes of the pods that are wanted, the eldest first. Raises MachineError."""
-    host = _network(proc, 1)
+    host = network_of(1, proc)
     if not host:
         raise MachineError(
             "the agent may not look at the node's process 1",
@@ -86,6 +89,27 @@ def members(wanted: Collection[str], proc: Path = PROC) -> dict[str, list[Member
     return found
 
 
+class Census:
+    """Looks at the processes of the pods that are `wanted` then, for all who want to know at a
+    time: one look costs up to 50 ms of processor time."""
+
+    def __init__(self, wanted: Callable[[], Collection[str]]) -> None:
+        self.wanted = wanted
+        self._next: asyncio.Task[dict[str, list[Member]]] | None = None
+        self._one = asyncio.Lock()
+
+    async def look(self) -> dict[str, list[Member]]:
+        """As of a time after this was asked. Raises MachineError."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._look())
+        return await asyncio.shield(self._next)
+
+    async def _look(self) -> dict[str, list[Member]]:
+        async with self._one:
+            self._next = None  # who comes from now on wants the look after this one
+            return await asyncio.to_thread(members, self.wanted())
+
+
 def kept(group: Iterable[Member], proc: Path = PROC) -> Kept:
     """Who keeps the program of a pod with these processes. Raises NotFoundError."""
     found = list(group)
@@ -100,7 +124,7 @@ def kept(group: Iterable[Member], proc: Path = PROC) -> Kept:
     words = _text(proc / str(hold.pid) / "cmdline").split("\0")
     if len(words) < 2 or words[1] not in ("run", "gate"):
         raise NotFoundError("its tstorm-hold neither runs a program nor is a gate")
-    return Kept(hold.pid, found[0].pid, words[1])
+    return Kept(hold.pid, found[0].pid, words[1], hold.network)
 
 
 def status_of(pid: int, proc: Path = PROC) -> Mapping[str, str]:
@@ -129,12 +153,13 @@ def _pids(proc: Path) -> Iterator[int]:
 
 def _member(proc: Path, pid: int) -> Member | None:
     """None for a process that ends: it has no namespaces any more."""
-    network = _network(proc, pid)
+    network = network_of(pid, proc)
     fields = _text(proc / str(pid) / "stat").rpartition(")")[2].split()
     return Member(pid, int(fields[_START]), network) if network and len(fields) > _START else None
 
 
-def _network(proc: Path, pid: int) -> str:
+def network_of(pid: int, proc: Path = PROC) -> str:
+    """The name of a process's network namespace, '' when it ends or is another user's."""
     try:
         return str((proc / str(pid) / "ns/net").readlink())
     except OSError:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from runtime.agent.pod import names, podend, podprocesses
 from runtime.agent.pod.hold import ORDERS, Hold
-from runtime.agent.pod.podprocesses import Kept, NotFoundError
+from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
 from runtime.agent.pod.reach import reach
 from runtime.agent.pod.reports import Reports
 from runtime.agent.process.orders import OrderError, Probe
@@ -82,6 +82,7 @@ class HeldPrograms:
         self._hosts = ""  # lines for /etc/hosts
         self._programs: dict[int, Program] = {}
         self._told = asyncio.Event()  # of one at least
+        self._census = Census(self._uids)
 
     # -- where programs are -----------------------------------------------------------------------
 
@@ -91,11 +92,11 @@ class HeldPrograms:
         self._hosts = hosts
         for node, uid in wanted.items():
             self._program(node).uid = uid
-        groups = await asyncio.to_thread(podprocesses.members, self._uids())
+        groups = await self._census.look()
         found = Found({}, {})
         for node, uid in sorted(wanted.items()):
             try:
-                kept = self._furnished(groups[uid])
+                kept = self._furnished(groups.get(uid, []))
             except NotFoundError as error:
                 found.missing[node] = str(error)
                 continue
@@ -224,7 +225,7 @@ class HeldPrograms:
                 status = "nothing of it was running: its container had ended"
             else:
                 end = podend.leave if what == "leave" else podend.crash
-                status = await end(program.uid, self._uids())
+                status = await end(program.uid, self._census)
         except RunError as error:
             status = error.message
         finally:
@@ -294,7 +295,7 @@ class HeldPrograms:
                 program.hold.order("leave")
                 ends[node] = _until_idle(program.hold)
             elif program.gated and program.uid:
-                ends[node] = podend.leave(program.uid, self._uids())
+                ends[node] = podend.leave(program.uid, self._census)
         results = await asyncio.gather(*ends.values(), return_exceptions=True)
         return [node for node, result in zip(ends, results, strict=True) if result]
 

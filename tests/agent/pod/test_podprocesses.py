@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from runtime.agent.pod.podprocesses import Kept, NotFoundError, kept, members, pod_of
+from runtime.agent.pod import podprocesses
+from runtime.agent.pod.podprocesses import (
+    Census,
+    Kept,
+    Member,
+    NotFoundError,
+    kept,
+    members,
+    pod_of,
+)
 from runtime.errors import MachineError
 from tests.agent.pod.planted import BLOCKED, HOST, Planted
 
@@ -91,13 +103,13 @@ def test_the_processes_of_a_pod(tmp_path: Path) -> None:
     (node.proc / "self").mkdir()
     found = members({UID}, node.proc)
     assert [member.pid for member in found[UID]] == [90, 30]
-    assert kept(found[UID], node.proc) == Kept(30, 90, "run")
+    assert kept(found[UID], node.proc) == Kept(30, 90, "run", "net:[7]")
 
 
 def test_a_pod_of_crio_without_sandbox(tmp_path: Path) -> None:
     node = Planted(tmp_path)
     node.hold(30, f"{GROUP}/crio-{CID}.scope", "gate")
-    assert kept(members({UID}, node.proc)[UID], node.proc) == Kept(30, 30, "gate")
+    assert kept(members({UID}, node.proc)[UID], node.proc) == Kept(30, 30, "gate", "net:[7]")
 
 
 def test_who_only_looks_like_a_hold_keeps_nothing(tmp_path: Path) -> None:
@@ -136,3 +148,33 @@ def test_without_the_nodes_processes_nothing_is_guessed(tmp_path: Path) -> None:
     (node.proc / "1/ns/net").unlink()
     with pytest.raises(MachineError, match="may not look at the node's process 1"):
         members({UID}, node.proc)
+
+
+def test_one_look_answers_all_who_have_asked_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks while one is under way may want to know of what comes after it: the next is his."""
+    looks: list[set[str]] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def look(wanted: Collection[str]) -> dict[str, list[Member]]:
+        looks.append(set(wanted))
+        begun.set()
+        go_on.wait()
+        return {uid: [Member(len(looks), 1, "net:[7]")] for uid in wanted}
+
+    monkeypatch.setattr(podprocesses, "members", look)
+
+    async def play() -> list[int]:
+        wanted = {UID}
+        census = Census(lambda: set(wanted))
+        early = [asyncio.create_task(census.look()) for _ in range(20)]
+        await asyncio.to_thread(begun.wait)
+        wanted.add(OTHER)
+        late = [asyncio.create_task(census.look()) for _ in range(20)]
+        await asyncio.sleep(0)
+        early[0].cancel()  # and nobody else's look with it
+        go_on.set()
+        found = await asyncio.gather(*early[1:], *late)
+        return [one[UID][0].pid for one in found]
+
+    assert asyncio.run(play()) == [1] * 19 + [2] * 20
+    assert looks == [{UID}, {UID, OTHER}]

@@ -1,0 +1,49 @@
+"""The end of an instance whose program is not known: real processes, said to be of a pod."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Iterator
+
+import pytest
+
+from runtime.agent.pod import podend, podprocesses
+from runtime.agent.pod.podprocesses import Census, Member
+
+UID = "0a1b2c3d-0000-4000-8000-00000000000f"
+SECONDS = 30.0
+
+
+@pytest.fixture
+def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the pod; a look at the pod takes longer than a crash has."""
+    process = subprocess.Popen(["sleep", "1000"])
+
+    def look(wanted: Collection[str]) -> dict[str, list[Member]]:
+        time.sleep(0.01)
+        return {
+            uid: [] if process.poll() else [Member(process.pid, 1, "net:[7]")] for uid in wanted
+        }
+
+    monkeypatch.setattr(podprocesses, "members", look)
+    monkeypatch.setattr(podend, "pod_of_process", lambda _pid, _pods: UID)
+    monkeypatch.setattr(podend, "KILL_SECONDS", 0.0)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_crash_kills_however_long_a_look_takes(child: subprocess.Popen[bytes]) -> None:
+    asyncio.run(podend.crash(UID, Census(lambda: {UID})))
+    assert child.wait(SECONDS) == -signal.SIGKILL
+
+
+def test_a_pod_without_processes_is_said_to_have_none(
+    child: subprocess.Popen[bytes],
+) -> None:
+    child.kill()
+    child.wait(SECONDS)
+    assert asyncio.run(podend.crash(UID, Census(lambda: {UID}))) == "nothing of it was running"
