@@ -40,6 +40,7 @@ class Stage:
         self.lost: list[tuple[int, str]] = []
         self.datapaths: list[FakeDatapath] = []
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.inside: tuple[str, ...] = ()  # what starts agents from now on
         # All of 127.0.0.0/8 is this machine: tests that run side by side do not meet. (Those of
         # the coordinator have 127.64.0.0 and what comes after.)
         number = os.getpid()
@@ -70,7 +71,7 @@ class Stage:
     def start_agent(self, options: AgentOptions) -> subprocess.Popen[bytes]:
         with (self.directory / "agents.log").open("ab") as log:
             return subprocess.Popen(
-                argv(options),
+                [*self.inside, *argv(options)],
                 pass_fds=(options.datapath_fd,),
                 stdout=log,
                 stderr=log,

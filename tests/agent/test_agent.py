@@ -337,6 +337,39 @@ def test_an_agent_takes_the_place_of_one_that_crashed(tmp_path: Path) -> None:
     act(tmp_path, TWO, 1, play)
 
 
+def test_an_instance_whose_network_has_gone_meanwhile_does_not_end_the_run(tmp_path: Path) -> None:
+    """a.0 (node 0) is attached where it was; the pod of b.1 (node 3) has no process. The agent
+    may look at process 1, as on a node."""
+    uid = "0a1b2c3d-0000-4000-8000-00000000000f"
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.bind(0, {0: 0, 1: 1, 2: 2, 3: 3})
+        await stage.coordinator.start()
+        (datapath,) = stage.datapaths
+        await until(lambda: stage.applied(0), "step 0")
+        stage.processes[0].send_signal(signal.SIGKILL)
+        await until(lambda: stage.lost, "the loss")
+        datapath.ports, datapath.told.ports = {0: "here"}, {}
+        datapath.refuse = "attach"
+        user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+        stage.inside = ("unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc")
+        stage.again(0)
+        ports = [[0, 0, "/proc/self/ns/net", "eth0"], [3, 3, "/proc/0/ns/net", "eth0"]]
+        resume = {"ports": ports, "applied": 1, "pods": [[3, uid]]}
+        assert await stage.coordinator.rejoin(0, lambda: resume)
+        assert datapath.told.ports == {0: 0}
+        assert stage.texts("notice") == ["b.1 is not attached: the network of its pod is gone"]
+        await stage.coordinator.request(0, {"do": "detach", "port": 3})
+        datapath.refuse = ""
+        request = {"do": "attach", "node": 3, "port": 3, "netns": "/proc/self/ns/net", "if": "eth0"}
+        await stage.coordinator.request(0, request)
+        await stage.bind(0, {3: 3})
+        await until(lambda: datapath.told.ports == {0: 0, 3: 3}, "the binding")
+
+    act(tmp_path, TWO[: TWO.index("at ")] + "at 60s quit\n", 1, play)
+
+
 def test_process_events_that_were_missed_are_carried_out_by_the_next_agent(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         await stage.ready()

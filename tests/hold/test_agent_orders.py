@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from runtime.agent.pod import podprocesses, reports
 from runtime.agent.pod.podprocesses import Member
 from runtime.agent.process import heldprograms
 from runtime.agent.process.heldprograms import HeldPrograms, Say
-from runtime.agent.process.orders import OrderError
+from runtime.agent.process.orders import OrderError, PortOrder, Resume
 from runtime.coordinator import says
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -100,6 +102,27 @@ class Watched:
     def events(self) -> list[str]:
         return [message["event"] for message in self.said if message["say"] == "report"]
 
+    def lives(self) -> list[tuple[str, str]]:
+        lives = [message for message in self.said if message["say"] == "life"]
+        return [(life["what"], life["status"]) for life in lives]
+
+
+def at_one_pod(monkeypatch: pytest.MonkeyPatch) -> list[Container]:
+    """The containers that are found of the pod, whatever is in the list then."""
+    there: list[Container] = []
+
+    def members(_wanted: Collection[str]) -> dict[str, list[Member]]:
+        return {UID: [Member(one.pid, 1, podprocesses.network_of(one.pid)) for one in there]}
+
+    monkeypatch.setattr(podprocesses, "members", members)
+    return there
+
+
+async def looked(programs: HeldPrograms) -> None:
+    """Whoever wanted to know has had an answer, before the second of these was asked for."""
+    for _ in range(2):
+        await programs.find({0: UID}, "")
+
 
 def test_what_a_hold_reports_is_said_with_its_times(
     held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -161,8 +184,7 @@ def test_a_container_that_ended_is_found_again_at_the_join(
     """And what is asked of it meanwhile is said to have changed nothing."""
     first = held("echo up; exec sleep 1000")
     watched = Watched(first, monkeypatch, tmp_path)
-    there: list[Member] = []
-    monkeypatch.setattr(podprocesses, "members", lambda _wanted: {UID: list(there)})
+    there = at_one_pod(monkeypatch)
 
     async def play() -> None:
         found = await watched.programs.find({0: UID}, "")
@@ -173,11 +195,101 @@ def test_a_container_that_ended_is_found_again_at_the_join(
         await until(lambda: len(watched.said) == 1, "the crash")
         assert watched.said[0]["status"].startswith("nothing of it was running")
         second = await asyncio.to_thread(held, "echo up; exec sleep 1000")
-        there.append(Member(second.pid, 1, "net"))
+        there.append(second)
         await until(lambda: len(watched.said) == 2, "the join")
         assert (watched.said[1]["what"], watched.said[1]["status"]) == ("join", "")
         await asyncio.to_thread(second.wait_for, "held", "started")
         watched.programs.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_nobody_joins_in_a_network_of_which_nobody_has_told(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    """`elsewhere`: its sandbox was replaced; else what shaped its network was detached. Without
+    shaping nothing is to be sent."""
+    first = held("echo up; exec sleep 1000")
+    watched = Watched(first, monkeypatch, tmp_path)
+    pod = at_one_pod(monkeypatch)
+
+    async def play() -> None:
+        await watched.programs.find({0: UID}, "")
+        first.close()
+        if not elsewhere:
+            watched.programs.detached(podprocesses.network_of(os.getpid()))
+        spaces = ("--net",) if elsewhere else ()
+        second = await asyncio.to_thread(held, "echo up; exec sleep 1000", prefix=spaces)
+        pod.append(second)
+        watched.programs.carry_out(schedule(), 2)  # join
+        await looked(watched.programs)
+        assert second.names() == ["held"]
+        assert watched.lives() == []
+        watched.programs.know({0: second.pid})
+        await until(watched.lives, "the join")
+        assert watched.lives() == [("join", "")]
+        await asyncio.to_thread(second.wait_for, "held", "started")
+        watched.programs.close()
+
+    asyncio.run(play())
+
+
+def test_a_network_that_never_comes_is_said(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heldprograms, "BACK_SECONDS", 0.1)
+    first = held("echo up; exec sleep 1000")
+    watched = Watched(first, monkeypatch, tmp_path)
+    pod = at_one_pod(monkeypatch)
+
+    async def play() -> None:
+        await watched.programs.find({0: UID}, "")
+        first.close()
+        pod.append(await asyncio.to_thread(held, "exec sleep 1000", prefix=("--net",)))
+        watched.programs.carry_out(schedule(), 2)
+        await until(watched.lives, "the refusal")
+        watched.programs.close()
+
+    asyncio.run(play())
+    ((what, status),) = watched.lives()
+    assert what == "join"
+    assert status.endswith("the coordinator has not told that its network is attached")
+
+
+@pytest.mark.parametrize("told", ["the process", "the network", "neither", "unattached"])
+def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
+    held: StartHeld, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    made = held("echo up; exec sleep 1000")
+    pod = at_one_pod(monkeypatch)
+    pod.append(made)
+    said: list[Any] = []
+    programs = HeldPrograms({"a.0": 0}, time.monotonic_ns, lambda _at: 7, lives_to(said))
+    at = "/proc/self/ns/net" if told in ("the network", "unattached") else "/proc/0/ns/net"
+    resume = Resume(
+        t0_ns=0,
+        ports=(PortOrder(0, 0, at, "eth0"),),
+        held=(),
+        applied=0,
+        lives={0: made.pid if told == "the process" else 2},
+        pods={0: UID},
+        hosts="",
+        moved={},
+    )
+    attached = set() if told == "unattached" else {podprocesses.network_of(os.getpid())}
+
+    async def play() -> None:
+        assert await programs.networks(resume.pods) == {0: f"/proc/{made.pid}/ns/net"}
+        await programs.restore(resume, attached)
+        programs.carry_out(schedule(), 0)
+        if told in ("neither", "unattached"):
+            await looked(programs)
+            assert (said, made.names()) == ([], ["held"])
+            programs.know({0: made.pid})
+        await until(lambda: said, "the join")
+        await asyncio.to_thread(made.wait_for, "held", "started")
+        programs.close()
 
     asyncio.run(play())
 
@@ -187,7 +299,7 @@ def test_a_join_that_a_leave_overtakes_is_said_not_to_have_been(
 ) -> None:
     made = held("echo up; exec sleep 1000")
     watched = Watched(made, monkeypatch, tmp_path)
-    monkeypatch.setattr(podprocesses, "members", lambda _wanted: {UID: []})
+    at_one_pod(monkeypatch)
 
     async def play() -> None:
         await watched.programs.find({0: UID}, "")

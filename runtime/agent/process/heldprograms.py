@@ -21,7 +21,8 @@ from runtime.agent.pod.hold import ORDERS, Hold
 from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
 from runtime.agent.pod.reach import reach
 from runtime.agent.pod.reports import Reports
-from runtime.agent.process.orders import OrderError, Probe
+from runtime.agent.process.attachedports import network_at
+from runtime.agent.process.orders import OrderError, Probe, Resume
 from runtime.errors import RunError
 from runtime.schedule import Schedule
 
@@ -30,6 +31,7 @@ LOOK_SECONDS = 0.05  # between two looks at the reports
 BACK_SECONDS = 60.0  # for a container to be there again
 FINISH_SECONDS = 6.0  # a tstorm-hold kills what has not ended after 5
 UNTOLD = "nobody has told which process keeps it"
+UNATTACHED = "the coordinator has not told that its network is attached"
 
 Say = Callable[[Mapping[str, object]], None]
 
@@ -37,9 +39,14 @@ Say = Callable[[Mapping[str, object]], None]
 @dataclass(slots=True)
 class Program:
     """What is known of one instance: the UID of its pod, where it was found, and who takes orders
-    for it, once the coordinator has told."""
+    for it, once the coordinator has told.
+
+    network  in which it may join, '' for none: the coordinator tells when it is attached, its
+             addresses are known to all agents and its names are written
+    """
 
     uid: str = ""
+    network: str = ""
     kept: Kept | None = None
     hold: Hold | None = None
     gated: bool = False
@@ -143,19 +150,41 @@ class HeldPrograms:
             raise
         for node, hold in opened.items():
             self._take(node, hold)
+            self._program(node).network = podprocesses.network_of(hold.pid)
             self._told.set()
 
-    async def restore(self, wanted: Mapping[int, str], hosts: str) -> None:
-        """For an agent that takes another one's place: what has gone meanwhile is no error."""
-        if not wanted:
+    def detached(self, network: str) -> None:
+        """What is in this network is not shaped: nobody joins there until the coordinator has told
+        again who keeps its program."""
+        for program in self._programs.values():
+            if program.network == network:
+                program.network = ""
+
+    async def networks(self, wanted: Mapping[int, str]) -> dict[int, str]:
+        """Paths of the networks in which the pods of these nodes are now, of those that are in
+        any. Raises MachineError."""
+        for node, uid in wanted.items():
+            self._program(node).uid = uid
+        groups = await self._census.look()
+        found = {node: groups[uid][0].pid for node, uid in wanted.items() if groups.get(uid)}
+        return {node: f"/proc/{pid}/ns/net" for node, pid in found.items()}
+
+    async def restore(self, resume: Resume, attached: Collection[str]) -> None:
+        """For an agent that takes another one's place: what has gone meanwhile is no error. Of a
+        network that came since, or is not `attached`, the coordinator is still to tell."""
+        if not resume.pods:
             return
-        found = await self.find(wanted, hosts)
+        found = await self.find(resume.pods, resume.hosts)
         self._told.set()
         for node in found.missing:
             self._program(node).gated = node in self._gated
+        told = {network_at(port.netns) for port in resume.ports}
         for node, kept in found.kept.items():
-            with suppress(OrderError):  # it has ended in this moment
-                self.know({node: kept.hold})
+            if kept.space not in attached:
+                continue
+            if kept.space in told or kept.hold == resume.lives.get(node):
+                with suppress(OrderError):  # it has ended in this moment
+                    self.know({node: kept.hold})
 
     def _program(self, node: int) -> Program:
         return self._programs.setdefault(node, Program())
@@ -232,20 +261,33 @@ class HeldPrograms:
             self._lived(step, node, what, status, self._now())
 
     async def _join_again(self, node: int) -> str:
-        """Orders the join to the container that the engine has made in place of one that ended."""
+        """Orders the join to the container that the engine has made in place of one that ended: at
+        once where its network has stayed, else when the coordinator has told of it."""
         loop = asyncio.get_running_loop()
         end = loop.time() + BACK_SECONDS
-        program = self._program(node)
+        program, reason = self._program(node), ""
         while True:
-            found = await self.find({node: program.uid}, self._hosts)
-            if node in found.kept:
-                hold = Hold(found.kept[node].hold, node)
-                self._take(node, hold)
-                return hold.order("join")
+            if reason != UNATTACHED:
+                reason = await self._look_again(node)
+            if program.hold is not None and program.hold.alive():
+                return program.hold.order("join")
             if loop.time() > end:
-                reason = found.missing[node]
                 return f"its container was not back in {BACK_SECONDS:.0f} s: {reason}"
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look_again(self, node: int) -> str:
+        """'' if its container is there again, in the network in which it may join; else why not."""
+        program = self._program(node)
+        found = await self.find({node: program.uid}, self._hosts)
+        if node in found.missing:
+            return found.missing[node]
+        if found.kept[node].space != program.network:
+            return UNATTACHED
+        try:
+            self._take(node, Hold(found.kept[node].hold, node))
+        except OrderError as error:  # it has ended in this moment
+            return error.message
+        return ""
 
     # -- what they report -------------------------------------------------------------------------
 

@@ -184,9 +184,9 @@ class HostRun:
         self._make(first)
         await self.enforcer.declare_nodes()
 
-    async def resume(self, resume: Resume) -> None:
-        """Goes on from where the experiment is now; says what was missed, late. Ports are
-        attached."""
+    async def resume(self, resume: Resume, attached: Mapping[int, str]) -> None:
+        """Goes on from where the experiment is now; says what was missed, late. `attached` are the
+        ports that are, with their networks."""
         first = self._first
         self.enforcer.t0_ns, self.started = resume.t0_ns, True
         self.enforcer.holds.hold(resume.held, first)
@@ -195,9 +195,10 @@ class HostRun:
         await self.enforcer.take_over(resume.t0_ns, first)
         await self.enforcer.enforce(limits)
         bound = {port.node: port.port for port in resume.ports if port.node >= 0}
+        bound = {node: port for node, port in bound.items() if port in attached}
         await self._datapath.commit(dialect.attach_lines(bound))
         self.applied = first + 1
-        await self.programs.restore(resume.pods, resume.hosts)
+        await self.programs.restore(resume, set(attached.values()))
         self.programs.know({n: pid for n, pid in resume.lives.items() if n not in resume.pods})
         for step in range(resume.applied, first + 1):
             self.programs.carry_out(self.timeline, step)

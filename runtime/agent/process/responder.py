@@ -19,9 +19,9 @@ from runtime.agent.metadata.auth import Seal
 from runtime.agent.metadata.codec import MAGIC, VERSION
 from runtime.agent.metadata.metadata import Metadata
 from runtime.agent.metadata.udp import Mailbox
-from runtime.agent.path import lines
 from runtime.agent.path.datapath import Datapath
-from runtime.agent.process import orders, portlog
+from runtime.agent.process import orders
+from runtime.agent.process.attachedports import AttachedPorts
 from runtime.agent.process.hostrun import HostRun, Say
 from runtime.agent.process.orders import OrderError, PrepareOrder
 from runtime.agent.share.sharing import Sharing
@@ -68,7 +68,7 @@ class Responder:
         self._on_broken = on_broken
         self._on_stop = on_stop
         self._resumes = resumes
-        self._ports = ports
+        self._ports = AttachedPorts(datapath, ports)
         self._used = False
         self._networks: Sequence[str] = ()
         self._instances = 0
@@ -123,8 +123,8 @@ class Responder:
         else:
             paths = -1
             await conduct.declare_again(order.resume)
-            await self._attach_again(order.resume)
-            await conduct.resume(order.resume)
+            await self._attach_again(conduct, order.resume)
+            await conduct.resume(order.resume, self._ports.networks)
         self.conduct = conduct
         conduct.broken.add_done_callback(self._broke)
         gc.collect()
@@ -169,32 +169,26 @@ class Responder:
             self._say,
         )
 
-    async def _attach_again(self, resume: orders.Resume) -> None:
-        """Attaches what is missing and lets go of what is not ours any more."""
-        have = await self._datapath.ports()
-        wanted = {port.port: port for port in resume.ports}
-        for number in sorted(have.keys() - wanted.keys()):
-            await self._datapath.engine.call(f"detach {number}")
-        for number in sorted(wanted.keys() - have.keys()):
-            await self._attach_port(number, wanted[number].netns, wanted[number].interface)
-
-    async def _attach_port(self, port: int, netns: str, interface: str) -> dict[str, str]:
-        if self._ports is not None:
-            portlog.enter(self._ports, netns, interface)
-        line = lines.attach_line(port, netns, interface, self._networks)
-        return (await self._datapath.engine.call(line)).values()
+    async def _attach_again(self, conduct: HostRun, resume: orders.Resume) -> None:
+        """Pods may be in other networks by now than they were, or in none for a while."""
+        pods = await conduct.programs.networks(resume.pods) if resume.pods else None
+        for port in await self._ports.restore(resume.ports, pods, self._networks):
+            node = self._plan.topology.nodes[port.node].name if port.node >= 0 else "an instance"
+            conduct.notice(f"{node} is not attached: the network of its pod is gone")
 
     async def _attach(self, request: Request) -> Answer:
         self._prepared()
         port = orders.number(request["port"], "port", 0, orders.MAX_PORT)
         netns = orders.word(request["netns"], "netns")
         interface = orders.word(request["if"], "if")
-        facts = await self._attach_port(port, netns, interface)
+        facts = await self._ports.attach(port, netns, interface, self._networks)
         return {"kind": facts.get("kind", "?"), "stamp": facts.get("stamp", "?")}
 
     async def _detach(self, request: Request) -> Answer:
         port = orders.number(request["port"], "port", 0, orders.MAX_PORT)
-        await self._datapath.engine.call(f"detach {port}")
+        network = await self._ports.detach(port)
+        if network and self.conduct is not None:
+            self.conduct.programs.detached(network)
         return {}
 
     async def _open(self, _request: Request) -> Answer:
