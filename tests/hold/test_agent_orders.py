@@ -294,6 +294,48 @@ def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
     asyncio.run(play())
 
 
+def test_after_the_end_nobody_joins(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = held("echo up; exec sleep 1000")
+    watched = Watched(made, monkeypatch, tmp_path)
+    assert asyncio.run(watched.programs.finish()) == []
+    watched.programs.carry_out(schedule(), 0)  # join
+    made.give("crash")
+    made.wait_for("held", "ignored", "ignored")  # the leave, the crash
+    assert watched.lives() == []
+    watched.programs.close()
+
+
+def test_joins_that_wait_end_with_the_run(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the one that a second one waits for."""
+    first = held("echo up; exec sleep 1000")
+    watched = Watched(first, monkeypatch, tmp_path)
+    pod = at_one_pod(monkeypatch)
+
+    async def play() -> None:
+        await watched.programs.find({0: UID}, "")
+        first.close()
+        watched.programs.carry_out(schedule(), 2)
+        watched.programs.carry_out(schedule(), 2)
+        await looked(watched.programs)
+        assert await watched.programs.finish() == []
+        second = await asyncio.to_thread(held, "echo up; exec sleep 1000")
+        pod.append(second)
+        await until(lambda: len(watched.lives()) == 2, "both ends")
+        second.give("crash")
+        await asyncio.to_thread(second.wait_for, "held", "ignored")
+        watched.programs.close()
+
+    asyncio.run(play())
+    assert sorted(watched.lives()) == [
+        ("join", "it was to end before its container was back"),
+        ("join", "the run is over"),
+    ]
+
+
 def test_a_join_that_a_leave_overtakes_is_said_not_to_have_been(
     held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

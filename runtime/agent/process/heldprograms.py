@@ -32,6 +32,7 @@ BACK_SECONDS = 60.0  # for a container to be there again
 FINISH_SECONDS = 6.0  # a tstorm-hold kills what has not ended after 5
 UNTOLD = "nobody has told which process keeps it"
 UNATTACHED = "the coordinator has not told that its network is attached"
+OVER = "the run is over"
 
 Say = Callable[[Mapping[str, object]], None]
 
@@ -89,6 +90,7 @@ class HeldPrograms:
         self._hosts = ""  # lines for /etc/hosts
         self._programs: dict[int, Program] = {}
         self._told = asyncio.Event()  # of one at least
+        self._over = asyncio.Event()  # nobody joins any more
         self._census = Census(self._uids)
 
     # -- where programs are -----------------------------------------------------------------------
@@ -209,7 +211,7 @@ class HeldPrograms:
 
     def carry_out(self, timeline: Schedule, step: int) -> None:
         """What is asked of own instances with this step, in the order of its events."""
-        if not self._told.is_set():
+        if self._over.is_set() or not self._told.is_set():
             return
         there = sorted(timeline.present) if step == 0 else ()
         asked = [*(("join", name) for name in there)]
@@ -246,7 +248,9 @@ class HeldPrograms:
         try:
             if before is not None:
                 await asyncio.wait({before})
-            if program.hold is not None and program.hold.alive():
+            if self._over.is_set() and what == "join":
+                status = OVER
+            elif program.hold is not None and program.hold.alive():
                 status = program.hold.order(what)
             elif what == "join":
                 status = await self._join_again(node)
@@ -266,14 +270,17 @@ class HeldPrograms:
         loop = asyncio.get_running_loop()
         end = loop.time() + BACK_SECONDS
         program, reason = self._program(node), ""
-        while True:
+        while not self._over.is_set():
             if reason != UNATTACHED:
                 reason = await self._look_again(node)
+            if self._over.is_set():
+                break
             if program.hold is not None and program.hold.alive():
                 return program.hold.order("join")
             if loop.time() > end:
                 return f"its container was not back in {BACK_SECONDS:.0f} s: {reason}"
             await asyncio.sleep(LOOK_SECONDS)
+        return OVER
 
     async def _look_again(self, node: int) -> str:
         """'' if its container is there again, in the network in which it may join; else why not."""
@@ -328,7 +335,9 @@ class HeldPrograms:
     # -- the end ----------------------------------------------------------------------------------
 
     async def finish(self) -> list[int]:
-        """Has every program leave. Returns the nodes that still run something after the grace."""
+        """Has every program leave, and none join from now on. Returns the nodes that still run
+        something after the grace."""
+        self._over.set()
         ends = {}
         for node, program in sorted(self._programs.items()):
             if program.task is not None:
