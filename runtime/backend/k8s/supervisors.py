@@ -68,6 +68,7 @@ class NodeParts:
         self._ending = False
         self._early: int | None = None  # an agent ended before its Remote was made
         self._kill_wanted = False
+        self._coming_back = False
         self._beside: set[asyncio.Task[None]] = set()
 
     # -- the connection -------------------------------------------------------------------------
@@ -134,13 +135,18 @@ class NodeParts:
             return
         self._asker = None
         if not self._ending and self._begun:
+            self._coming_back = True
             self._do(self._come_back(reason))
 
     async def _come_back(self, reason: str) -> None:
-        """A container that was started again has lost its agent and its datapath."""
+        """A container that was started again has lost its agent and its datapath. What is to be
+        killed meanwhile is the agent before: a `kill` behind `begin` would meet the new one."""
         try:
-            if await self.connect(BACK_SECONDS):
+            other = await self.connect(BACK_SECONDS)
+            if other:
                 await self._begin(resume=True)
+            self._coming_back = False
+            if other:
                 self._kill_wanted = False
                 self._agent_ended(KILLED, again=True)
             elif self._kill_wanted:
@@ -179,7 +185,7 @@ class NodeParts:
 
     def _kill_agent(self) -> None:
         self._kill_wanted = True
-        if self._asker is not None:
+        if self._asker is not None and not self._coming_back:
             self._do(self._kill())
 
     async def _kill(self) -> None:

@@ -171,6 +171,7 @@ def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
         1: bind_request(1, {}, (), (0,)),
         2: bind_request(2, {0: 2}),
     }
+    assert told.bound(1)  # from the start on
     told.effect(0)
     told.effect(1)
     told.effect(7)  # of a step about which there was nothing to say

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from runtime.backend.k8s import hosts, supervisors
+from tests.coordinator.fakes import KEY
 from tests.runtime.k8s.scene import Scene, act
 from tests.waiting import until
 
@@ -75,6 +76,29 @@ def test_a_container_of_an_agent_that_dies_is_begun_again(tmp_path: Path) -> Non
         assert scene.nodes[1].attached == {1}
 
     outcome(tmp_path, TEXT, fault, check)
+
+
+def test_a_kill_for_an_agent_that_is_gone_does_not_meet_the_next_one(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        node = scene.nodes[0]
+        parts = supervisors.NodeParts(node.name, node.address, KEY, lambda _text: None)
+        await parts.connect(60)
+        await parts.begin("user", 1)
+        await node.die()
+        node.may_begin.clear()
+        await node.listen()
+        await until(lambda: len(node.supervised) == 2, "the second begin")
+        parts.agent.kill()  # it hangs, as far as the run can see
+        node.may_begin.set()
+        assert await parts.agent.ended == supervisors.KILLED
+        await parts.facts()  # behind everything that was asked
+        assert [request["do"] for request in node.supervised] == ["begin", "begin", "facts"]
+        parts.restart_agent()
+        parts.agent.kill()
+        await until(lambda: node.supervised[-1]["do"] == "kill", "the kill of the new one")
+        await parts.end()
+
+    act(TEXT, 1, tmp_path, play)
 
 
 def test_a_container_that_does_not_come_back_ends_the_run(
