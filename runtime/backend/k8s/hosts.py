@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from runtime.backend.base import RunContext
@@ -285,6 +286,8 @@ class ClusterHosts:
         while True:
             taken_up = self._pods[node]
             moved = self._has_moved(node)
+            if moved and not self._within(taken_up):
+                return
             if moved:
                 self._ties.told.moved[node] = addresses_of(taken_up)
                 self._name_all()
@@ -296,6 +299,22 @@ class ClusterHosts:
             await self._tell_lives(host, [node])
             if self._pods[node] == taken_up:
                 return
+
+    def _within(self, pod: Pod) -> bool:
+        """Whether its addresses are among the prefixes that datapaths were attached for. The run is
+        over if not: what is sent there is not shaped."""
+        networks = [ip_network(network) for network in self.placement.networks]
+        for address in filter(None, addresses_of(pod)):
+            if not any(ip_address(address) in network for network in networks):
+                self._give_up(
+                    RunError(
+                        f"pod {pod.name} on {pod.node} has got the address {address}, which is in"
+                        f" no network of the run: {' '.join(self.placement.networks)}",
+                        "what is sent there would not be shaped: run again",
+                    )
+                )
+                return False
+        return True
 
     async def _attach_again(self, host: int, node: int) -> None:
         """To the network that its pod has now, as it was to the one that is gone."""

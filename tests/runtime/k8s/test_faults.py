@@ -174,6 +174,22 @@ def test_a_container_of_an_instance_that_dies_is_an_event(tmp_path: Path) -> Non
     outcome(tmp_path, TEXT, fault, check)
 
 
+def test_a_pod_that_moves_out_of_the_runs_networks_ends_it(tmp_path: Path) -> None:
+    """What is sent there is not shaped, and no agent could be resumed with it."""
+
+    async def fault(scene: Scene) -> None:
+        await scene.server.put(scene.pod(1, ips=["10.245.7.9"]))
+
+    def check(scene: Scene, final: Any) -> None:
+        assert final["outcome"] == "failed"
+        words = "pod server-1 on n1 has got the address 10.245.7.9, which is in no network of the"
+        assert f"{words} run: 10.244.0.0/24 10.244.1.0/24" in final["message"]
+        assert scene.of("moved") == []
+        assert not any(node.agent.asked("move") for node in scene.nodes)
+
+    outcome(tmp_path, LONG, fault, check)
+
+
 def test_nobody_joins_again_while_a_run_ends(tmp_path: Path) -> None:
     async def fault(scene: Scene) -> None:
         agent = scene.nodes[1].agent
