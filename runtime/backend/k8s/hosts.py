@@ -73,6 +73,7 @@ class ClusterHosts:
         self._settled = False  # every program is kept by somebody who was told
         self._ending = False
         self._beside: dict[int, asyncio.Task[None]] = {}
+        self._tried: dict[int, Pod] = {}  # as they were when they were last taken up again
 
     def attaching(self, ties: Ties) -> PodPorts:
         self._ties = ties
@@ -284,7 +285,7 @@ class ClusterHosts:
     async def _take_up_again(self, node: int) -> None:
         host = self.placement.hosts[node]
         while True:
-            taken_up = self._pods[node]
+            taken_up = self._tried[node] = self._pods[node]
             moved = self._has_moved(node)
             if moved and not self._within(taken_up):
                 return
@@ -349,8 +350,12 @@ class ClusterHosts:
 
     def _taken_up(self, node: int, task: asyncio.Task[None]) -> None:
         del self._beside[node]
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not self._ending:
+        if task.cancelled() or self._ending or self._over is not None:
+            return
+        error, now = task.exception(), self._pods[node]
+        if now != self._tried[node] and now.running(_keeper(self._instances[node].held)):
+            self._again(node)  # what was tried was not to be found any more
+        elif error is not None:
             name = self._pods[node].name
             message = error.message if isinstance(error, RunError) else repr(error)
             self._context.warn(f"{name} cannot join again: {message}")
@@ -394,9 +399,13 @@ async def _dict(answer: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _keeper(held: bool) -> str:
+    return INSTANCE if held else GATE
+
+
 def _another_hold(before: Pod, after: Pod, held: bool) -> bool:
     """Whether the container that keeps its program is another one, and runs."""
-    name = INSTANCE if held else GATE
+    name = _keeper(held)
     if not after.running(name):
         return False
     was, now = before.containers.get(name), after.containers[name]

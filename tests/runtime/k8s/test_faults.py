@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,31 @@ def test_a_pod_that_moves_out_of_the_runs_networks_ends_it(tmp_path: Path) -> No
         assert not any(node.agent.asked("move") for node in scene.nodes)
 
     outcome(tmp_path, LONG, fault, check)
+
+
+def test_a_container_that_changes_while_it_is_looked_for_in_vain_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts, "FIND_SECONDS", -1.0)  # one look
+
+    async def fault(scene: Scene) -> None:
+        agent = scene.nodes[1].agent
+        find, told = agent.behave["pods"], len(agent.asked("lives"))
+        vain: list[Mapping[str, object]] = [{"found": [], "missing": [[1, "nothing of it"]]}]
+        agent.behave["pods"] = lambda request: vain.pop() if vain else find(request)
+        gate = agent.gates["pods"] = asyncio.Event()
+        asked = len(agent.asked("pods"))
+        await scene.change(scene.pod(1, restarts=1, container_id="containerd://another"))
+        await until(lambda: len(agent.asked("pods")) > asked, "it to be looked for")
+        await scene.change(scene.pod(1, restarts=2, container_id="containerd://third"))
+        gate.set()
+        await until(lambda: len(agent.asked("lives")) > told, "who takes orders now")
+
+    def check(scene: Scene, final: Any) -> None:
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert not any("cannot join again" in warning for warning in scene.channel.warnings())
+
+    outcome(tmp_path, TEXT, fault, check)
 
 
 def test_nobody_joins_again_while_a_run_ends(tmp_path: Path) -> None:
