@@ -17,7 +17,7 @@ from runtime.job.places import Places
 if TYPE_CHECKING:
     from runtime.job.job import BackendOf
 
-USAGE = "usage: tstorm-coordinator [follow JSON | state | stop | fetched | probe]"
+USAGE = "usage: tstorm-coordinator [follow | state | stop | fetched | probe]"
 WRONG_USAGE = 2
 
 
@@ -27,8 +27,8 @@ def call(argv: Sequence[str], places: Places, backend_of: BackendOf) -> int:
         match list(argv):
             case []:
                 return asyncio.run(_job(places, backend_of))
-            case ["follow", request]:
-                return _follow(places, request)
+            case ["follow"]:
+                return _follow(places)
             case ["state"]:
                 print(json.dumps(requests.state(places)))  # noqa: T201 - its product
             case ["stop"]:
@@ -50,9 +50,9 @@ async def _job(places: Places, backend_of: BackendOf) -> int:
     return await Job(places, backend_of).run(os.environ)
 
 
-def _follow(places: Places, request: str) -> int:
+def _follow(places: Places) -> int:
     try:
-        Follower(places, read_request(request), sys.stdout.buffer).run()
+        Follower(places, read_request(sys.stdin.buffer), sys.stdout.buffer).run()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for its flush at exit
         return 1  # nobody listens any more

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -67,23 +68,28 @@ class Pod:
         self.config.update(changes)
         self.places.config.write_text(json.dumps(self.config))
 
-    def start(self, *command: str, around: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    def start(
+        self, *command: str, around: Sequence[str] = (), stdin: bytes = b""
+    ) -> subprocess.Popen[bytes]:
         """A command in the pod; none: the Job. `around` is a program that becomes it."""
         words = [*around, sys.executable, "-P", "-m", "tests.job.program", str(self.root)]
-        return subprocess.Popen(
-            [*words, str(self.log_bytes), *command],
-            env={**os.environ, **self.variables, "PYTHONPATH": str(REPOSITORY)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        with tempfile.TemporaryFile() as file:
+            file.write(stdin)
+            file.seek(0)
+            return subprocess.Popen(
+                [*words, str(self.log_bytes), *command],
+                env={**os.environ, **self.variables, "PYTHONPATH": str(REPOSITORY)},
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
 
     def follow(self, have: dict[str, int] | None = None) -> subprocess.Popen[bytes]:
-        return self.start("follow", json.dumps({"have": have or {}}))
+        return self.start("follow", stdin=json.dumps({"have": have or {}}).encode() + b"\n")
 
-    def call(self, *command: str) -> tuple[int, str, str]:
+    def call(self, *command: str, stdin: bytes = b"") -> tuple[int, str, str]:
         """Status, stdout and stderr of a command that ends."""
-        process = self.start(*command)
+        process = self.start(*command, stdin=stdin)
         out, error = process.communicate(timeout=180)
         return process.returncode, out.decode(errors="replace"), error.decode()
 

@@ -27,8 +27,10 @@ def pods() -> Iterator[Any]:
     started: list[subprocess.Popen[bytes]] = []
 
     class Tracked(Pod):
-        def start(self, *command: str, around: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-            started.append(super().start(*command, around=around))
+        def start(
+            self, *command: str, around: Sequence[str] = (), stdin: bytes = b""
+        ) -> subprocess.Popen[bytes]:
+            started.append(super().start(*command, around=around, stdin=stdin))
             return started[-1]
 
     with tempfile.TemporaryDirectory(prefix="tstorm-job-") as name:
@@ -180,33 +182,50 @@ def test_a_follower_nobody_listens_to_ends(pods: Any) -> None:
     assert follower.stderr.read() == b""
 
 
+@pytest.mark.parametrize("command", [["follow", '{"have": {}}'], ["dance"], ["stop", "now"]])
+def test_other_commands_are_refused_with_the_usage(ended_pod: Pod, command: list[str]) -> None:
+    found, out, error = ended_pod.call(*command)
+    assert (found, out) == (2, "")
+    assert "usage:" in error
+
+
 @pytest.mark.parametrize(
-    ("command", "status", "words"),
+    ("request_line", "status", "words"),
     [
-        (["follow"], 2, "usage:"),
-        (["follow", "{}", "more"], 2, "usage:"),
-        (["dance"], 2, "usage:"),
-        (["follow", "{"], 1, "error: the request is damaged"),
-        (["follow", "[]"], 1, "error: the request: it must be an object"),
-        (["follow", "{}"], 1, "error: the request: have is missing"),
-        (["follow", '{"have": {"events.jsonl": -1}}'], 1, "have.events.jsonl must be an integer"),
-        (["follow", '{"have": {"events.jsonl": 1e3}}'], 1, "have.events.jsonl must be an integer"),
-        (["follow", '{"have": {"events.jsonl": true}}'], 1, "have.events.jsonl must be an"),
-        (["follow", '{"have": {"events.jsonl": %s}}' % ("9" * 30)], 1, "is too large"),
-        (["follow", '{"have": {"a": ' + "[" * 5000 + "]" * 5000 + "}}"], 1, "nested too deeply"),
-        (["follow", '{"have": {"events.jsonl": 99999999}}'], 1, "99999999 bytes of events.jsonl"),
-        (["follow", '{"have": {"messages.jsonl": 9999999}}'], 1, "9999999 bytes of messages.jsonl"),
-        (["follow", '{"have": {"../../auth/key": 0, "logs/nobody.log": 7}}'], 0, ""),
+        ("", 1, "error: the request is damaged"),
+        ("{", 1, "error: the request is damaged"),
+        ("[]", 1, "error: the request: it must be an object"),
+        ("{}", 1, "error: the request: have is missing"),
+        ('{"have": {"events.jsonl": -1}}', 1, "have.events.jsonl must be an integer"),
+        ('{"have": {"events.jsonl": 1e3}}', 1, "have.events.jsonl must be an integer"),
+        ('{"have": {"events.jsonl": true}}', 1, "have.events.jsonl must be an"),
+        ('{"have": {"events.jsonl": %s}}' % ("9" * 30), 1, "is too large"),
+        ('{"have": {"a": ' + "[" * 5000 + "]" * 5000 + "}}", 1, "nested too deeply"),
+        ('{"have": {"events.jsonl": 99999999}}', 1, "99999999 bytes of events.jsonl"),
+        ('{"have": {"messages.jsonl": 9999999}}', 1, "9999999 bytes of messages.jsonl"),
+        ('{"have": {"../../auth/key": 0, "logs/nobody.log": 7}}', 0, ""),
+        ('{"have": {}}\nmore', 0, ""),
+        (" " * (4 << 20) + '{"have": {}}', 1, "error: the request has more than 4194304 bytes"),
     ],
 )
-def test_hostile_arguments_are_refused_by_name(
-    ended_pod: Pod, command: list[str], status: int, words: str
+def test_hostile_requests_are_refused_by_name(
+    ended_pod: Pod, request_line: str, status: int, words: str
 ) -> None:
-    found, out, error = ended_pod.call(*command)
+    found, out, error = ended_pod.call("follow", stdin=request_line.encode())
     assert found == status
     assert words in error
     assert "auth" not in out
     assert "Traceback" not in error
+
+
+def test_a_request_may_name_more_logs_than_an_argument_has_room_for(ended_pod: Pod) -> None:
+    have = {f"logs/a-service-with-a-name.{index}.log": 10**6 for index in range(5000)}
+    line = json.dumps({"have": have}).encode()
+    assert len(line) > 1 << 17
+    found, out, error = ended_pod.call("follow", stdin=line)
+    assert (found, error) == (0, "")
+    assert '"file":"logs/a.0.log","offset":0' in out
+    assert out.endswith('{"end":true}\n')
 
 
 @pytest.fixture(scope="module")

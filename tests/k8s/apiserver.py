@@ -35,7 +35,7 @@ def ended(status: int) -> dict[str, Any]:
 
 
 Frames = Iterable[tuple[int, bytes]]  # channel, data; channel 3 is how it ended
-Exec = Callable[[str, list[str]], Frames]  # of a pod, a command
+Exec = Callable[[str, list[str]], Frames]  # of a pod, a command and, for `follow`, a line of stdin
 
 
 def _well(_pod: str, _argv: list[str]) -> Frames:
@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, message = fake.refused[method, path]
             self._answer(status, {"kind": "Status", "message": message, "code": status})
         elif path.endswith("/exec"):
-            self._exec(path.split("/")[-2], query["command"])
+            self._exec(path.split("/")[-2], query["command"], query["stdin"] == ["true"])
         else:
             with fake.lock:
                 self._answer(*self._do(method, path, query, body))
@@ -179,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _exec(self, pod: str, argv: list[str]) -> None:
+    def _exec(self, pod: str, argv: list[str], stdin: bool) -> None:
         fake = self.server.fake
         fake.execs.append((pod, argv))
         key = self.headers["Sec-WebSocket-Key"] + _MAGIC
@@ -195,13 +195,27 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         try:
-            for channel, data in fake.on_exec(pod, argv):
+            asked = [self._line().decode()] if stdin and argv[1:] == ["follow"] else []
+            for channel, data in fake.on_exec(pod, [*argv, *asked]):
                 self.wfile.write(_frame(bytes([channel]) + data))
             self.wfile.write(b"\x88\x02\x03\xe8")  # a normal close
             while self.connection.recv(1 << 16):
                 """What is not read would reset the connection."""
         except OSError:
             return
+
+    def _line(self) -> bytes:
+        """Of stdin: messages until its end (RFC 6455, 5.2)."""
+        line = b""
+        while not line.endswith(b"\n"):
+            size = self.rfile.read(2)[1] & 0x7F
+            if size > 125:
+                size = int.from_bytes(self.rfile.read(2 if size == 126 else 8), "big")
+            mask, data = self.rfile.read(4), self.rfile.read(size)
+            message = bytes(byte ^ mask[place % 4] for place, byte in enumerate(data))
+            assert message[:1] == b"\0", "channel 0"
+            line += message[1:]
+        return line
 
 
 def _frame(data: bytes) -> bytes:

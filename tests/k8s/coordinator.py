@@ -61,7 +61,7 @@ class Coordinator:
     def exec(self, _pod: str, argv: list[str]) -> Iterator[tuple[int, bytes]]:
         self.said.append(argv[1])
         if argv[1] == "follow":
-            have = json.loads(argv[2])["have"]
+            have = json.loads(argv[2])["have"]  # what came on its stdin
             self.haves.append(have)
             yield from ((1, frame) for frame in self._stream(have))
             if self.breaks >= 0 and len(self.haves) <= self.breaks:

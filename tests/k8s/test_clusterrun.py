@@ -227,6 +227,21 @@ def test_a_run_whose_directory_cannot_be_written_has_an_outcome(
     assert NAMESPACES not in server.objects
 
 
+def test_what_is_here_is_told_on_stdin_however_much_it_is(
+    server: ApiServer, coordinator: Coordinator, source: Path
+) -> None:
+    """As an argument it would be too long for Linux, and as an address for a proxy."""
+    logs = {f"logs/a-service-with-a-name.{index}.log": b"ab" for index in range(2000)}
+    coordinator.files.update(logs)
+    coordinator.breaks = 2
+    assert status(run(source)) == 0
+    assert coordinator.haves[1]["logs/a-service-with-a-name.1999.log"] == 1
+    assert len(json.dumps(coordinator.haves[1])) > 1 << 16
+    assert {tuple(argv) for _, argv in server.execs if "follow" in argv} == {
+        ("/usr/bin/tstorm-coordinator", "follow")
+    }
+
+
 def gone(server: ApiServer, path: str) -> Callable[[str, list[str]], Frames]:
     """A stream that breaks when an object and what is in it disappear."""
 

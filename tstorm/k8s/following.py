@@ -20,7 +20,7 @@ from tstorm.k8s.connection import ApiConnection, ServerError
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.frames import Frames
 from tstorm.k8s.mirror import MESSAGES, Mirror
-from tstorm.k8s.podexec import STDERR, BrokenStreamError, ContainerPlace
+from tstorm.k8s.podexec import STDERR, STDIN, BrokenStreamError, ContainerPlace
 
 PROGRAM = "/usr/bin/tstorm-coordinator"
 CONTAINER = "coordinator"
@@ -28,6 +28,7 @@ BEAT_SECONDS = 15.0  # without a beat the connection is dead, whatever TCP belie
 AGAIN_SECONDS = 1.0
 TELL_SECONDS = 15.0  # of failing, before the user hears of it
 GIVE_UP_SECONDS = 300.0  # of failing while the API server answers
+PART_BYTES = 1 << 15  # of stdin, in one message
 _SELECTOR = "app.kubernetes.io/component=coordinator"
 
 
@@ -167,9 +168,9 @@ class RunFollower(threading.Thread):
             ) from error
 
     def _follow(self, place: ContainerPlace) -> bool:
-        argv = [PROGRAM, "follow", json.dumps({"have": self._mirror.have})]
         frames = Frames()
-        with podexec.opened(self._connection, place, argv) as socket:
+        with podexec.opened(self._connection, place, [PROGRAM, "follow"], stdin=True) as socket:
+            _send(socket, json.dumps({"have": self._mirror.have}).encode() + b"\n")
             for data in podexec.output(socket, BEAT_SECONDS):
                 for header, payload in frames.feed(data):
                     self._failing = _Failing()
@@ -189,6 +190,12 @@ class RunFollower(threading.Thread):
         elif "progress" in header:
             self._tell(Heard(header))
         return "end" in header
+
+
+def _send(socket: Any, data: bytes) -> None:
+    """In parts that every relay takes."""
+    for start in range(0, len(data), PART_BYTES):
+        socket.write_channel(STDIN, data[start : start + PART_BYTES])
 
 
 def _last_words(socket: Any, place: ContainerPlace) -> str:
