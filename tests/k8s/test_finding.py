@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -170,6 +174,55 @@ def test_exec_whose_connection_breaks_says_so(run: ApiServer) -> None:
     result = tstorm("exec", "--backend", "k8s", "exp-1", "c.0", "--", "x")
     assert status(result) == 125
     assert "broke" in result.stderr
+
+
+def flood(over: threading.Event) -> Any:
+    """A command that never stops printing; `over` when nobody listens any more."""
+
+    def said(pod: str, argv: list[str]) -> Iterator[tuple[int, bytes]]:
+        if argv[0].endswith("tstorm-coordinator"):
+            yield from answers(b"")(pod, argv)
+            return
+        try:
+            while True:
+                yield 1, b"y\n" * 1000
+        finally:
+            over.set()
+
+    return said
+
+
+def exec_process(output: int | IO[bytes]) -> subprocess.Popen[bytes]:
+    """`tstorm exec` of what never stops, as a process: its pipes are the system's."""
+    command = ["exec", "--backend", "k8s", "exp-1", "c.0", "--", "yes"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tstorm", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_exec_ends_quietly_with_its_reader(run: ApiServer) -> None:
+    """As a program that SIGPIPE ends in an instance on one machine."""
+    over = threading.Event()
+    run.on_exec = flood(over)
+    with exec_process(subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"y\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 128 + signal.SIGPIPE
+    assert over.wait(60)
+
+
+def test_exec_whose_output_cannot_be_written_blames_no_connection(run: ApiServer) -> None:
+    run.on_exec = flood(threading.Event())
+    with Path("/dev/full").open("wb") as full, exec_process(full) as process:
+        assert process.stderr is not None
+        assert process.stderr.read() == b"error: writing the output: No space left on device\n"
+    assert process.returncode == 1
 
 
 def test_exec_that_is_forbidden_is_an_error_and_no_broken_connection(run: ApiServer) -> None:

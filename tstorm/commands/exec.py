@@ -24,7 +24,8 @@ def command(
     cannot be entered, 126 or 127 if CMD cannot be started).
 
     With --backend k8s RUN goes on in a cluster: CMD runs in the container of the instance, as with
-    'kubectl exec', and has a terminal if this command has one. These options stand before RUN.
+    'kubectl exec', and has a terminal if this command has one. Where nobody reads the output any
+    more (`| head`), this command ends as by SIGPIPE (141). These options stand before RUN.
 
     \b
     Examples:

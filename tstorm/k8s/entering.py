@@ -35,6 +35,10 @@ _SERVICE = "thunderstorm.dev/service"
 _READ_BYTES = 1 << 16
 
 
+class OutputError(Exception):
+    """Our own output cannot be written (its cause is the OSError): no fault of the connection."""
+
+
 def exec_argv(
     connection: ApiConnection,
     run: str | None,
@@ -55,6 +59,11 @@ def exec_argv(
     except BrokenStreamError as error:
         output.note(f"error: instance {instance} cannot be entered: {error.message}")
         return ENTER_FAILED
+    except OutputError as error:
+        if isinstance(error.__cause__, BrokenPipeError):  # the reader (`| head`) is gone
+            return 128 + signal.SIGPIPE
+        assert error.__cause__ is not None
+        raise error.__cause__ from None
     except KeyboardInterrupt:  # without a terminal of its own the command does not get it
         return 128 + signal.SIGINT
     if how is None:
@@ -135,11 +144,16 @@ def _send(socket: Any) -> bool:
 
 
 def _show(socket: Any) -> None:
+    """OutputError."""
     for channel, stream in ((STDOUT, sys.stdout), (STDERR, sys.stderr)):
         data = socket.read_channel(channel)
         if data:
-            stream.buffer.write(data)
-            stream.flush()
+            try:
+                stream.buffer.write(data)
+                stream.flush()
+            except OSError as error:
+                output.drop(stream)
+                raise OutputError from error
 
 
 def _tell_size(socket: Any) -> os.terminal_size:
