@@ -394,6 +394,27 @@ def test_process_events_that_were_missed_are_carried_out_by_the_next_agent(tmp_p
     act(tmp_path, TWO, 1, play)
 
 
+def test_orders_that_died_with_an_agent_are_given_by_the_next_one(tmp_path: Path) -> None:
+    """Their step counts as applied, and is not carried out as a whole again."""
+
+    async def play(stage: Stage) -> None:
+        await stage.ready()
+        await stage.coordinator.start()
+        await until(lambda: stage.applied(0), "step 0")
+        stage.processes[0].send_signal(signal.SIGKILL)
+        await until(lambda: stage.lost, "the loss")
+        stage.again(0)
+        async with a_gate(tmp_path) as gate:
+            resume: dict[str, Any] = {"ports": [], "applied": 1, "lives": [[3, gate.pid]]}
+            resume["orders"] = [[0, 3, "leave"], [0, 3, "join"]]
+            assert await stage.coordinator.rejoin(0, lambda: resume)
+            assert await asyncio.to_thread(gate.wait, DEADLINE_SECONDS) == 0
+        lives = [(life["step"], life["what"], life["status"]) for life in stage.lives()]
+        assert lives[:2] == [(0, "leave", ""), (0, "join", "")]
+
+    act(tmp_path, TWO, 1, play)
+
+
 def test_limits_of_sharing_come_with_the_step_that_changes_the_link(tmp_path: Path) -> None:
     """Two flows fill one link; a step halves it. In that very instant both have half as much."""
     text = (

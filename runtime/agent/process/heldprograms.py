@@ -22,7 +22,7 @@ from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
 from runtime.agent.pod.reach import reach
 from runtime.agent.pod.reports import Reports
 from runtime.agent.process.attachedports import network_at
-from runtime.agent.process.orders import OrderError, Probe, Resume
+from runtime.agent.process.orders import LifeOrder, OrderError, Probe, Resume
 from runtime.errors import RunError
 from runtime.schedule import Schedule
 
@@ -219,6 +219,14 @@ class HeldPrograms:
         for what, name in asked:
             if what in ORDERS and name in self._own:
                 self._carry_out(step, self._own[name], what)
+
+    def carry_out_again(self, orders: Iterable[LifeOrder]) -> None:
+        """What an agent before this one may not have done. A tstorm-hold ignores what is so already
+        (a gate a leave, too), and in a pod of which all has ended nothing is left to end."""
+        own = self._own.values()
+        for order in orders:
+            if order.node in own:
+                self._carry_out(order.step, order.node, order.what)
 
     def _carry_out(self, step: int, node: int, what: str) -> None:
         program, at_ns = self._program(node), self._now()

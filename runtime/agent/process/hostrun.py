@@ -200,6 +200,7 @@ class HostRun:
         self.applied = first + 1
         await self.programs.restore(resume, set(attached.values()))
         self.programs.know({n: pid for n, pid in resume.lives.items() if n not in resume.pods})
+        self.programs.carry_out_again(resume.orders)
         for step in range(resume.applied, first + 1):
             self.programs.carry_out(self.timeline, step)
             self._say_applied(step, self._clock.now_ns(), late=True)

@@ -20,6 +20,7 @@ MAX_NETWORKS = 32  # of one `attach` (docs/tcal.md)
 MAX_HOSTS_BYTES = 4 << 20  # of lines for /etc/hosts
 MAX_PROBES = 1000  # of one path
 MAX_PROBE_NS = 10_000_000_000  # of an interval or a wait
+LIVES = ("join", "leave", "crash")
 UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 Network = IPv4Network | IPv6Network
@@ -158,6 +159,15 @@ class PortOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class LifeOrder:
+    """A process event of an own instance."""
+
+    step: int
+    node: int
+    what: str  # join | leave | crash
+
+
+@dataclass(frozen=True, slots=True)
 class Resume:
     """Where the experiment is, for an agent that takes another one's place."""
 
@@ -169,6 +179,7 @@ class Resume:
     pods: Mapping[int, str]  # own node -> UID of its pod
     hosts: str  # lines for /etc/hosts of held containers
     moved: Mapping[int, tuple[str, str]]  # nodes that have other addresses than at the start
+    orders: tuple[LifeOrder, ...] = ()  # of applied steps: nobody has said that they were given
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +330,15 @@ def _resume(found: Any, instances: int, networks: Iterable[Network]) -> Resume:
         pods=pods(value.get("pods", []), instances),
         hosts=hosts_lines(value.get("hosts", "")),
         moved=moves(value.get("moved", []), instances, networks),
+        orders=tuple([_life(item, instances) for item in items(value.get("orders", []), "orders")]),
     )
+
+
+def _life(item: Any, instances: int) -> LifeOrder:
+    if not isinstance(item, list) or len(item) != 3 or item[2] not in LIVES:
+        raise OrderError(f"an order is {item!r:.60}: [step, node, join|leave|crash] is expected")
+    step = number(item[0], "the step of an order")
+    return LifeOrder(step, number(item[1], "a node of orders", 0, instances), item[2])
 
 
 def _port(item: Any, instances: int) -> PortOrder:

@@ -26,6 +26,7 @@ from runtime.judge.pulse import Pulse
 from runtime.rundir.records import LineFile
 from runtime.system.scheduling import prefer
 
+PROCESS_EVENTS = ("join", "leave", "crash")
 BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
 Value = TypeVar("Value")
 
@@ -62,6 +63,7 @@ class AgentNetwork:
         self._steps = HostSteps(self._names, self._effect)
         self._samples: HostSamples | None = None
         self._beside: set[asyncio.Task[None]] = set()
+        self._lives: set[tuple[int, int, str]] = set()  # step, node, what: that agents have said
         self._reason = RunError("nothing has failed")
         self._t0_ns = 0
         self.before_start: Callable[[], Awaitable[None]] | None = None  # all is wired by then
@@ -222,6 +224,7 @@ class AgentNetwork:
             self._samples.take(host, message["elapsed_ns"], message["pairs"])
         elif kind == "life":
             life = AgentLife(**_fields(message))
+            self._lives.add((life.step, life.node, life.what))
             self._if_its_own(host, life.node, lambda: self._hosts.lived(host, life))
         elif kind == "report":
             report = AgentReport(**_fields(message))
@@ -278,7 +281,27 @@ class AgentNetwork:
     def _resume(self, host: int) -> dict[str, object]:
         """What a new agent of a host needs to know beside the plan."""
         applied = self._steps.done(host)
-        return {**self._told.resume(self._placement, host), "applied": applied}
+        orders = self._unsaid(host, applied)
+        return {**self._told.resume(self._placement, host), "applied": applied, "orders": orders}
+
+    def _unsaid(self, host: int, applied: int) -> list[list[object]]:
+        """Process events of a host's applied steps of which its agent has not said a `life`: what
+        took longer than its step ended with the agent."""
+        own = {
+            self._plan.topology.nodes[node].name: node
+            for node in self._told.lives
+            if self._placement[node] == host
+        }
+        timeline = self._timeline
+        found: list[list[object]] = []
+        for step in range(applied if own else 0):
+            asked = [("join", name) for name in sorted(timeline.present)] if step == 0 else []
+            asked += [(event.kind, event.target) for event in timeline.steps[step].events]
+            for what, name in asked:
+                if what in PROCESS_EVENTS and name in own:
+                    life = (step, own[name], what)
+                    found += [] if life in self._lives else [list(life)]
+        return found
 
     async def _tell_again(self, host: int) -> None:
         """What was said while the agent was not there."""

@@ -147,6 +147,28 @@ def test_an_agent_that_is_gone_is_waited_for_where_its_host_restarts_it() -> Non
     play(scene)
 
 
+def test_an_agent_that_resumes_is_told_which_orders_nobody_has_confirmed() -> None:
+    """A step counts as applied while its leaves and joins may still go on."""
+
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        run.hosts.ties.told.lives.update({0: 70, 1: 71, 2: 72})
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        life = {"say": "life", "node": 0, "what": "join", "elapsed_ns": 1, "status": ""}
+        run.agents[1].say(**life, step=0)
+        for step in range(3):
+            await run.applied(step, at_ns=(1, 1))
+        await run.agents[1].die()
+        await run.agents[1].listen()
+        await until(lambda: len(run.agents[1].asked("prepare")) == 2, "the resume")
+        resume = run.agents[1].asked("prepare")[-1]["resume"]
+        assert resume["applied"] == 3
+        assert resume["orders"] == [[0, 2, "join"], [1, 2, "crash"], [2, 2, "join"]]
+        await run.network.end()
+
+    play(scene)
+
+
 def test_who_asks_a_lost_agent_at_the_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody brings it back: asking again and again would let nothing else run."""
 
