@@ -52,6 +52,8 @@ class ApiServer:
 
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     refused: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    failing: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # first, statuses; 0:
+    # it does what is asked, and hangs up
     requests: list[tuple[str, str]] = field(default_factory=list)
     bodies: dict[str, bytes] = field(default_factory=dict)  # the last one, by path
     denied: set[tuple[str, str]] = field(default_factory=set)  # verb, resource
@@ -111,7 +113,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         fake.requests.append((method, path))
-        if (method, path) in fake.refused:
+        if fake.failing.get((method, path)):
+            code = fake.failing[method, path].pop(0)
+            if code:
+                self._answer(code, {"kind": "Status", "message": "later", "code": code})
+            else:
+                self._do(method, path, query, body)
+                self.close_connection = True
+        elif (method, path) in fake.refused:
             status, message = fake.refused[method, path]
             self._answer(status, {"kind": "Status", "message": message, "code": status})
         elif path.endswith("/exec"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.k8s.apiserver import ApiServer, kubeconfig, listening
+from tstorm.k8s import connection as connection_module
 from tstorm.k8s.connection import ApiConnection, connect
 
 
@@ -17,6 +18,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServe
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(connection_module, "PAUSE_SECONDS", 0.01)
     with listening() as fake:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "kubeconfig", fake.url)))
         fake.node("n0")

@@ -242,6 +242,19 @@ def test_what_is_here_is_told_on_stdin_however_much_it_is(
     }
 
 
+@pytest.mark.parametrize("code", [0, 429, 500, 503])
+def test_one_request_that_fails_does_not_end_a_run(
+    server: ApiServer, coordinator: Coordinator, source: Path, code: int
+) -> None:
+    agents = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/tstorm-agent"
+    for place in (("GET", "/version"), ("PATCH", agents), ("DELETE", NAMESPACES)):
+        server.failing[place] = [code]
+    server.failing["POST", "/api/v1/namespaces"] = [0]  # it is made, and nobody hears of it
+    assert status(run(source)) == 0
+    assert not any(server.failing.values())
+    assert NAMESPACES not in server.objects
+
+
 def gone(server: ApiServer, path: str) -> Callable[[str, list[str]], Frames]:
     """A stream that breaks when an object and what is in it disappear."""
 
@@ -562,8 +575,15 @@ def test_ctrl_c_tells_the_coordinator_and_keeps_what_it_says_at_the_end(
     coordinator.breaks = 10**6  # it goes on
     wait_until(lambda: "follow" in coordinator.said, lambda: "a follower")
 
+    def breaks_once(pod: str, argv: list[str]) -> Frames:
+        frames = list(coordinator.exec(pod, argv))
+        if argv[1] != "stop" or coordinator.said.count("stop") > 1:
+            yield from frames
+
+    server.on_exec = breaks_once
+
     def stopped(method: str, path: str) -> None:
-        if "stop" in coordinator.said:
+        if coordinator.said.count("stop") > 1:
             coordinator.messages, coordinator.breaks = [*messages[:-1], final("interrupted")], 0
 
     server.on_change = stopped

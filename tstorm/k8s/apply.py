@@ -18,7 +18,7 @@ from manifests.kubernetes_labels import common, notes
 from runtime.errors import RunError
 from runtime.rpc.secure import make_key
 from tstorm.k8s import find
-from tstorm.k8s.connection import CONFLICT, ApiConnection, ServerError
+from tstorm.k8s.connection import CONFLICT, ApiConnection, JsonObject, ServerError
 from tstorm.k8s.documents import Document, path_of
 from tstorm.k8s.find import OWNER, RUN, VERSION
 
@@ -50,8 +50,18 @@ def begin(connection: ApiConnection, experiment: AppliedExperiment, run_id: str)
     except ServerError as error:
         if error.status == CONFLICT:
             raise _taken(connection, experiment.namespace) from error
-        raise
+        found = _made(connection, experiment.namespace, run_id) if error.is_passing else None
+        if found is None:
+            raise
+        made = found
     return str(made["metadata"]["uid"])
+
+
+def _made(connection: ApiConnection, namespace: str, run_id: str) -> JsonObject | None:
+    """A namespace of this run, after the answer to its creation was lost. ServerError."""
+    found = connection.find(path_of("Namespace", name=namespace))
+    run = find.decode(found) if found is not None else None
+    return found if run is not None and run.run_id == run_id else None
 
 
 def _taken(connection: ApiConnection, namespace: str) -> RunError:

@@ -174,7 +174,7 @@ class _Attempt:
             self.cluster.experiment.namespace,
             lambda text, warning: self.report(text, warning=warning),
         )
-        look_ns, deadline_ns = 0, 0
+        look_ns, deadline_ns, told = 0, 0, False
         while True:
             with suppress(queue.Empty):
                 said = self.said.get(timeout=TICK_SECONDS)
@@ -187,11 +187,12 @@ class _Attempt:
                 self._take(said.record)
             now = time.monotonic_ns()
             if self._stop_asked():
-                if self.stops > 1 or not self._tell_to_stop():
-                    raise StoppedError
-                deadline_ns = now + round(STOP_SECONDS * 1e9)
-            if deadline_ns and now > deadline_ns:
+                self.report("stopping", phase=STOPPING)
+                deadline_ns = deadline_ns or now + round(STOP_SECONDS * 1e9)
+            if self.stops > 1 or (deadline_ns and now > deadline_ns):
                 raise StoppedError
+            if deadline_ns and not told:
+                told = self._tell_to_stop()
             if not self.started and now >= look_ns:
                 self._look(waiting)
                 taken = time.monotonic_ns() - now
@@ -248,16 +249,20 @@ class _Attempt:
             raise StoppedError
 
     def _tell_to_stop(self) -> bool:
-        """Whether there is a coordinator that could be told."""
-        self.report("stopping", phase=STOPPING)
+        """Whether the coordinator knows; else it has to be tried again. StoppedError if there is
+        none that could be told."""
         try:
             pod = self._pod()
             if pod is None or pod.get("status", {}).get("phase") != "Running":
-                return False
+                raise StoppedError
             place = following.place_of(pod)
             podexec.answer(self.cluster.connection, place, [PROGRAM, "stop"])
-        except (RunError, BrokenStreamError):
+        except BrokenStreamError:
             return False
+        except RunError as error:
+            if isinstance(error, ServerError) and error.is_passing:
+                return False
+            raise StoppedError from error
         return True
 
     def _pod(self) -> dict[str, Any] | None:

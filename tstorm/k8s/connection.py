@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,10 @@ APPLY = "application/apply-patch+yaml"
 TIMEOUT_SECONDS = (10.0, 60.0)  # to connect; to answer
 CONFLICT, NOT_FOUND, FORBIDDEN, INVALID = 409, 404, 403, 422
 _WRONG = (TypeError, ValueError, KeyError, AttributeError)  # what odd parts of a kubeconfig give
+TRIES = 4  # of a request that may be repeated, when the server is away or busy
+PAUSE_SECONDS = 0.5  # before the second one, then twice as long
+MOST_PAUSE_SECONDS = 10.0  # whatever the server asks for
+_REPEATED = ("GET", "DELETE", "PATCH")  # the same a second time; creating is not
 _EXTRA = "pip install 'thunderstorm[k8s]'"
 
 JsonObject = dict[str, Any]
@@ -30,9 +35,12 @@ class ServerError(RunError):
 
     exit_code = 3  # as a MachineError: the cluster does not do it
 
-    def __init__(self, message: str, status: int, reason: str = "", remedy: str = "") -> None:
+    def __init__(
+        self, message: str, status: int, reason: str = "", remedy: str = "", pause: float = 0.0
+    ) -> None:
         super().__init__(message, remedy)
         self.status = status
+        self.pause = pause  # seconds that the server asks to wait
         self.reason = reason  # the server's word, such as AlreadyExists
 
     @property
@@ -129,6 +137,25 @@ class ApiConnection:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
+        """A server that is away or busy is asked again, a few times."""
+        for attempt in range(1, TRIES):
+            try:
+                return self._one_answer(method, path, query, body, headers)
+            except ServerError as error:
+                if not error.is_passing or method not in _REPEATED:
+                    raise
+                pause = max(PAUSE_SECONDS * 2 ** (attempt - 1), error.pause)
+            time.sleep(min(pause, MOST_PAUSE_SECONDS))
+        return self._one_answer(method, path, query, body, headers)
+
+    def _one_answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: object,
+        headers: Mapping[str, str] | None,
+    ) -> bytes:
         from kubernetes.client import ApiException
         from urllib3.exceptions import HTTPError
 
@@ -149,7 +176,9 @@ class ApiConnection:
         except (HTTPError, OSError) as error:
             raise self._silent(_root(error)) from error
         if not 200 <= response.status < 300:
-            raise _refused(f"{method} {path}", response.status, data)
+            asked = str(response.headers.get("Retry-After", ""))
+            pause = float(asked) if asked.isdecimal() else 0.0
+            raise _refused(f"{method} {path}", response.status, data, pause)
         return data
 
     def _silent(self, why: str) -> ServerError:
@@ -169,7 +198,7 @@ def _root(error: BaseException) -> str:
     return text.rpartition(": ")[2] or type(error).__name__
 
 
-def _refused(what: str, status: int, data: bytes) -> ServerError:
+def _refused(what: str, status: int, data: bytes, pause: float) -> ServerError:
     """The server's own words."""
     try:
         said = json.loads(data)
@@ -181,7 +210,7 @@ def _refused(what: str, status: int, data: bytes) -> ServerError:
         remedy = "the credentials of the kubeconfig are not valid (any more): log in again"
     elif status == FORBIDDEN and "is forbidden: User" in message:
         remedy = "ask for the rights that docs/kubernetes.md lists, or use another --context"
-    return ServerError(f"the API server refuses {what}: {message}", status, reason, remedy)
+    return ServerError(f"the API server refuses {what}: {message}", status, reason, remedy, pause)
 
 
 def connect(context: str | None) -> ApiConnection:
