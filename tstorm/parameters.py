@@ -157,7 +157,10 @@ _CONTEXT = click.option(
     help="With --backend k8s: the context of the kubeconfig.  [default: its current one]",
 )
 _KEEP = click.option(
-    "--keep", is_flag=True, default=None, help="With --backend k8s: leave all objects there."
+    "--keep",
+    is_flag=True,
+    default=None,
+    help="With --backend k8s: leave all objects there, unless it fails.",
 )
 _WHERE = click.option(
     "--namespace", metavar="N", type=Text(), help="With --backend k8s: the namespace of the run."
