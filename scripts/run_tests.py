@@ -29,6 +29,8 @@ BIN = Path(sys.executable).parent  # not resolved: the environment's own
 CLUSTER = ROOT / "tests/cluster"
 WITH_NETEM = ROOT / "tests/netem/with_netem.py"
 ORDINARY_USER = "nobody"
+# They wait more than they work; what a file has set up serves all of its tests.
+CLUSTER_WORKERS = ("-n", "2", "--dist", "loadfile")
 NO_TESTS = 5  # pytest's exit code when a selection is empty
 
 
@@ -172,7 +174,7 @@ def cluster(totals: Totals, arguments: list[str], why_not: str = "") -> None:
         totals.skipped += 1
         return
     prefix = (sys.executable, str(CLUSTER / "with_cluster.py"))
-    suite(totals, "cluster tests", ["-m", "cluster", *arguments], prefix)
+    suite(totals, "cluster tests", ["-m", "cluster", *CLUSTER_WORKERS, *arguments], prefix)
 
 
 def main() -> int:
