@@ -160,7 +160,7 @@ _KEEP = click.option(
     "--keep",
     is_flag=True,
     default=None,
-    help="With --backend k8s: leave all objects there, unless it fails.",
+    help="With --backend k8s: leave what an ended run has there; a failed start is removed.",
 )
 _WHERE = click.option(
     "--namespace", metavar="N", type=Text(), help="With --backend k8s: the namespace of the run."

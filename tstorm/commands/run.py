@@ -32,8 +32,8 @@ def command(
     {"run", "directory", "outcome", "summary", "verdict"}.
 
     With --backend k8s the experiment runs in the cluster of the kubeconfig, in a namespace of its
-    own that is removed at the end (docs/kubernetes.md). If this command is killed, the run goes on
-    there; 'tstorm inspect --backend k8s' and 'tstorm destroy --backend k8s' find it.
+    own that is removed at the end (docs/kubernetes.md). If this command is killed (-9), the run
+    goes on there; 'tstorm inspect --backend k8s' and 'tstorm destroy --backend k8s' find it.
 
     A relative path of a program (exec="./serve") is relative to the folder of the TDL file or of
     the plan. The command always reports what came later than its bound and programs that could not

@@ -25,7 +25,7 @@ TRIES = 4  # of a request that may be repeated, when the server is away or busy
 PAUSE_SECONDS = 0.5  # before the second one, then twice as long
 MOST_PAUSE_SECONDS = 10.0  # whatever the server asks for
 _REPEATED = ("GET", "DELETE", "PATCH")  # the same a second time; creating is not
-_EXTRA = "pip install 'thunderstorm[k8s]'"
+_EXTRA = "pip install 'thunderstorm[k8s]', or in a checkout: .venv/bin/pip install -e '.[k8s]'"
 
 JsonObject = dict[str, Any]
 
