@@ -31,6 +31,7 @@ WITH_NETEM = ROOT / "tests/netem/with_netem.py"
 ORDINARY_USER = "nobody"
 # They wait more than they work; what a file has set up serves all of its tests.
 CLUSTER_WORKERS = ("-n", "2", "--dist", "loadfile")
+ALONE = "tests/cluster/test_programs.py"  # of what programs do beside other work nothing follows
 NO_TESTS = 5  # pytest's exit code when a selection is empty
 
 
@@ -174,7 +175,12 @@ def cluster(totals: Totals, arguments: list[str], why_not: str = "") -> None:
         totals.skipped += 1
         return
     prefix = (sys.executable, str(CLUSTER / "with_cluster.py"))
-    suite(totals, "cluster tests", ["-m", "cluster", *CLUSTER_WORKERS, *arguments], prefix)
+    if arguments:
+        suite(totals, "cluster tests", ["-m", "cluster", *arguments], prefix)
+        return
+    others = [*CLUSTER_WORKERS, f"--ignore={ALONE}"]
+    suite(totals, "cluster tests", ["-m", "cluster", *others], prefix)
+    suite(totals, "cluster tests with real programs", ["-m", "cluster", ALONE], prefix)
 
 
 def main() -> int:
