@@ -18,6 +18,15 @@ alive() { # NAME: whether the recorded process of that name runs; sets pid
     [[ -n $recorded && $(start_time "$pid") == "$recorded" ]]
 }
 
+all_dead() { # whether processes are recorded and none of them runs: the machine was stopped, or all were killed
+  local file name pid
+  compgen -G "$RUN/*.pid" >/dev/null || return 1
+  for file in "$RUN"/*.pid; do
+    name=${file##*/}
+    ! alive "${name%.pid}" || return 1
+  done
+}
+
 spawn() { # NAME NETNS COMMAND...: run COMMAND in NETNS as pid 1 of its own pid, mount and uts namespaces
   local name=$1 netns=$2
   shift 2

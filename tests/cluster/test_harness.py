@@ -49,6 +49,38 @@ def test_a_missing_go_is_not_used(tmp_path: Path) -> None:
     assert script(f"go_suffices {tmp_path}/go").returncode != 0
 
 
+RECORDS = {
+    "none": {},
+    "one ended": {"tsc-cp": "ended"},
+    "all ended": {"tsc-cp": "ended", "tsc-n0": "ended"},
+    "an earlier process of that number": {"tsc-cp": "earlier"},
+    "one of two runs": {"tsc-cp": "ended", "tsc-n0": "runs"},
+    "all run": {"tsc-cp": "runs"},
+}
+
+
+@pytest.mark.parametrize(
+    ("records", "dead"),
+    list(zip(RECORDS.values(), [False, True, True, True, False, False], strict=True)),
+    ids=list(RECORDS),
+)
+def test_a_cluster_is_dead_if_none_of_its_processes_runs(
+    tmp_path: Path, records: dict[str, str], dead: bool
+) -> None:
+    """Only such a cluster is cleared up by the next `up`: a half-dead one is worth a look."""
+    ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
+    began = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    lines = {
+        "ended": f"{ended.stdout.strip()} 1",
+        "earlier": f"{os.getpid()} 1",
+        "runs": f"{os.getpid()} {began}",
+    }
+    for name, state in records.items():
+        (tmp_path / f"{name}.pid").write_text(f"{lines[state]}\n")
+    done = script(f". {HERE}/host.sh; RUN={tmp_path}; if all_dead; then echo dead; fi")
+    assert (done.returncode, done.stdout) == (0, "dead\n" if dead else "")
+
+
 @pytest.mark.parametrize(
     ("setting", "address"),
     [
