@@ -3,7 +3,8 @@
  * Answers are kept until the client reads them, so that a client may send many commands before it
  * reads anything; when too many are kept, no more is read. The descriptors belong to the client
  * too, so they are not set to non-blocking: after poll a read never waits, and neither does a write
- * of at most PIPE_BUF bytes.
+ * of at most PIPE_BUF bytes. A socket takes what it has room for at once, so that a long answer
+ * does not wake the client for each part.
  */
 #include "server.h"
 
@@ -13,6 +14,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define ANSWERS_LIMIT (64u << 20)
@@ -70,8 +72,11 @@ static int receive(const struct server *server, struct arriving *a) {
 
 static int transmit(const struct server *server) {
     struct text *out = server->session->out;
-    size_t bytes = text_left(out) < PIPE_BUF ? text_left(out) : PIPE_BUF;
-    ssize_t sent = write(server->out, out->bytes + out->begin, bytes);
+    size_t bytes = text_left(out);
+    ssize_t sent = send(server->out, out->bytes + out->begin, bytes, MSG_DONTWAIT);
+    if (sent < 0 && errno == ENOTSOCK) {
+        sent = write(server->out, out->bytes + out->begin, bytes < PIPE_BUF ? bytes : PIPE_BUF);
+    }
     if (sent < 0) {
         return errno == EINTR || errno == EAGAIN ? 1 : errno == EPIPE ? 0 : -errno;
     }

@@ -2,6 +2,8 @@
  *
  * Input: a pidfd of the instance's PID 1 (handed over by the driver, so no process number can be
  * mistaken). Output: the program's exit status. The program dies with us and with the instance.
+ * With --terminal stdin becomes the terminal of a session of the program's own: a shell must find
+ * the leader of its session among the instance's processes.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +21,7 @@
 struct entry {
     long pidfd;
     bool userns;
+    bool terminal;
     const char *directory;
     char **program;
 };
@@ -33,6 +37,7 @@ static void pass_on(int number) {
 static bool parse(struct entry *entry, int argc, char **argv) {
     static const struct option options[] = {{"pidfd", required_argument, NULL, 'p'},
                                             {"userns", no_argument, NULL, 'u'},
+                                            {"terminal", no_argument, NULL, 't'},
                                             {"directory", required_argument, NULL, 'd'},
                                             {0}};
     int option;
@@ -42,6 +47,8 @@ static bool parse(struct entry *entry, int argc, char **argv) {
         }
         if (option == 'u') {
             entry->userns = true;
+        } else if (option == 't') {
+            entry->terminal = true;
         } else if (option == 'd') {
             entry->directory = optarg;
         } else {
@@ -71,6 +78,10 @@ static _Noreturn void become(const struct entry *entry, const struct lifeline *l
         _exit(EXIT_REFUSED);
     }
     close((int)entry->pidfd); /* the program has stdin, stdout and stderr, nothing of ours */
+    if (entry->terminal && (setsid() < 0 || ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)) {
+        say("cannot take the terminal");
+        _exit(EXIT_REFUSED);
+    }
     if (chdir(entry->directory) < 0) {
         say("cannot enter %s", entry->directory);
         _exit(EXIT_REFUSED);

@@ -11,18 +11,23 @@ static const char USAGE[] =
     "          runs PROGRAM in namespaces of its own that end with process PID\n"
     "  nursery --parent PID --control FD\n"
     "          makes instances (PID, network, mount, UTS and IPC namespaces) on request\n"
-    "  enter   --pidfd FD [--userns] --directory DIR -- PROGRAM ARG…\n"
+    "  enter   --pidfd FD [--userns] [--terminal] --directory DIR -- PROGRAM ARG…\n"
     "          runs PROGRAM in the namespaces of the process behind FD\n"
     "  in      --net FD --parent PID -- PROGRAM ARG…\n"
     "          becomes PROGRAM in the network namespace behind FD; dies with process PID\n"
+    "  guest   BOOT RUN START\n"
+    "          is PID 1 of a kernel in virtual time: does what BOOT/boot says, switches it off\n"
     "Exit status: the program's own; 125 tstorm-ns failed, 126 not executable, 127 not found.\n";
 
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
         int (*run)(int, char **);
-    } commands[] = {
-        {"sandbox", cmd_sandbox}, {"nursery", cmd_nursery}, {"enter", cmd_enter}, {"in", cmd_in}};
+    } commands[] = {{"sandbox", cmd_sandbox},
+                    {"nursery", cmd_nursery},
+                    {"enter", cmd_enter},
+                    {"in", cmd_in},
+                    {"guest", cmd_guest}};
     if (argc >= 2 && strcmp(argv[1], "--help") == 0) {
         fputs(USAGE, stdout);
         return 0;

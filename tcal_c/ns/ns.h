@@ -22,6 +22,7 @@ int cmd_sandbox(int argc, char **argv);
 int cmd_nursery(int argc, char **argv);
 int cmd_enter(int argc, char **argv);
 int cmd_in(int argc, char **argv);
+int cmd_guest(int argc, char **argv);
 
 /* instance.c: runs as PID 1 of an instance; never returns. */
 _Noreturn void instance_main(int control, const char *hostname);

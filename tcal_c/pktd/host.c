@@ -18,9 +18,11 @@ static uint64_t host_clock(void *context) {
 
 static void host_describe(void *context, struct text *out) {
     struct host *h = context;
-    text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1", VERSION,
+    static const char *const digests[] = {"off", "contents", "times"};
+    text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1 digests=%s", VERSION,
              h->loop->is_fifo ? "fifo" : "other", h->program >= 0 ? "bpf" : "read",
-             h->loop->is_locked, (unsigned long long)counter_get(&h->loop->pace.spin_ns));
+             h->loop->is_locked, (unsigned long long)counter_get(&h->loop->pace.spin_ns),
+             digests[h->loop->engine->transit.digests]);
 }
 
 static struct message *new_message(enum message_kind kind) {
@@ -38,6 +40,9 @@ static bool host_open(void *context, const struct port_request *request, struct 
                       struct refusal *r) {
     struct host *h = context;
     char why[240];
+    if (request->line && !h->loop->is_virtual) {
+        return refuse(r, "conflict", "pktd was started without --virtual-time");
+    }
     /* Asked before: what was in the way may be gone when the refusal is here. */
     bool closing = closer_busy();
     struct port *port = port_open(request, h->program, why, sizeof why);
@@ -82,6 +87,9 @@ void host_collect(struct host *h) {
     uint64_t count;
     if (read(h->loop->report, &count, sizeof count) < 0) {
         return;
+    }
+    if (loop_moved(h->loop)) {
+        proto_moved(h->proto);
     }
     for (struct message *m = loop_collect(h->loop), *next; m; m = next) {
         next = m->next;
@@ -215,6 +223,11 @@ static void host_commit(void *context, struct batch *batch) {
     loop_post(h->loop, message);
 }
 
+static void host_await(void *context) {
+    struct host *h = context;
+    loop_await(h->loop);
+}
+
 static uint64_t data_cpu_ns(const struct loop *loop) {
     clockid_t id;
     struct timespec t;
@@ -250,6 +263,35 @@ static void host_engine_stats(void *context, struct text *out) {
     text_add(out, " spin_ns=%llu", (unsigned long long)counter_get(&loop->pace.spin_ns));
 }
 
+static void host_epoch(void *context, uint64_t epoch_ns, uint64_t unix_ns) {
+    struct captures *c = &((struct host *)context)->loop->captures;
+    atomic_store(&c->epoch_ns, epoch_ns);
+    atomic_store(&c->epoch_unix_ns, unix_ns);
+}
+
+static bool host_capture(void *context, const char *file, const char *const *names, uint32_t count,
+                         struct captured **to, struct refusal *r) {
+    struct loop *loop = ((struct host *)context)->loop;
+    if (!loop->has_captures) {
+        return refuse(r, "conflict", "pktd was started without --captures");
+    }
+    int error = captures_open(&loop->captures, file, names, count, to);
+    return error == 0 || refuse(r, "system", "create %.255s: %s", file, strerror(-error));
+}
+
+static void host_captures(void *context, struct text *out) {
+    struct loop *loop = ((struct host *)context)->loop;
+    struct captures *c = &loop->captures;
+    if (loop->has_captures) {
+        captures_flush(c);
+    }
+    int error = atomic_load(&c->error);
+    text_add(out, "written=%llu lost=%llu unwritten=%llu errno=%d",
+             (unsigned long long)atomic_load(&c->written),
+             (unsigned long long)atomic_load(&c->ring.lost),
+             (unsigned long long)atomic_load(&c->unwritten), error);
+}
+
 const struct proto_host host_functions = {
     .clock = host_clock,
     .describe = host_describe,
@@ -262,5 +304,9 @@ const struct proto_host host_functions = {
     .describe_port = host_describe_port,
     .is_gone = host_is_gone,
     .close_paths = host_close_paths,
+    .await = host_await,
     .engine_stats = host_engine_stats,
+    .epoch = host_epoch,
+    .capture = host_capture,
+    .captures = host_captures,
 };

@@ -7,29 +7,22 @@
  */
 #include "loop.h"
 
+#include "arrivals.h"
 #include "common/clock.h"
+#include "exact.h"
+#include "wait.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#define WAKE_TAG UINT32_MAX
-#define EVENTS 64
 #define READS_PER_PORT 16  /* before the next port has its turn */
 #define STEPS_PER_READ 256 /* due packets first: what comes in is stamped and can wait */
-#define FIFO_PRIORITY 10
-#define SLICE_NS 100000u
 #define SMALL_BYTES 2048u
-#define IDLE_SLEEP_NS (NS_PER_S / 4)
+#define UNMEASURED 63 /* of 64 frames, in virtual time */
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
@@ -70,6 +63,29 @@ struct message *loop_collect(struct loop *loop) {
     return take_all(&loop->outbox);
 }
 
+void loop_await(struct loop *loop) {
+    /* Sequentially consistent: counters that are read after it have what is not told. */
+    atomic_store(&loop->awaited, true);
+}
+
+bool loop_moved(struct loop *loop) {
+    return atomic_exchange(&loop->moved, false);
+}
+
+/* The other half: counters were written before it is looked who waits for that. */
+static void tell_moved(struct loop *loop) {
+    if (!loop->worked) {
+        return;
+    }
+    loop->worked = false;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&loop->awaited, memory_order_relaxed)) {
+        atomic_store(&loop->awaited, false);
+        atomic_store(&loop->moved, true);
+        ring(loop->report);
+    }
+}
+
 static void hand_back(struct loop *loop, struct message *message) {
     push(&loop->outbox, message);
     ring(loop->report);
@@ -89,24 +105,32 @@ static void add_pending(struct loop *loop, struct message *message) {
 
 /* It is not read any more; the client will close the port. */
 static void set_gone(struct loop *loop, struct port *port) {
-    epoll_ctl(loop->epoll, EPOLL_CTL_DEL, port->fd, NULL);
+    wait_remove(loop, port);
+    if (port->kind == PORT_LINE) {
+        arrivals_remove(loop, port);
+    }
     port->gone = true;
 }
 
 static void add_port(struct loop *loop, struct port *port) {
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = port->number};
     loop->port[port->number] = port;
     if (port->out >= 0) {
         engine_use_paths(loop->engine);
     }
-    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, port->fd, &event)) {
+    if (port->kind == PORT_LINE) {
+        arrivals_add(loop, port);
+    }
+    if (wait_add(loop, port)) {
         set_gone(loop, port);
     }
 }
 
 static void remove_port(struct loop *loop, struct port *port) {
     engine_close_port(loop->engine, port->number);
-    epoll_ctl(loop->epoll, EPOLL_CTL_DEL, port->fd, NULL);
+    wait_remove(loop, port);
+    if (port->kind == PORT_LINE) {
+        arrivals_remove(loop, port);
+    }
     loop->port[port->number] = NULL;
 }
 
@@ -136,7 +160,9 @@ static void handle(struct loop *loop, struct message *message) {
 
 static void read_messages(struct loop *loop) {
     uint64_t count;
-    if (read(loop->wake, &count, sizeof count) < 0) {
+    if (loop->is_virtual) {
+        virtual_again(loop, WAKE_TAG);
+    } else if (read(loop->wake, &count, sizeof count) < 0) {
         return;
     }
     for (struct message *m = take_all(&loop->inbox), *next; m; m = next) {
@@ -150,17 +176,25 @@ static void apply_first(struct loop *loop) {
     struct batch *batch = message->batch;
     loop->pending = message->next;
     batch->applied_ns = clock_now();
+    loop->worked = true;
     engine_apply(loop->engine, batch, batch->due_ns);
     hand_back(loop, message);
 }
 
 /* -- packets ----------------------------------------------------------------------------------- */
 
-static int deliver(void *context, uint32_t number, const struct iovec *io, int count) {
+static int deliver(void *context, uint32_t number, uint64_t at_ns, const struct iovec *io,
+                   int count) {
     struct loop *loop = context;
     struct port *port = loop->port[number];
     if (!port || port->gone) {
         return -ENODEV;
+    }
+    if (port->kind == PORT_LINE) {
+        return line_write(port, at_ns, io, count);
+    }
+    if (loop->is_virtual) {
+        return port_write(port, io, count);
     }
     size_t bytes = 0;
     for (int i = 1; i < count; i++) {
@@ -175,10 +209,23 @@ static int deliver(void *context, uint32_t number, const struct iovec *io, int c
     return error;
 }
 
-/* One step of whatever is due by now: a packet, a batch, or nothing (false). */
+/* Whether the lateness of the frame that was just sent, `sent` frames after the first, is known. In
+ * virtual time nobody has looked at the clock since the thread woke. */
+static bool is_measured(struct loop *loop, uint64_t sent) {
+    if (loop->is_virtual && sent & UNMEASURED) {
+        return false;
+    }
+    if (loop->is_virtual) {
+        loop->now_ns = clock_now();
+    }
+    return true;
+}
+
+/* One step of whatever is due by now: a packet on a link or a line, a batch, or nothing (false). */
 static bool step(struct loop *loop, uint64_t now_ns) {
     struct engine *e = loop->engine;
-    uint64_t due = engine_next(e);
+    uint64_t arrival = arrivals_next(loop);
+    uint64_t due = min_u64(engine_next(e), arrival);
     uint64_t batch = loop->pending ? loop->pending->batch->due_ns : TIME_NEVER;
     if (batch <= now_ns && batch < due) {
         apply_first(loop);
@@ -189,8 +236,13 @@ static bool step(struct loop *loop, uint64_t now_ns) {
         return false;
     }
     uint64_t sent = counter_get(&e->count.tx_frames);
-    engine_step(e);
-    if (counter_get(&e->count.tx_frames) != sent) {
+    if (due == arrival) {
+        arrivals_step(loop);
+    } else {
+        engine_step(e);
+    }
+    loop->worked = true;
+    if (counter_get(&e->count.tx_frames) != sent && is_measured(loop, sent)) {
         uint64_t there = loop->now_ns + lead;
         histogram_add(&loop->late, there > due ? there - due : 0);
     }
@@ -198,7 +250,7 @@ static bool step(struct loop *loop, uint64_t now_ns) {
 }
 
 static void work_due(struct loop *loop) {
-    for (int i = 0; i < STEPS_PER_READ && step(loop, clock_now()); i++) {
+    for (int i = 0; i < STEPS_PER_READ && step(loop, loop_time(loop)); i++) {
     }
 }
 
@@ -218,6 +270,16 @@ static struct frame *right_size(struct loop *loop, size_t bytes) {
     return frame;
 }
 
+static void input(struct loop *loop, const struct port *port, struct frame *frame,
+                  const struct port_frame *got) {
+    loop->worked = true;
+    if (frame) {
+        engine_input(loop->engine, port->number, frame, got->bytes, got->at_ns);
+    } else {
+        counter_add(&loop->engine->transit.drop_nobuf, 1);
+    }
+}
+
 /* Reads one frame; false when there is none. */
 static bool read_one(struct loop *loop, struct port *port) {
     struct port_frame got;
@@ -228,12 +290,7 @@ static bool read_one(struct loop *loop, struct port *port) {
     if (result <= 0) {
         return false;
     }
-    struct frame *frame = right_size(loop, got.bytes);
-    if (frame) {
-        engine_input(loop->engine, port->number, frame, got.bytes, got.at_ns);
-    } else {
-        counter_add(&loop->engine->transit.drop_nobuf, 1);
-    }
+    input(loop, port, right_size(loop, got.bytes), &got);
     return true;
 }
 
@@ -248,119 +305,81 @@ static void read_port(struct loop *loop, struct port *port, uint32_t events) {
     }
 }
 
+/* A line hands over frames before they are due. If not, it is told: nothing else would show it. */
+static void measure_arrival(struct loop *loop) {
+    uint64_t due = arrivals_next(loop);
+    if (due != TIME_NEVER) {
+        loop->now_ns = clock_now();
+        if (due < loop->now_ns) {
+            histogram_add(&loop->late, loop->now_ns - due);
+        }
+    }
+}
+
+/* What has been read from a line, or why there is nothing. */
+static void take_arrivals(struct loop *loop, struct port *port, int result) {
+    if (result == 0 || (result > 0 && !arrivals_take(loop, port, (size_t)result))) {
+        set_gone(loop, port);
+        return;
+    }
+    measure_arrival(loop);
+    virtual_again(loop, port->tag);
+}
+
+/* A frame that has been read already, or why there is none. What is due before it is done first. */
+static void take_frame(struct loop *loop, struct port *port, int result) {
+    struct port_frame got;
+    if (result < 0 && port_has_ended(port, -result)) {
+        set_gone(loop, port);
+        return;
+    }
+    if (port->kind == PORT_LINE) {
+        take_arrivals(loop, port, result);
+        return;
+    }
+    if (result > 0 && port_took(port, port->buffer, (size_t)result, loop->now_ns, &got)) {
+        loop->now_ns = max_u64(loop->now_ns, got.at_ns);
+        work_due(loop);
+        struct frame *frame = pool_frame(&loop->engine->transit.pool, got.bytes);
+        if (frame) {
+            memcpy(frame->data, port->buffer, got.bytes + VNET_BYTES);
+        }
+        input(loop, port, frame, &got);
+    }
+    virtual_again(loop, port->tag);
+}
+
+static void take(struct loop *loop, const struct ready *ready) {
+    if (ready->tag == WAKE_TAG) {
+        read_messages(loop);
+        return;
+    }
+    /* A message before it in this round may have removed the port. */
+    struct port *port = loop->port[(uint32_t)ready->tag];
+    if (port && loop->is_virtual && port->tag == ready->tag) {
+        take_frame(loop, port, ready->result);
+    } else if (port && !loop->is_virtual) {
+        read_port(loop, port, ready->events);
+    }
+}
+
 /* -- the thread -------------------------------------------------------------------------------- */
-
-static int wait_events(int epoll, struct epoll_event *events, uint64_t wait_ns) {
-    struct timespec t = {(time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S)};
-    int count = epoll_pwait2(epoll, events, EVENTS, &t, NULL);
-    if (count < 0 && errno == ENOSYS) {
-        /* Before Linux 5.11: whole milliseconds, the rest of the time is spun away. */
-        count = epoll_wait(epoll, events, EVENTS, (int)(wait_ns / 1000000));
-    }
-    return count > 0 ? count : 0;
-}
-
-static uint64_t next_due(const struct loop *loop) {
-    uint64_t due = engine_next(loop->engine);
-    uint64_t lead = pace_lead(&loop->pace);
-    due = due == TIME_NEVER || due < lead ? due : due - lead;
-    return loop->pending ? min_u64(due, loop->pending->batch->due_ns) : due;
-}
-
-/* Sleeps without looking at anything, if the thread has taken more than its share. */
-static uint64_t take_rest(struct loop *loop, uint64_t now_ns) {
-    uint64_t rest = pace_rest(&loop->pace);
-    if (rest == 0 || !loop->is_fifo) {
-        return now_ns;
-    }
-    struct timespec t = {0, (long)rest};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-    uint64_t after = clock_now();
-    pace_woke(&loop->pace, now_ns, after, after, false);
-    return after;
-}
-
-static int wait_turn(struct loop *loop, struct epoll_event *events) {
-    uint64_t before = take_rest(loop, clock_now());
-    uint64_t due = min_u64(next_due(loop), before + IDLE_SLEEP_NS);
-    uint64_t wait = pace_sleep(&loop->pace, before, due);
-    int count = wait_events(loop->epoll, events, wait);
-    uint64_t after = clock_now();
-    if (wait) {
-        pace_woke(&loop->pace, before, before + wait, after, count == 0);
-    } else if (count == 0 && due > before) {
-        pace_spun(&loop->pace, before, after);
-    }
-    return count;
-}
-
-/* Keeps what was touched in memory. Under RLIMIT_MEMLOCK that would make later allocations fail
- * instead of slow, so it is only done when an allocation as large as the pool may grow is granted.
- */
-static bool lock_memory(uint64_t pool_bytes) {
-    if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)) {
-        return false;
-    }
-    void *probe =
-        mmap(NULL, pool_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (probe == MAP_FAILED) {
-        munlockall();
-        return false;
-    }
-    munmap(probe, pool_bytes);
-    return true;
-}
-
-/* Without real-time scheduling, which control groups may refuse even root (RT_GROUP_SCHED): a high
- * priority where permitted, since agents beside us have one, and what everybody may ask for, a
- * short time slice, which since Linux 6.12 makes the scheduler pick a thread earlier when it wakes.
- * (sched_setattr(2); struct sched_attr is not in every libc's headers.) */
-static void be_preferred(void) {
-    struct {
-        uint32_t size;
-        uint32_t policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime_ns;
-        uint64_t deadline_ns;
-        uint64_t period_ns;
-    } attr = {.size = sizeof attr, .policy = SCHED_OTHER, .nice = -20, .runtime_ns = SLICE_NS};
-    if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0) {
-        attr.nice = getpriority(PRIO_PROCESS, 0);
-        syscall(SYS_sched_setattr, 0, &attr, 0);
-    }
-}
-
-static void be_exact(struct loop *loop, const struct loop_options *options) {
-    struct sched_param priority = {.sched_priority = FIFO_PRIORITY};
-    pthread_setname_np(pthread_self(), "pktd-data");
-    prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
-    loop->is_fifo = options->fifo && sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
-    if (!loop->is_fifo) {
-        be_preferred();
-    }
-    loop->is_locked = options->lock && lock_memory(options->pool_bytes);
-}
 
 static void *run(void *context) {
     struct loop *loop = context;
-    struct epoll_event events[EVENTS];
+    struct ready ready[WAIT_EVENTS];
+    if (loop->is_virtual) {
+        uring_begin(&loop->uring);
+        virtual_again(loop, WAKE_TAG);
+    }
     atomic_store_explicit(&loop->started, 1, memory_order_release);
     ring(loop->report);
     while (!loop->stop) {
         work_due(loop);
-        int count = wait_turn(loop, events);
+        tell_moved(loop);
+        int count = loop_wait(loop, ready);
         for (int i = 0; i < count; i++) {
-            if (events[i].data.u32 == WAKE_TAG) {
-                read_messages(loop);
-                continue;
-            }
-            /* A message before it in this round may have removed the port. */
-            struct port *port = loop->port[events[i].data.u32];
-            if (port) {
-                read_port(loop, port, events[i].events);
-            }
+            take(loop, &ready[i]);
         }
     }
     return NULL;
@@ -377,25 +396,41 @@ static void *begin(void *context) {
     return run(start.loop);
 }
 
+/* In virtual time the writing thread takes none, so no packet need be lost. */
+static int start_captures(struct loop *loop, const struct loop_options *options) {
+    int error = captures_start(&loop->captures, options->captures, options->capture_bytes,
+                               options->is_virtual);
+    if (error == 0) {
+        loop->has_captures = true;
+        loop->engine->transit.ring = &loop->captures.ring;
+    }
+    return error;
+}
+
 static int make_parts(struct loop *loop, const struct loop_options *options) {
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = WAKE_TAG};
-    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    loop->is_virtual = options->is_virtual;
     loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     loop->report = eventfd(0, EFD_CLOEXEC);
     loop->port = calloc(PORT_LIMIT, sizeof *loop->port);
     loop->engine = engine_new(options->pool_bytes, deliver, loop);
-    if (loop->epoll < 0 || loop->wake < 0 || loop->report < 0) {
+    if (loop->wake < 0 || loop->report < 0) {
         return -errno;
     }
     if (loop->engine && options->any_source) {
         engine_take_any_source(loop->engine);
     }
+    if (loop->engine && options->digests) {
+        loop->engine->transit.digests = options->times ? DIGESTS_TIMES : DIGESTS_CONTENTS;
+    }
     loop->scratch = loop->engine ? pool_frame(&loop->engine->transit.pool, FRAME_LIMIT) : NULL;
     if (!loop->port || !loop->scratch) {
         return -ENOMEM;
     }
-    pace_init(&loop->pace, clock_now(), options->sharers);
-    return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &event) ? -errno : 0;
+    if (!loop->is_virtual) {
+        pace_init(&loop->pace, clock_now(), options->sharers);
+    }
+    int error = options->captures < 0 ? 0 : start_captures(loop, options);
+    return error ? error : wait_open(loop);
 }
 
 int loop_start(struct loop *loop, const struct loop_options *options) {
@@ -442,9 +477,12 @@ void loop_stop(struct loop *loop) {
     free_messages(loop->pending);
     free_messages(take_all(&loop->inbox));
     free_messages(take_all(&loop->outbox));
+    if (loop->has_captures) {
+        captures_stop(&loop->captures);
+    }
     engine_free(loop->engine);
     free(loop->port);
-    close(loop->epoll);
+    wait_close(loop);
     close(loop->wake);
     close(loop->report);
 }

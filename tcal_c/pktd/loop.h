@@ -2,11 +2,14 @@
 #ifndef PKTD_LOOP_H
 #define PKTD_LOOP_H
 
+#include "common/clock.h"
+#include "pktd/capture/capture.h"
 #include "pktd/core/batch.h"
 #include "pktd/core/engine.h"
 #include "pktd/core/structures/histogram.h"
 #include "pktd/core/pace.h"
 #include "pktd/ports/port.h"
+#include "uring.h"
 
 #include <pthread.h>
 
@@ -35,8 +38,13 @@ struct loop_options {
     bool fifo;
     bool lock;
     uint64_t pool_bytes;
-    uint32_t sharers; /* pktds on this machine */
-    bool any_source;  /* see engine_take_any_source */
+    uint32_t sharers;       /* pktds on this machine */
+    bool any_source;        /* see engine_take_any_source */
+    bool digests;           /* of what links carry */
+    bool times;             /* are part of the digests */
+    bool is_virtual;        /* time stands still while this process runs */
+    int captures;           /* directory of captures; -1 = none */
+    uint64_t capture_bytes; /* room for packets that are to be written */
 };
 
 struct loop {
@@ -51,13 +59,33 @@ struct loop {
     struct message *pending; /* batches, by time and number */
     struct frame *scratch;   /* the next read goes here */
     struct port **port;
-    uint64_t now_ns; /* as of the last look at the clock */
+    struct port *lines; /* the ports that are lines, in the order in which they were opened */
+    uint64_t now_ns; /* as of the last look at the clock; in virtual time never later than that */
     bool stop;
     bool is_fifo;
     bool is_locked;
+    bool is_virtual;
+    bool has_captures;
+    struct captures captures;
     pthread_t thread;
     _Atomic int started;
+    bool worked;         /* since it was last asked: something may have moved */
+    atomic_bool awaited; /* the control thread wants to know when it does */
+    atomic_bool moved;   /* it has */
+    /* In virtual time, see wait_virtual.c: */
+    struct uring uring;
+    uint64_t woken;                    /* read from `wake` */
+    uint32_t ports;                    /* that have ever been opened */
+    uint64_t timer_ns;                 /* when the timer ends, 0 if it does not */
+    uint64_t timer_first_ns;           /* the earliest time that this one was set to */
+    struct __kernel_timespec timer_at; /* timer_ns */
 };
+
+/* The time as the engine is to take it: in virtual time the clock is not looked at again, since it
+ * costs a system call and moves the clock, and time stands still anyway. */
+static inline uint64_t loop_time(const struct loop *loop) {
+    return loop->is_virtual ? loop->now_ns : clock_now();
+}
 
 /* Starts the data thread and waits until it runs: 0 or -errno. */
 int loop_start(struct loop *loop, const struct loop_options *options);
@@ -67,6 +95,11 @@ void loop_post(struct loop *loop, struct message *message);
 
 /* Messages that are done, oldest first. Reading `report` to empty is the caller's. */
 struct message *loop_collect(struct loop *loop);
+
+/* Rings `report` once packets have moved; then loop_moved is true, once. What has moved before is
+ * not told. Control thread. */
+void loop_await(struct loop *loop);
+bool loop_moved(struct loop *loop);
 
 /* Ends the data thread and frees everything but the ports. */
 void loop_stop(struct loop *loop);

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -64,12 +65,15 @@ class World:
                     with contextlib.suppress(BrokenPipeError):
                         stream.close()
 
-    def start(self, argv: list[str], *, enter: bool = True) -> subprocess.Popen[bytes]:
+    def start(
+        self, argv: list[str], *, enter: bool = True, inherited: Sequence[int] = ()
+    ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [*(self._enter if enter else []), *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=ENVIRONMENT,
+            pass_fds=inherited,
         )
         self.processes.append(process)
         return process
@@ -114,8 +118,8 @@ class World:
         self._wait_up(server)
         return server
 
-    def pktd(self, *options: str) -> Client:
-        engine = Client(self.start([str(PKTD), *options]))
+    def pktd(self, *options: str, inherited: Sequence[int] = ()) -> Client:
+        engine = Client(self.start([str(PKTD), *options], inherited=inherited))
         self.hello = engine("hello 1")
         return engine
 

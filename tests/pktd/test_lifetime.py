@@ -204,6 +204,7 @@ def test_wrong_options_are_refused() -> None:
 
     assert status() == 0
     assert status("--no-fifo", "--no-lock", "--no-bpf", "--pool-bytes", "8388608") == 0
+    assert status("--virtual-time") == 0
     assert status("--version") == 0
     assert status("--pool-bytes", "1k") == 2
     assert status("--frobnicate") == 2

@@ -61,7 +61,7 @@ def test_ping(world: World, setting: Setting, version: int) -> None:
 
 def test_hello_and_attach_tell_what_is_in_force(world: World, setting: Setting) -> None:
     engine = world.pktd("--cpu-share", "4")
-    assert world.hello.endswith(" paths=1")
+    assert world.hello.endswith(" paths=1 digests=off")
     a, _ = pods(world, 1)
     answer = attach(engine, 3, a, kind=setting.kind)
     values = dict(word.split("=") for word in answer.split())
@@ -198,7 +198,7 @@ def test_a_client_takes_over(world: World, setting: Setting) -> None:
     while (line := engine.line()) != "ok sync again2":
         discarded.append(line)
     assert discarded[-1].startswith("err syntax")
-    assert engine("hello 1").endswith("paths=1")
+    assert engine("hello 1").endswith(" paths=1 digests=off")
     assert engine("ports") == "2"
     assert [engine.line().split()[:2] for _ in range(2)] == [["0", "0"], ["1", "1"]]
     engine.commit()

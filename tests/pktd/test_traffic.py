@@ -10,7 +10,7 @@ import pytest
 from tests.datapath.client import Client
 from tests.intime import in_time
 from tests.pktd.conftest import Setting
-from tests.pktd.harness import World, have, pair
+from tests.pktd.harness import World, have, link, pair
 
 pytestmark = pytest.mark.e2e
 
@@ -68,6 +68,34 @@ source.connect((sys.argv[1], 7001))
 source.send(b"".join(b"%04d" % i + bytes(996) for i in range(20)) + b"last" + bytes(96))
 """
 
+# Says how long the fastest took of datagrams that hold when they were sent.
+FASTEST = """
+import socket, struct, time
+sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sink.bind(("", 7001))
+print("up", flush=True)
+fastest = float("inf")
+while (data := sink.recv(100)) != b"end":
+    now = time.monotonic_ns()
+    fastest = min(fastest, now - struct.unpack("q", data)[0])
+print(fastest, flush=True)
+"""
+
+# One such datagram to the first address each two milliseconds, and between them all that a loop
+# can send to the second.
+STAMPED_AND_MANY = """
+import socket, struct, sys, time
+sink, nowhere = [(address, 7001) for address in sys.argv[1:]]
+source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+next_ns = time.monotonic_ns()
+for _ in range(500):
+    while time.monotonic_ns() < next_ns:
+        source.sendto(b"", nowhere)
+    source.sendto(struct.pack("q", time.monotonic_ns()), sink)
+    next_ns += 2_000_000
+source.sendto(b"end", sink)
+"""
+
 END = """
 import socket, sys
 source = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
@@ -96,6 +124,34 @@ def test_ping(world: World, setting: Setting, version: int) -> None:
     ]
     assert engine.rows("stats links") == []
     assert engine.engine()["in_flight"] == 0
+
+
+def test_in_virtual_time_nothing_is_early_or_spun_for(world: World, setting: Setting) -> None:
+    """Where time goes on, too: it is only less exact there."""
+    engine = world.pktd("--virtual-time")
+    pids = pair(world, engine, kind=setting.kind, delay=3_000_000)
+    out = world.run(pids[0], "ping", "-c", "5", "-i", "0.05", ADDRESSES[4])
+    times = [float(t) for t in re.findall(r"time=([\d.]+) ms", out)]
+    assert len(times) == 5
+    assert min(times) >= 12
+    assert engine.engine()["in_flight"] == 0
+    _transfer(world, engine, pids, 4, 3_000_000)
+    assert engine.engine()["spin_ns"] == 0
+
+
+def test_a_timer_that_ends_while_packets_come_makes_nothing_early(
+    world: World, setting: Setting
+) -> None:
+    engine = world.pktd("--virtual-time", "--no-bpf")
+    a, b = pair(world, engine, kind=setting.kind, delay=10_000_000)
+    engine("node 3 ip=10.77.0.9")
+    engine(link(4, 0, 3, up=0))
+    engine("route 0 4 3")
+    engine.commit()
+    server = world.listen(b, FASTEST)
+    world.run(a, "python3", "-c", STAMPED_AND_MANY, ADDRESSES[4], "10.77.0.9")
+    assert server.stdout is not None
+    assert int(server.stdout.readline()) >= 20_000_000
 
 
 def _transfer(

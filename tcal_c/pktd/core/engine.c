@@ -68,7 +68,7 @@ void engine_reserve(struct engine *e, struct engine_room *room) {
     }
 }
 
-static void deliver(struct engine *e, struct piece *piece) {
+static void deliver(struct engine *e, struct piece *piece, uint64_t at_ns) {
     struct frame *frame = piece->frame;
     uint32_t port = e->node[e->paths ? frame->source : frame->dest].port;
     if (port == 0) {
@@ -84,7 +84,7 @@ static void deliver(struct engine *e, struct piece *piece) {
     if (cut.header_bytes == 0) {
         io[1] = io[2];
     }
-    int error = e->deliver(e->deliver_context, port - 1, io, cut.header_bytes ? 3 : 2);
+    int error = e->deliver(e->deliver_context, port - 1, at_ns, io, cut.header_bytes ? 3 : 2);
     if (error) {
         counter_add(&e->count.drop_write, piece->count);
         return;
@@ -105,7 +105,7 @@ static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
         return;
     }
     if (node == piece->frame->dest) {
-        deliver(e, piece);
+        deliver(e, piece, at_ns);
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
@@ -149,11 +149,11 @@ static enum verdict classify(const struct engine *e, uint32_t port, struct frame
 }
 
 /* Out again as it came, at once. */
-static void pass(struct engine *e, uint32_t port, struct frame *frame) {
+static void pass(struct engine *e, uint32_t port, struct frame *frame, uint64_t at_ns) {
     uint32_t segments = frame->info.segments;
     struct iovec io[2] = {{&frame->info.vnet, sizeof frame->info.vnet},
                           {frame_bytes(frame), frame->info.length}};
-    if (e->deliver(e->deliver_context, port, io, 2)) {
+    if (e->deliver(e->deliver_context, port, at_ns, io, 2)) {
         counter_add(&e->count.drop_write, segments);
         return;
     }
@@ -165,6 +165,10 @@ static void pass(struct engine *e, uint32_t port, struct frame *frame) {
 static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
     uint32_t segments = frame->info.segments;
     frame->pair = pairs_get(&e->pairs, frame->source, frame->dest);
+    if (e->transit.digests != DIGESTS_OFF) {
+        frame->contents =
+            digest_contents(frame_bytes(frame) + ETH_BYTES, frame->info.length - ETH_BYTES);
+    }
     struct piece *piece = frame->pair ? pool_piece(&e->transit.pool, frame) : NULL;
     if (!piece) {
         counter_add(&e->transit.drop_nobuf, segments);
@@ -201,7 +205,7 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
         enter(e, frame, at_ns);
         break;
     case VERDICT_PASS:
-        pass(e, port, frame);
+        pass(e, port, frame, at_ns);
         break;
     case VERDICT_UNKNOWN:
         counter_add(&e->count.drop_unknown, frame->info.segments);

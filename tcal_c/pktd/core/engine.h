@@ -43,8 +43,9 @@ struct port_counters {
     bool told_gone;
 };
 
-/* How packets leave: io[0] is the virtio header. 0 or -errno. */
-typedef int engine_deliver(void *context, uint32_t port, const struct iovec *io, int count);
+/* How packets leave, due at `at_ns`: io[0] is the virtio header. 0 or -errno. */
+typedef int engine_deliver(void *context, uint32_t port, uint64_t at_ns, const struct iovec *io,
+                           int count);
 
 struct engine {
     struct transit transit;

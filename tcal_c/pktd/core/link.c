@@ -47,7 +47,52 @@ static void append(struct transit *t, struct link *link, struct piece *piece, ui
     counter_add(&t->in_flight, 1);
 }
 
-static void drop_piece(struct transit *t, struct link *link, struct piece *piece) {
+static void add_to_digest(const struct transit *t, struct link *link, const struct piece *part,
+                          enum fate fate, uint64_t at_ns) {
+    uint64_t time = t->digests == DIGESTS_TIMES ? at_ns - counter_get(&t->epoch_ns) : 0;
+    uint64_t before = counter_get(&link->digest);
+    counter_set(&link->digest,
+                digest_add(before, time, fate, part->first, part->count, part->frame->contents));
+}
+
+static void capture(const struct transit *t, struct captured *to, const struct piece *part,
+                    enum fate fate, uint64_t at_ns) {
+    struct packet_piece cut;
+    uint8_t *bytes = frame_bytes(part->frame);
+    packet_cut(&part->frame->info, bytes, part->first, part->count, &cut);
+    const struct ring_entry entry = {.to = to,
+                                     .at_ns = at_ns,
+                                     .span_ns = part->span_ns,
+                                     .segments = (uint16_t)part->count,
+                                     .fate = (uint8_t)fate,
+                                     .vnet = cut.vnet};
+    const struct iovec io[2] = {{cut.header, cut.header_bytes},
+                                {bytes + cut.payload_offset, cut.payload_bytes}};
+    ring_put(t->ring, &entry, io, 2);
+}
+
+/* The part of a frame had this fate at `at_ns`. */
+static void record(const struct transit *t, struct link *link, const struct piece *part,
+                   enum fate fate, uint64_t at_ns) {
+    if (t->digests != DIGESTS_OFF) {
+        add_to_digest(t, link, part, fate, at_ns);
+    }
+    if (t->ring) {
+        struct captured *to = atomic_load_explicit(&link->captured, memory_order_acquire);
+        if (to) {
+            capture(t, to, part, fate, at_ns);
+        }
+    }
+}
+
+static void record_segment(const struct transit *t, struct link *link, struct frame *frame,
+                           uint32_t segment, enum fate fate, uint64_t at_ns) {
+    const struct piece part = {.frame = frame, .first = segment, .count = 1};
+    record(t, link, &part, fate, at_ns);
+}
+
+static void drop_piece(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
+    record(t, link, piece, FATE_DOWN, at_ns);
     counter_add(&link->count.drop_down, piece->count);
     pair_drop(piece->frame->pair, DROP_DOWN, piece->count);
     pool_piece_release(&t->pool, piece);
@@ -100,15 +145,18 @@ static void count_accepted(struct link *link, uint64_t packets, uint64_t bytes) 
 }
 
 /* Draws and queues one segment; true when it goes on. */
-static bool offer_segment(struct link *link, struct frame *frame, uint32_t bytes, uint64_t nth,
-                          uint64_t at_ns, struct service *service) {
+static bool offer_segment(struct transit *t, struct link *link, struct frame *frame,
+                          uint32_t segment, uint64_t nth, uint64_t at_ns, struct service *service) {
+    uint32_t bytes = packet_segment_bytes(&frame->info, segment);
     if (draw_lost(link->seed, nth, link->loss_ppb)) {
+        record_segment(t, link, frame, segment, FATE_LOSS, at_ns);
         counter_add(&link->count.drop_loss, 1);
         pair_drop(frame->pair, DROP_LOSS, 1);
         return false;
     }
     bool idle = link->queue.free_ns <= at_ns;
     if (!queue_offer(&link->queue, at_ns, bytes, service)) {
+        record_segment(t, link, frame, segment, FATE_QUEUE, at_ns);
         counter_add(&link->count.drop_queue, 1);
         pair_drop(frame->pair, DROP_QUEUE, 1);
         return false;
@@ -138,8 +186,7 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
     for (uint32_t i = 0; i < piece->count; i++) {
         struct service service;
         uint32_t segment = piece->first + i;
-        uint32_t bytes = packet_segment_bytes(&piece->frame->info, segment);
-        if (!offer_segment(link, piece->frame, bytes, nth + i, arrival(piece, i, at_ns),
+        if (!offer_segment(t, link, piece->frame, segment, nth + i, arrival(piece, i, at_ns),
                            &service)) {
             close_run(t, link, piece, &run, at_ns);
             continue;
@@ -166,7 +213,7 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     counter_set(&link->count.pkts, nth + piece->count);
     counter_add(&link->count.bytes, bytes);
     if (!link->up) {
-        drop_piece(t, link, piece);
+        drop_piece(t, link, piece, at_ns);
     } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0) {
         count_accepted(link, piece->count, bytes);
         piece->nth = nth;
@@ -192,6 +239,7 @@ static struct piece *detach_head(struct transit *t, struct link *link) {
 
 struct piece *link_take(struct transit *t, struct link *link) {
     struct piece *piece = detach_head(t, link);
+    record(t, link, piece, FATE_LEFT, piece->due_ns);
     counter_add(&link->count.out_pkts, piece->count);
     counter_add(&link->count.out_bytes,
                 packet_bytes(&piece->frame->info, piece->first, piece->count));
@@ -205,7 +253,7 @@ static void flush(struct transit *t, struct link *link, uint64_t at_ns) {
     /* What waited never got through the queue. */
     count_accepted(link, -packets, -bytes);
     while (link->head) {
-        drop_piece(t, link, detach_head(t, link));
+        drop_piece(t, link, detach_head(t, link), at_ns);
     }
     link->last_due_ns = 0;
     link->queue.free_ns = min_u64(link->queue.free_ns, at_ns);

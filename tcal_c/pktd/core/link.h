@@ -5,6 +5,7 @@
 #include "pktd/core/structures/counter.h"
 #include "draw.h"
 #include "pktd/core/structures/heap.h"
+#include "pktd/record/ring.h"
 #include "pool.h"
 #include "queue.h"
 
@@ -76,10 +77,20 @@ struct link {
     struct link_counters count;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
     struct link_usage told;
+    counter digest;                      /* 0 without packets */
+    uint64_t digest_told;                /* control thread */
+    _Atomic(struct captured *) captured; /* where its packets are recorded; NULL: nowhere */
 };
+
+/* Whether links have digests (record/digest.h), and of what. */
+enum digests { DIGESTS_OFF, DIGESTS_CONTENTS, DIGESTS_TIMES };
 
 /* What is on its way over all links, and what it needs. */
 struct transit {
+    enum digests digests; /* chosen before the first packet */
+    counter epoch_ns;     /* from which their times count */
+    struct ring *ring;    /* for packets that are captured; NULL: none are */
+
     struct pool pool;
     struct heap heap; /* of links, by the time of their heads */
     uint64_t seq;

@@ -63,7 +63,7 @@ struct frame *pool_frame(struct pool *pool, size_t frame_bytes) {
     }
     struct frame *frame = pool->frames[class];
     if (frame) {
-        pool->frames[class] = frame->next_free;
+        pool->frames[class] = frame->next;
     } else {
         frame = carve(pool, class_bytes[class]);
         if (!frame) {
@@ -77,7 +77,7 @@ struct frame *pool_frame(struct pool *pool, size_t frame_bytes) {
 
 void pool_release(struct pool *pool, struct frame *frame) {
     if (--frame->references == 0) {
-        frame->next_free = pool->frames[frame->size_class];
+        frame->next = pool->frames[frame->size_class];
         pool->frames[frame->size_class] = frame;
     }
 }

@@ -11,12 +11,15 @@ struct pair;
 
 /* A frame as it was read: virtio header, Ethernet header, packet. Shared by its pieces. */
 struct frame {
-    struct frame *next_free;
+    struct frame *next; /* of those that are free, or on the same line */
     struct pair *pair;
     uint32_t references;
     uint16_t source; /* node */
     uint16_t dest;   /* node */
     uint8_t size_class;
+    uint64_t contents; /* the hash of its bytes, where links have digests */
+    uint64_t due_ns;   /* came over a line: when it is there */
+    size_t bytes;      /* the same: after the virtio header */
     struct packet_info info;
     _Alignas(8) uint8_t data[];
 };

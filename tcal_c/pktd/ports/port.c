@@ -25,6 +25,8 @@ void port_fail(struct port_error *error, int code, const char *why, const char *
     }
 }
 
+#define SOURCE_MAC (VNET_HEADER_BYTES + 6) /* in what is read */
+
 struct opening {
     struct port *port;
     const struct port_request *request;
@@ -101,10 +103,27 @@ static bool open_any(struct port *port, const struct port_request *request, int 
     return false;
 }
 
+static struct port *open_line(struct port *port, const struct port_request *request,
+                              struct port_error *error) {
+    *port = (struct port){.fd = -1,
+                          .out = -1,
+                          .kind = PORT_LINE,
+                          .number = request->number,
+                          .delay_ns = request->delay_ns};
+    if (line_open(port, request, error)) {
+        return port;
+    }
+    free(port);
+    return NULL;
+}
+
 struct port *port_open(const struct port_request *request, int program, char *text,
                        size_t text_room) {
     struct port_error error = {text, text_room};
     struct port *port = calloc(1, sizeof *port);
+    if (port && request->line) {
+        return open_line(port, request, &error);
+    }
     int netns = open(request->netns, O_RDONLY | O_CLOEXEC);
     if (!port || netns < 0) {
         port_fail(&error, port ? -errno : -ENOMEM, NULL, "open %s", request->netns);
@@ -145,9 +164,32 @@ int port_read(struct port *port, uint8_t *data, size_t room, struct port_frame *
      * let the packet leave too early. */
     frame->at_ns = clock_now();
     if (port->stamp == STAMP_BPF && frame->bytes >= 12) {
-        frame->at_ns = stamp_take(data + VNET_HEADER_BYTES + 6, port->mac, frame->at_ns);
+        frame->at_ns = stamp_take(data + SOURCE_MAC, port->mac, frame->at_ns);
     }
     return got;
+}
+
+bool port_took(struct port *port, uint8_t *data, size_t got, uint64_t about_ns,
+               struct port_frame *frame) {
+    if (got < VNET_HEADER_BYTES) {
+        return false;
+    }
+    frame->bytes = got - VNET_HEADER_BYTES;
+    bool is_stamped = port->stamp == STAMP_BPF && frame->bytes >= 12;
+    if (!is_stamped) {
+        frame->at_ns = clock_now();
+    } else if (!stamp_take_near(data + SOURCE_MAC, port->mac, about_ns, &frame->at_ns)) {
+        frame->at_ns = stamp_take(data + SOURCE_MAC, port->mac, clock_now());
+    }
+    return true;
+}
+
+bool port_has_ended(const struct port *port, int error) {
+    if (port->kind == PORT_PACKET) {
+        /* ENETDOWN is told once when the device goes down; reading goes on when it is up again. */
+        return error == EBADFD || error == ENXIO;
+    }
+    return error != EAGAIN && error != EINTR;
 }
 
 int port_write(struct port *port, const struct iovec *io, int count) {

@@ -1,4 +1,4 @@
-/* A device in a network namespace, as a file descriptor that yields and takes frames. */
+/* A device in a network namespace, or a line, as a file descriptor that yields and takes frames. */
 #ifndef PKTD_PORT_H
 #define PKTD_PORT_H
 
@@ -9,7 +9,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-enum port_kind { PORT_AUTO, PORT_TAP, PORT_PACKET };
+enum port_kind { PORT_AUTO, PORT_TAP, PORT_PACKET, PORT_LINE };
 
 /* The same address on every port: a frame needs no new header on its way. */
 #define VNET_HEADER_BYTES 10u /* struct virtio_net_hdr */
@@ -25,6 +25,8 @@ struct port_request {
     char name[IFNAMSIZ];
     const char *netns; /* path */
     bool leave;        /* the end of its namespace removes the device, not port_close */
+    const char *line;  /* path, of a line to another machine; then only `delay_ns` counts */
+    uint64_t delay_ns; /* that frames take over the line */
 };
 
 #define PREFIX_LIMIT 32u
@@ -47,8 +49,19 @@ struct port {
     bool leave;          /* see port_request */
     char peer[IFNAMSIZ]; /* PORT_PACKET: pktd's end of the veth pair */
     uint64_t lost;       /* control thread: see port_lost */
-    atomic_bool gone;    /* set by the data thread: the device has disappeared */
-    uint8_t mac[6];      /* source of the frames that come, under the stamp */
+    /* Data thread, in virtual time: where the read goes that is on its way, and what it is known
+     * by. */
+    uint8_t *buffer;
+    uint64_t tag;
+    /* Data thread, of a line: what of the buffer is an incomplete record, and the frames that are
+     * not there yet, first those that arrive first. */
+    uint64_t delay_ns;
+    size_t kept;
+    struct frame *first;
+    struct frame *last;
+    struct port *next_line;
+    atomic_bool gone; /* set by the data thread: the device has disappeared */
+    uint8_t mac[6];   /* source of the frames that come, under the stamp */
     /* Of an attached port; `out` is -1 otherwise. */
     int out; /* a packet socket on the target */
     char target[IFNAMSIZ];
@@ -86,6 +99,14 @@ const char *port_stamp_name(enum port_stamp stamp);
  * 1, 0 when there is none, or -errno. */
 int port_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame);
 
+/* The same of `got` bytes that the caller has read; false when they are no frame. The clock is only
+ * looked at where a frame has no stamp, or one that is not near `about_ns`. */
+bool port_took(struct port *port, uint8_t *data, size_t got, uint64_t about_ns,
+               struct port_frame *frame);
+
+/* Whether this error of the caller's own read means that there will be no more frames. */
+bool port_has_ended(const struct port *port, int error);
+
 /* Packets that the socket had no room for since it was opened; a TAP's are counted by the device,
  * where only its namespace sees them: 0. Control thread. */
 uint64_t port_lost(struct port *port);
@@ -95,5 +116,14 @@ bool port_is_gone(const struct port *port);
 
 /* Writes a frame, io[0] being the virtio header: 0 or -errno. Never waits. */
 int port_write(struct port *port, const struct iovec *io, int count);
+
+/* What is before each frame on a line, in the machine's byte order. */
+struct line_record {
+    uint64_t due_ns; /* when the frame is at the other end, by the clock of both */
+    uint64_t bytes;  /* of virtio header and frame; 0: the sender has opened the line */
+};
+
+/* Writes a frame that leaves at `at_ns` on a line: 0 or -errno. Waits where there is no room. */
+int line_write(struct port *port, uint64_t at_ns, const struct iovec *io, int count);
 
 #endif

@@ -1,4 +1,4 @@
-/* The two kinds of port, as port.c sees them. */
+/* The kinds of port, as port.c sees them. */
 #ifndef PKTD_PORT_KINDS_H
 #define PKTD_PORT_KINDS_H
 
@@ -19,9 +19,10 @@ typedef bool port_inside(void *context, struct port_error *error);
 bool port_visit(int netns, const char *path, port_inside *inside, void *context,
                 struct port_error *error);
 
-/* Both are called in the target network namespace (tap) or with it as a descriptor (packet); they
+/* Called in the target network namespace (tap) or with it as a descriptor (packet); they
  * fill fd and peer and return false with `error` set when the kernel refuses. */
 bool tap_open(struct port *port, const struct port_request *request, struct port_error *error);
+bool line_open(struct port *port, const struct port_request *request, struct port_error *error);
 bool packet_open(struct port *port, const struct port_request *request, int netns,
                  struct port_error *error);
 

@@ -2,7 +2,8 @@
 #include "port.h"
 
 const char *port_kind_name(enum port_kind kind) {
-    return kind == PORT_AUTO ? "auto" : kind == PORT_TAP ? "tap" : "packet";
+    static const char *const names[] = {"auto", "tap", "packet", "line"};
+    return names[kind];
 }
 
 const char *port_stamp_name(enum port_stamp stamp) {

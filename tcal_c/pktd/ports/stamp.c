@@ -107,16 +107,37 @@ int stamp_attach(int bpf, int index, struct nl_why *why) {
     return error;
 }
 
-uint64_t stamp_take(uint8_t *source_mac, const uint8_t *plain, uint64_t now_ns) {
+static uint64_t read_stamp(const uint8_t *source_mac) {
     uint64_t low = 0;
-    if (memcmp(source_mac, plain, 6) == 0) {
-        return now_ns;
-    }
     for (int i = 5; i >= 0; i--) {
         low = low << 8 | source_mac[i];
     }
-    memcpy(source_mac, plain, 6);
+    return low;
+}
+
+static bool has_stamp(const uint8_t *source_mac, const uint8_t *plain) {
+    return memcmp(source_mac, plain, 6) != 0;
+}
+
+uint64_t stamp_take(uint8_t *source_mac, const uint8_t *plain, uint64_t now_ns) {
+    if (!has_stamp(source_mac, plain)) {
+        return now_ns;
+    }
     /* The stamp has the time's low bits, and is a little older than now. */
-    uint64_t age = (now_ns - low) & STAMP_MASK;
+    uint64_t age = (now_ns - read_stamp(source_mac)) & STAMP_MASK;
+    memcpy(source_mac, plain, 6);
     return age < STAMP_AGE_LIMIT_NS && age <= now_ns ? now_ns - age : now_ns;
+}
+
+bool stamp_take_near(uint8_t *source_mac, const uint8_t *plain, uint64_t about_ns,
+                     uint64_t *at_ns) {
+    uint64_t ahead = (read_stamp(source_mac) - about_ns) & STAMP_MASK;
+    uint64_t behind = STAMP_MASK + 1 - ahead;
+    bool is_behind = behind <= STAMP_AGE_LIMIT_NS && behind <= about_ns;
+    if (!has_stamp(source_mac, plain) || !(ahead <= STAMP_AGE_LIMIT_NS || is_behind)) {
+        return false;
+    }
+    memcpy(source_mac, plain, 6);
+    *at_ns = is_behind ? about_ns - behind : about_ns + ahead;
+    return true;
 }

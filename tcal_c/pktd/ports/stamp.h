@@ -23,4 +23,9 @@ int stamp_attach(int program, int index, struct nl_why *why);
 /* The time in a stamped frame's source address, which is restored. `now_ns` when there is none. */
 uint64_t stamp_take(uint8_t *source_mac, const uint8_t *plain, uint64_t now_ns);
 
+/* The same without the time now: the time that the stamp stands for, true. False, and the frame as
+ * it was, when there is none, or none within STAMP_AGE_LIMIT_NS of `about_ns`: programs that send
+ * past the queueing disciplines (PACKET_QDISC_BYPASS) choose their own source address. */
+bool stamp_take_near(uint8_t *source_mac, const uint8_t *plain, uint64_t about_ns, uint64_t *at_ns);
+
 #endif

@@ -6,7 +6,8 @@
 #include <arpa/inet.h>
 
 #define OPEN_USAGE                                                                                 \
-    "open PORT netns=PATH if=NAME [kind=auto|tap|packet] [mtu=BYTES] [remove=close|netns]"
+    "open PORT netns=PATH if=NAME [kind=auto|tap|packet] [mtu=BYTES] [remove=close|netns], or "    \
+    "open PORT line=PATH delay=NS"
 
 static bool open_kind(struct port_request *q, const char *value, struct refusal *r) {
     for (int kind = PORT_AUTO; kind <= PORT_PACKET; kind++) {
@@ -43,6 +44,14 @@ static bool open_option(struct port_request *q, const char *key, char *value, co
     if (strcmp(key, "kind") == 0) {
         return open_kind(q, value, r);
     }
+    if (strcmp(key, "line") == 0 && *value) {
+        q->line = value;
+        return true;
+    }
+    if (strcmp(key, "delay") == 0) {
+        return word_number(value, DELAY_LIMIT_NS, &q->delay_ns) ||
+               refuse(r, "range", "delay '%.32s' is not a number of ns up to 65535 days", value);
+    }
     if (strcmp(key, "mtu") == 0) {
         if (!word_number(value, 65520, &number) || number < 68) {
             return refuse(r, "range", "mtu '%.32s' is not a number from 68 to 65520", value);
@@ -71,7 +80,10 @@ bool do_open(struct proto *p, struct words *w, struct refusal *r) {
             return false;
         }
     }
-    if (!q.netns || !q.name[0]) {
+    /* A line has a delay and is in no namespace; a device is, and has none. */
+    bool is_line = q.line && q.delay_ns && !q.netns && !q.name[0];
+    bool is_device = !q.line && !q.delay_ns && q.netns && q.name[0];
+    if (!is_line && !is_device) {
         return syntax(r, OPEN_USAGE);
     }
     if (stage_port_is_open(p->stage, q.number)) {
@@ -140,7 +152,7 @@ static bool attach_option(struct attach_request *q, const char *key, char *value
     if (strcmp(key, "prefix") == 0) {
         return attach_prefixes(q, value, r);
     }
-    if (strcmp(key, "mtu") == 0) {
+    if (strcmp(key, "mtu") == 0 || strcmp(key, "line") == 0 || strcmp(key, "delay") == 0) {
         return syntax(r, ATTACH_USAGE);
     }
     return open_option(&q->port, key, value, ATTACH_USAGE, r);

@@ -24,6 +24,13 @@ command do_routes;
 command do_path;
 command do_usage;
 
+/* command_record.c */
+command do_await;
+command do_epoch;
+command do_digests;
+command do_capture;
+command do_captures;
+
 /* One KEY=VALUE of a link's or a path's properties, without the seed. */
 bool link_option(struct link_config *c, const char *key, const char *value, const char *usage,
                  struct refusal *r);

@@ -64,17 +64,20 @@ static bool do_stats(struct proto *p, struct words *w, struct refusal *r) {
 
 /* What a client uses decides what pktd is for it: hop by hop, or path by path. */
 static const struct command_row commands[] = {
-    {"hello", do_hello, MODE_ANY},     {"sync", do_sync, MODE_ANY},
-    {"open", do_open, MODE_LINKS},     {"close", do_close, MODE_LINKS},
-    {"attach", do_attach, MODE_PATHS}, {"detach", do_detach, MODE_PATHS},
-    {"ports", do_ports, MODE_ANY},     {"node", do_node, MODE_ANY},
-    {"bind", do_bind, MODE_ANY},       {"unbind", do_unbind, MODE_ANY},
-    {"link", do_link, MODE_LINKS},     {"set", do_set, MODE_LINKS},
-    {"route", do_route, MODE_LINKS},   {"routes", do_routes, MODE_LINKS},
-    {"path", do_path, MODE_PATHS},     {"usage", do_usage, MODE_ANY},
-    {"lease", do_lease, MODE_PATHS},   {"commit", do_commit, MODE_ANY},
-    {"abort", do_abort, MODE_ANY},     {"stats", do_stats, MODE_ANY},
-    {"clock", do_clock, MODE_ANY},     {"quit", do_quit, MODE_ANY}};
+    {"hello", do_hello, MODE_ANY},       {"sync", do_sync, MODE_ANY},
+    {"open", do_open, MODE_LINKS},       {"close", do_close, MODE_LINKS},
+    {"attach", do_attach, MODE_PATHS},   {"detach", do_detach, MODE_PATHS},
+    {"ports", do_ports, MODE_ANY},       {"node", do_node, MODE_ANY},
+    {"bind", do_bind, MODE_ANY},         {"unbind", do_unbind, MODE_ANY},
+    {"link", do_link, MODE_LINKS},       {"set", do_set, MODE_LINKS},
+    {"route", do_route, MODE_LINKS},     {"routes", do_routes, MODE_LINKS},
+    {"path", do_path, MODE_PATHS},       {"usage", do_usage, MODE_ANY},
+    {"lease", do_lease, MODE_PATHS},     {"commit", do_commit, MODE_ANY},
+    {"abort", do_abort, MODE_ANY},       {"stats", do_stats, MODE_ANY},
+    {"epoch", do_epoch, MODE_ANY},       {"digests", do_digests, MODE_ANY},
+    {"await", do_await, MODE_ANY},       {"capture", do_capture, MODE_ANY},
+    {"captures", do_captures, MODE_ANY}, {"clock", do_clock, MODE_ANY},
+    {"quit", do_quit, MODE_ANY}};
 
 static bool run(struct proto *p, const struct command_row *row, struct words *w,
                 struct refusal *r) {
@@ -108,6 +111,10 @@ void proto_applied(struct proto *p, const struct batch *batch) {
     stage_applied(p->stage, batch);
     text_add(p->session.out, "! applied %llu %llu %llu\n", (unsigned long long)batch->number,
              (unsigned long long)batch->at_ns, (unsigned long long)batch->applied_ns);
+}
+
+void proto_moved(struct proto *p) {
+    text_add(p->session.out, "! moved\n");
 }
 
 void proto_destroy(struct proto *p) {

@@ -23,7 +23,14 @@ struct proto_host {
     void (*describe_port)(void *context, uint32_t port, struct text *out); /* IF INODE KIND */
     bool (*is_gone)(void *context, uint32_t port);         /* somebody has removed its device */
     void (*close_paths)(void *context, bool closed);       /* done when it returns */
+    void (*await)(void *context);                          /* proto_moved is to be called, once */
     void (*engine_stats)(void *context, struct text *out); /* KEY=VALUE… of the loop */
+    /* What day and time `epoch_ns` was. */
+    void (*epoch)(void *context, uint64_t epoch_ns, uint64_t unix_ns);
+    /* Makes a file for packets of the named interfaces; `to` gets where they go. */
+    bool (*capture)(void *context, const char *file, const char *const *names, uint32_t count,
+                    struct captured **to, struct refusal *r);
+    void (*captures)(void *context, struct text *out); /* writes all; KEY=VALUE… of them */
 };
 
 struct proto {
@@ -39,6 +46,7 @@ struct proto {
 extern const struct session_program proto_program;
 
 void proto_applied(struct proto *p, const struct batch *batch);
+void proto_moved(struct proto *p);
 void proto_destroy(struct proto *p);
 
 /* stats.c */

@@ -6,6 +6,7 @@ struct report {
     struct proto *proto;
     struct text lines;
     uint64_t count;
+    uint64_t now_ns; /* read once: in virtual time each reading takes some */
 };
 
 static void finish(struct report *report) {
@@ -24,9 +25,8 @@ static uint64_t link_packets(const struct link_counters *c) {
 }
 
 static void report_link(struct report *report, uint32_t number, const struct link_counters *c) {
-    struct proto *p = report->proto;
     uint64_t waiting;
-    uint64_t backlog = link_backlog(c, p->host->clock(p->host->context), &waiting);
+    uint64_t backlog = link_backlog(c, report->now_ns, &waiting);
     report->count++;
     text_add(&report->lines, "%u %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", number,
              (unsigned long long)counter_get(&c->pkts), (unsigned long long)counter_get(&c->bytes),
@@ -39,7 +39,7 @@ static void report_link(struct report *report, uint32_t number, const struct lin
 }
 
 void stats_links(struct proto *p) {
-    struct report report = {.proto = p};
+    struct report report = {.proto = p, .now_ns = p->host->clock(p->host->context)};
     uint32_t links = p->stage->mode == MODE_PATHS ? 0 : p->stage->link_end;
     for (uint32_t i = 0; i < links; i++) {
         struct link *link = engine_link(p->engine, i);
@@ -139,7 +139,6 @@ static bool usage_equal(const struct link_usage *a, const struct link_usage *b) 
 
 struct usage_report {
     struct report report;
-    uint64_t now_ns;
     bool all;
 };
 
@@ -151,7 +150,7 @@ static bool visit_path(void *context, uint32_t source, uint32_t dest) {
     if (!link || counter_get(&link->count.pkts) == 0) {
         return false;
     }
-    struct link_usage now = usage_of(link, usage->now_ns);
+    struct link_usage now = usage_of(link, usage->report.now_ns);
     if (usage->all || !usage_equal(&now, &link->told)) {
         usage->report.count++;
         text_add(&usage->report.lines, "%u %u %llu %llu %llu %llu %llu\n", source, dest,
@@ -164,8 +163,8 @@ static bool visit_path(void *context, uint32_t source, uint32_t dest) {
 }
 
 void stats_usage(struct proto *p, bool all) {
-    struct usage_report usage = {
-        .report = {.proto = p}, .now_ns = p->host->clock(p->host->context), .all = all};
+    struct usage_report usage = {.report = {.proto = p, .now_ns = p->host->clock(p->host->context)},
+                                 .all = all};
     pairs_usage(&p->engine->pairs, p->stage->node_end, all, visit_path, &usage);
     finish(&usage.report);
 }

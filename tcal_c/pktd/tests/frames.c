@@ -118,12 +118,15 @@ void check_sums(const struct virtio_net_hdr *vnet, uint8_t *frame, size_t bytes)
     if (v4) {
         CHECK_EQ(folded(add_words(ip, 20)), 0xFFFF);
     }
-    CHECK(vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM);
-    CHECK_EQ(vnet->csum_start, 14 + ip_bytes);
-    uint8_t *field = frame + vnet->csum_start + vnet->csum_offset;
-    uint16_t sum = (uint16_t)~folded(add_words(frame + vnet->csum_start, bytes - vnet->csum_start));
-    field[0] = (uint8_t)(sum >> 8);
-    field[1] = (uint8_t)sum;
+    if (vnet) {
+        CHECK(vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM);
+        CHECK_EQ(vnet->csum_start, 14 + ip_bytes);
+        uint8_t *field = frame + vnet->csum_start + vnet->csum_offset;
+        uint16_t sum =
+            (uint16_t)~folded(add_words(frame + vnet->csum_start, bytes - vnet->csum_start));
+        field[0] = (uint8_t)(sum >> 8);
+        field[1] = (uint8_t)sum;
+    }
     uint32_t all = v4 ? add_words(ip + 12, 8) + ip[9] : add_words(ip + 8, 32) + ip[6];
     all += (uint32_t)l4_bytes + add_words(ip + ip_bytes, l4_bytes);
     CHECK_EQ(folded(all), 0xFFFF);

@@ -20,7 +20,8 @@ void make_frame(struct test_frame *f, int version, int protocol, unsigned source
 /* An ordinary IPv4 UDP packet of `bytes` bytes at layer 3. */
 void make_packet(struct test_frame *f, unsigned source, unsigned dest, size_t bytes);
 
-/* Verifies every checksum of a delivered frame, completing a partial one first. */
+/* Verifies every checksum of a delivered frame, completing a partial one first; without `vnet` none
+ * is partial. */
 void check_sums(const struct virtio_net_hdr *vnet, uint8_t *frame, size_t bytes);
 
 #endif

@@ -39,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else {
         sim_pair(sim, "rate=1000000 delay=1000 jitter=10 loss=1000 queue=3000 dist=normal up=1");
     }
+    sim->engine->transit.digests = DIGESTS_TIMES;
     make_packet(&probe, 0, 1, 200);
     data += size > 0;
     size -= size > 0;
@@ -72,6 +73,13 @@ const char *const fuzz_words[] = {
     "routes ",
     "commit ",
     "abort",
+    "epoch ",
+    "digests",
+    "await",
+    "capture ",
+    "captures",
+    "capture a 0=x 1=y",
+    " unix=",
     "stats ",
     "links",
     "pairs",

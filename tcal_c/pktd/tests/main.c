@@ -6,10 +6,12 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } suites[] = {{"structures", test_structures}, {"draws", test_draws},   {"queues", test_queues},
-                  {"packets", test_packets},       {"links", test_links},   {"engine", test_engine},
-                  {"protocol", test_protocol},     {"stages", test_stages}, {"paths", test_paths},
-                  {"select", test_select}};
+    } suites[] = {
+        {"structures", test_structures}, {"draws", test_draws},     {"queues", test_queues},
+        {"packets", test_packets},       {"links", test_links},     {"engine", test_engine},
+        {"protocol", test_protocol},     {"stages", test_stages},   {"paths", test_paths},
+        {"select", test_select},         {"digests", test_digests}, {"captures", test_captures},
+        {"arrivals", test_arrivals}};
     draw_init();
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         suites[i].run();

@@ -7,7 +7,9 @@
 #include <stdarg.h>
 
 static uint64_t now(void *context) {
-    return ((struct sim *)context)->now_ns;
+    struct sim *sim = context;
+    sim->readings++;
+    return sim->now_ns;
 }
 
 static void describe(void *context, struct text *out) {
@@ -18,6 +20,10 @@ static void describe(void *context, struct text *out) {
 static bool open_port(void *context, const struct port_request *request, struct text *out,
                       struct refusal *r) {
     (void)context;
+    if (request->line) {
+        text_add(out, "ok kind=line delay=%llu\n", (unsigned long long)request->delay_ns);
+        return true;
+    }
     if (strcmp(request->netns, "/refused") == 0) {
         return refuse(r, "system", "open %s: no such thing", request->netns);
     }
@@ -52,6 +58,10 @@ static bool is_gone(void *context, uint32_t port) {
     return ((struct sim *)context)->gone == port + 1;
 }
 
+static void await(void *context) {
+    ((struct sim *)context)->awaited++;
+}
+
 static void close_paths(void *context, bool closed) {
     engine_close_paths(((struct sim *)context)->engine, closed);
 }
@@ -82,7 +92,48 @@ static void engine_stats(void *context, struct text *out) {
     text_add(out, "late_p50_ns=0");
 }
 
-static int deliver(void *context, uint32_t port, const struct iovec *io, int count) {
+static void epoch(void *context, uint64_t epoch_ns, uint64_t unix_ns) {
+    struct sim *sim = context;
+    atomic_store(&sim->captures.epoch_ns, epoch_ns);
+    atomic_store(&sim->captures.epoch_unix_ns, unix_ns);
+}
+
+static bool capture(void *context, const char *file, const char *const *names, uint32_t count,
+                    struct captured **to, struct refusal *r) {
+    struct sim *sim = context;
+    if (!sim->has_captures) {
+        return refuse(r, "conflict", "no captures");
+    }
+    int error = captures_open(&sim->captures, file, names, count, to);
+    return error == 0 || refuse(r, "system", "create %.200s: %s", file, strerror(-error));
+}
+
+static void captures(void *context, struct text *out) {
+    struct sim *sim = context;
+    if (sim->has_captures) {
+        captures_flush(&sim->captures);
+    }
+    text_add(out, "written=%llu lost=%llu unwritten=%llu errno=%d",
+             (unsigned long long)atomic_load(&sim->captures.written),
+             (unsigned long long)atomic_load(&sim->captures.ring.lost),
+             (unsigned long long)atomic_load(&sim->captures.unwritten),
+             atomic_load(&sim->captures.error));
+}
+
+void sim_capture(struct sim *sim, int directory, uint64_t ring_bytes, bool waits) {
+    CHECK_EQ(captures_start(&sim->captures, directory, ring_bytes, waits), 0);
+    sim->has_captures = true;
+    sim->engine->transit.ring = &sim->captures.ring;
+}
+
+void sim_end_captures(struct sim *sim) {
+    sim->engine->transit.ring = NULL;
+    sim->has_captures = false;
+    captures_stop(&sim->captures);
+}
+
+static int deliver(void *context, uint32_t port, uint64_t at_ns, const struct iovec *io,
+                   int count) {
     struct sim *sim = context;
     if (sim->deliver_error) {
         return sim->deliver_error;
@@ -93,7 +144,7 @@ static int deliver(void *context, uint32_t port, const struct iovec *io, int cou
         CHECK(sim->delivery);
     }
     struct delivery *d = &sim->delivery[sim->count++];
-    *d = (struct delivery){.at_ns = sim->now_ns, .port = port, .data = malloc(70000)};
+    *d = (struct delivery){.at_ns = at_ns, .port = port, .data = malloc(70000)};
     CHECK(d->data && io[0].iov_len == sizeof d->vnet);
     memcpy(&d->vnet, io[0].iov_base, sizeof d->vnet);
     for (int i = 1; i < count; i++) {
@@ -125,7 +176,11 @@ struct sim *sim_new(uint64_t pool_bytes) {
                                     .describe_port = describe_port,
                                     .is_gone = is_gone,
                                     .close_paths = close_paths,
-                                    .engine_stats = engine_stats};
+                                    .await = await,
+                                    .engine_stats = engine_stats,
+                                    .epoch = epoch,
+                                    .capture = capture,
+                                    .captures = captures};
     sim->proto = (struct proto){.session = {.program = &proto_program, .out = &sim->out},
                                 .stage = &sim->stage,
                                 .engine = sim->engine,

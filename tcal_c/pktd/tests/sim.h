@@ -3,6 +3,7 @@
 #define TESTS_SIM_H
 
 #include "frames.h"
+#include "pktd/capture/capture.h"
 #include "pktd/protocol/proto.h"
 
 struct delivery {
@@ -21,19 +22,29 @@ struct sim {
     struct proto_host host;
     struct text out;
     uint64_t now_ns;
+    uint32_t readings; /* of the clock */
     int deliver_error; /* what the next writes return */
     int detach_error;  /* whether the next detach fails */
+    int awaited;       /* how often it was asked to tell what moves */
     uint32_t gone;     /* port + 1 whose device has been removed; 0 = none */
     struct batch *waiting;
     struct delivery *delivery;
     size_t count;
     size_t room;
+    bool has_captures;
+    struct captures captures;
     char answer[8192];
 };
 
 /* Greets pktd already. */
 struct sim *sim_new(uint64_t pool_bytes);
 void sim_free(struct sim *sim);
+
+/* Files of packets are made in `directory`, which becomes the sim's. */
+void sim_capture(struct sim *sim, int directory, uint64_t ring_bytes, bool waits);
+
+/* All files are whole. */
+void sim_end_captures(struct sim *sim);
 
 /* The answer to one command, without its newline; of several lines all. */
 const char *sim_ask(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));

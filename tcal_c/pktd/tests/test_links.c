@@ -48,6 +48,23 @@ static void rate_spaces_packets(void) {
     sim_free(sim);
 }
 
+/* Each reading takes time in virtual time, in which programs that wake are late. */
+static void counters_of_many_links_read_the_clock_as_often_as_those_of_one(void) {
+    struct sim *sim = sim_new(POOL);
+    sim_pair(sim, "rate=8000000 delay=0 jitter=0 loss=0 queue=4500 dist=normal up=1");
+    make_packet(&frame, 0, 1, 1500);
+    sim_send(sim, 0, &frame);
+    uint32_t before = sim->readings;
+    CHECK_TEXT(sim_ask(sim, "stats links"), "ok 1\n0 1 1500 0 0 0 0 0 1500 1");
+    uint32_t of_one = sim->readings - before;
+    sim_run(sim, T0 + 100 * MS);
+    before = sim->readings;
+    CHECK_TEXT(sim_ask(sim, "stats links"),
+               "ok 2\n0 1 1500 1 1500 0 0 0 0 0\n1 1 1500 1 1500 0 0 0 0 0");
+    CHECK_EQ(sim->readings - before, of_one);
+    sim_free(sim);
+}
+
 /* A super-packet on rate-limited links: bytes per segment, the last one on time on every hop. */
 static void super_packets_are_served_by_segment(void) {
     struct sim *sim = sim_new(POOL);
@@ -262,6 +279,7 @@ static void backlog_is_what_waits(void) {
 void test_links(void) {
     delay_is_exact_over_two_hops();
     rate_spaces_packets();
+    counters_of_many_links_read_the_clock_as_often_as_those_of_one();
     super_packets_are_served_by_segment();
     unlimited_links_keep_super_packets_whole();
     a_slow_link_behind_a_fast_one();

@@ -38,6 +38,7 @@ static void ports(void) {
     CHECK_TEXT(sim_ask(sim, "open 3 netns=/x if=eth0"), "ok kind=auto mtu=1500 if=eth0");
     CHECK_TEXT(sim_ask(sim, "open 3 netns=/x if=eth0"), "err conflict port 3 is open already");
     CHECK_TEXT(sim_ask(sim, "open 4 netns=/x if=e kind=tap mtu=9000"), "ok kind=tap mtu=9000 if=e");
+    CHECK_TEXT(sim_ask(sim, "open 6 line=/dev/ttyS1 delay=10"), "ok kind=line delay=10");
     CHECK_TEXT(sim_ask(sim, "open 5 netns=/refused if=e"),
                "err system open /refused: no such thing");
     static const char *const bad[] = {"open 5",
@@ -45,19 +46,21 @@ static void ports(void) {
                                       "open 5 if=e",
                                       "open 5 netns= if=e",
                                       "open 5 netns=/x if=e mtu",
-                                      "open 5 netns=/x if=e color=red"};
+                                      "open 5 netns=/x if=e color=red",
+                                      "open 5 netns=/x if=e delay=1",
+                                      "open 5 line=/x",
+                                      "open 5 line=/x delay=0",
+                                      "open 5 line=/x delay=1 if=e",
+                                      "open 5 line= delay=1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK(strncmp(sim_ask(sim, "%s", bad[i]), "err syntax usage: open", 22) == 0);
     }
-    static const char *const out[] = {"open 65535 netns=/x if=e",
-                                      "open -1 netns=/x if=e",
-                                      "open 5 netns=/x if=",
-                                      "open 5 netns=/x if=a/b",
-                                      "open 5 netns=/x if=..",
-                                      "open 5 netns=/x if=e mtu=67",
-                                      "open 5 netns=/x if=e mtu=1e3",
-                                      "open 5 netns=/x if=e kind=tun",
-                                      "open 5 netns=/x if=abcdefghijklmnop"};
+    static const char *const out[] = {
+        "open 65535 netns=/x if=e",      "open -1 netns=/x if=e",
+        "open 5 netns=/x if=",           "open 5 netns=/x if=a/b",
+        "open 5 netns=/x if=..",         "open 5 line=/x delay=1ms",
+        "open 5 netns=/x if=e mtu=67",   "open 5 netns=/x if=e mtu=1e3",
+        "open 5 netns=/x if=e kind=tun", "open 5 netns=/x if=abcdefghijklmnop"};
     for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
         CHECK(strncmp(sim_ask(sim, "%s", out[i]), "err range ", 10) == 0);
     }
@@ -144,6 +147,17 @@ static void commits(void) {
     sim_free(sim);
 }
 
+static void movement(void) {
+    struct sim *sim = sim_new(8 << 20);
+    CHECK_TEXT(sim_ask(sim, "await now"), "err syntax usage: await");
+    CHECK_EQ(sim->awaited, 0);
+    CHECK_TEXT(sim_ask(sim, "await"), "ok");
+    CHECK_EQ(sim->awaited, 1);
+    proto_moved(&sim->proto);
+    CHECK(strncmp(sim->out.bytes + sim->out.begin, "! moved\n", 8) == 0);
+    sim_free(sim);
+}
+
 void test_protocol(void) {
     greets_first();
     lines_are_strict();
@@ -151,4 +165,5 @@ void test_protocol(void) {
     nodes();
     links_and_routes();
     commits();
+    movement();
 }
