@@ -24,11 +24,26 @@ TOO_LATE, PROGRAMS_FAILED = 4, 5  # exit codes of a run that is completed nevert
 
 VERSION = 1  # raised when an option goes, or changes its meaning or unit; not for a new one
 BACKENDS = LOCAL, K8S = ("local", "k8s")
+TIMES = REAL, VIRTUAL = ("real", "virtual")
+ON_SPIN = FAIL, CREEP = ("fail", "creep")
+CLOCK_START_NS = 946_684_800 * 10**9  # 2000-01-01T00:00:00Z
+LEAST_SPIN_LIMIT_NS = 1_000_000_000
+# Up to 2100: what kernel and programs bear. A guest starts 10 s before time 0, and not before 1970.
+CLOCK_RANGE_NS = 10 * 10**9, 4_102_444_800 * 10**9
 DATAPATHS = ("auto", "user", "kernel")
 ON_AGENT_LOSS = KEEP, CLOSE = ("keep", "close")
 MAX_HOSTS = 1024
 LEAST_PERIOD_NS = 1_000_000
+MOST_SCATTER_NS = 1_000_000_000
 FAULTS = ("clock_offset_ns", "drop_metadata_ppb")  # an agent's clock is wrong; it loses metadata
+CPU_RANGE_PPB = 1_000_000, 1000 * 10**9  # of a processor of this machine
+OF_VIRTUAL_TIME = {  # names of options
+    "on_spin": "--on-spin",
+    "spin_limit_ns": "--spin-limit",
+    "clock_start_ns": "--clock-start",
+    "scatter_ns": "--scatter",
+    "cpu_ppb": "--cpu",
+}
 REMEDY = "use the release that made the run"
 
 
@@ -40,6 +55,12 @@ class RunOptions:
     until_ns: int | None = None  # stop here; events at this time still happen
     start_at_ns: int = 0  # begin with the state of this time, then go on from there
     pace: int = 1
+    time: str = REAL  # the machine's, or virtual: a clock that stands still while anything runs
+    on_spin: str = FAIL  # virtual: a program that computes on and on holds time
+    spin_limit_ns: int = 60_000_000_000  # of processor time, before it is said to do that
+    clock_start_ns: int = CLOCK_START_NS  # virtual: the wall clock at time 0, since 1970
+    cpu_ppb: int = 0  # virtual: of each second that programs compute here; 0: it takes no time
+    scatter_ns: int = 0  # virtual: how late a program that wakes may go on, as the seed draws it
     datapath: str = "auto"
     ports: str = "auto"  # how instances are attached: auto | tap | packet (docs/pktd.md, `open`)
     hosts: int = 0  # how many; 0: none, one engine models every link
@@ -50,6 +71,7 @@ class RunOptions:
     on_agent_loss: str = KEEP  # traffic of a host without agent: as it was last, or closed
     allow_spoofing: bool = False  # instances may send from addresses that are not their own
     faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # host -> FAULTS, to test
+    packets: bool = False  # a file of packets for each link, where one engine has them all
     max_lateness_ns: int | None = None  # what the user allows anything that is judged
     fail_on_exit: bool = False  # programs that fail make the run end with PROGRAMS_FAILED
 
@@ -59,6 +81,7 @@ class RunOptions:
                 f"the options have version {self.version}, and this release reads {VERSION}", REMEDY
             )
         self._check_backend()
+        self._check_time()
         self._check_hosts()
         if self.pace < 1:
             raise RunError(f"the pace is {self.pace}", "give a whole number of 1 or more")
@@ -84,6 +107,40 @@ class RunOptions:
         if self.backend == LOCAL and self.nodes:
             raise RunError("a run on this machine has no nodes to select", "add --backend k8s")
 
+    def _check_time(self) -> None:
+        if self.time not in TIMES:
+            raise RunError(f"there is no time {self.time!r}", f"use {' or '.join(TIMES)}")
+        if self.on_spin not in ON_SPIN:
+            known = " or ".join(ON_SPIN)
+            raise RunError(f"there is no {self.on_spin!r} for programs that spin", f"use {known}")
+        if self.spin_limit_ns < LEAST_SPIN_LIMIT_NS:
+            raise RunError(f"spin_limit_ns is {self.spin_limit_ns}", "give --spin-limit 1s or more")
+        least, most = CLOCK_RANGE_NS
+        if not least <= self.clock_start_ns <= most:
+            raise RunError(
+                "the clock cannot start there",
+                "give a time from 1970-01-01T00:00:10Z to 2100-01-01T00:00:00Z",
+            )
+        if not 0 <= self.scatter_ns <= MOST_SCATTER_NS:
+            raise RunError(f"scatter_ns is {self.scatter_ns}", "give --scatter 0s to 1s")
+        if self.cpu_ppb:
+            self._check_cpu()
+        if self.time == VIRTUAL and self.backend == K8S:
+            raise RunError(
+                "a cluster has many clocks, and none of them is virtual",
+                "leave --time or --backend k8s out",
+            )
+
+    def _check_cpu(self) -> None:
+        if self.time != VIRTUAL:
+            raise RunError(
+                "in real time computing takes as long as it takes",
+                "leave --cpu out, or add --time virtual",
+            )
+        least, most = CPU_RANGE_PPB
+        if not least <= self.cpu_ppb <= most:
+            raise RunError(f"cpu_ppb is {self.cpu_ppb}", "give --cpu model=0.001 to model=1000")
+
     def _check_hosts(self) -> None:
         if not 0 <= self.hosts <= MAX_HOSTS:
             raise RunError(
@@ -98,6 +155,12 @@ class RunOptions:
         if self.on_agent_loss not in ON_AGENT_LOSS:
             known = " or ".join(ON_AGENT_LOSS)
             raise RunError(f"there is no {self.on_agent_loss!r} for lost agents", f"use {known}")
+        if self.packets and (self.hosts or self.backend == K8S):
+            raise RunError(
+                "there are files of packets only where one engine has every link: over hosts and in"
+                " a cluster no process sees them",
+                "leave --packets out, or --hosts and --backend k8s",
+            )
         if self.period_ns < LEAST_PERIOD_NS:
             raise RunError(f"period_ns is {self.period_ns}", f"give {LEAST_PERIOD_NS} or more")
         if self.clock_budget_ns < 1:

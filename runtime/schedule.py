@@ -13,7 +13,7 @@ from compiler.plan.reader import Plan
 from compiler.plan.state import DOWN
 from compiler.plan.types import Epoch, Event
 from runtime.errors import RunError
-from runtime.options import RunOptions
+from runtime.options import VIRTUAL, RunOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,17 @@ class Step:
         """Instances that need a fresh incarnation for this step, in order of their events."""
         names = [event.target for event in self.events if event.kind == "join"]
         return tuple(dict.fromkeys(names))
+
+
+START_GRID_NS = 10_000_000_000
+
+
+def first_moment(options: RunOptions, earliest_ns: int) -> int:
+    """T0, not before `earliest_ns`. In virtual time it is a round number, which costs nothing
+    there: that getting ready took a little longer leaves no trace in the run."""
+    if options.time != VIRTUAL:
+        return earliest_ns
+    return -(-earliest_ns // START_GRID_NS) * START_GRID_NS
 
 
 @dataclass(frozen=True, slots=True)

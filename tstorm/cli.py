@@ -25,6 +25,7 @@ COMMANDS = {
     "exec": "Run a command inside an instance of a running experiment.",
     "inspect": "Show the state of a run.",
     "destroy": "End runs and remove what they left behind.",
+    "kernel": "Build and keep the kernel for virtual time.",
     "doctor": "Check what this machine or a cluster can do and what is missing.",
     "version": "Print versions.",
     "completion": "Print the shell completion script.",

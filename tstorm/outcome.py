@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ def _doubts(result: RunResult) -> Iterator[str]:
     from runtime.judge import verdict
     from runtime.options import INTERRUPTED
 
+    yield from _missing_packets(result.summary.get("captures", {}))
     judged = result.summary["verdict"]
     if judged["reasons"]:
         yield from (f"warning: {line}" for line in verdict.told(judged))
@@ -56,6 +58,18 @@ def _doubts(result: RunResult) -> Iterator[str]:
         yield f"interrupted: {result.message}" if result.message else "interrupted"
     elif result.message:
         yield f"{'error' if result.exit_code else 'note'}: {result.message}"
+
+
+def _missing_packets(captures: Mapping[str, int]) -> Iterator[str]:
+    """Why files of packets are not whole."""
+    if captures.get("lost"):
+        yield (
+            f"warning: packets/ lacks {captures['lost']:,} packets: they came faster than they"
+            " could be written"
+        )
+    if captures.get("errno"):
+        why = os.strerror(captures["errno"])
+        yield f"warning: packets/ lacks {captures['unwritten']:,} packets: {why}"
 
 
 def _programs(result: RunResult) -> Iterator[str]:

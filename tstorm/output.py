@@ -44,11 +44,10 @@ def _shown(character: str) -> str:
 
 
 def drop(stream: IO[str]) -> None:
-    """Points a stream that cannot be written any more at nothing: later output and the last flush
-    are quiet."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    """See runtime.system.terminal, which most commands need not import."""
+    from runtime.system import terminal
+
+    terminal.drop(stream)
 
 
 def note(message: str) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, TypeVar, cast
 
 import click
@@ -48,6 +51,59 @@ _CPU = MeasureType("number of processors", "cpu", "a number of processors is mis
 _ROUND_TRIP = MeasureType("round trip", "latency", "a time is missing, such as 0.5ms or 200us")
 
 
+_TOO_FINE = re.compile(r"[.,]\d{7}")
+
+
+class InstantType(click.ParamType[int]):
+    """A date, or date and time, of ISO 8601, in ns since 1970; UTC unless it says more."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(
+                f"{value!r} is no date such as 2026-03-01 or 2026-03-01T12:00:00Z", param, ctx
+            )
+        if _TOO_FINE.search(value):  # fromisoformat would leave the rest out
+            self.fail(f"{value!r} is too exact: microseconds are kept", param, ctx)
+        known = found if found.tzinfo else found.replace(tzinfo=UTC)
+        since = known - datetime(1970, 1, 1, tzinfo=UTC)
+        return since // timedelta(microseconds=1) * 1000
+
+
+INSTANT = InstantType()
+
+
+class CpuModelType(click.ParamType[int]):
+    """What computing costs: `model=FACTOR` in billionths, `none` as 0."""
+
+    name = "model"
+    _known = "say model=FACTOR, such as model=1 or model=0.25, or none"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        from runtime.options import CPU_RANGE_PPB
+
+        if value == "none":
+            return 0
+        word, _, text = value.partition("=")
+        if word != "model" or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+            self.fail(f"{value!r} says not what computing costs: {self._known}", param, ctx)
+        found = int(Decimal(text) * 10**9)
+        least, most = CPU_RANGE_PPB
+        if not least <= found <= most:
+            self.fail(f"the factor is {text}; give one from 0.001 to 1000", param, ctx)
+        return found
+
+
+CPU_MODEL = CpuModelType()
+
+
 # Whether it can be read is found out by reading it, with the kernel's own words.
 INPUT = click.Path(allow_dash=True, readable=False)
 
@@ -80,6 +136,9 @@ class DirectoryType(click.Path):
 DIRECTORY = DirectoryType()
 
 
+MOST_SEED = 2**63 - 1
+
+
 class WholeNumber(click.IntRange):
     """An integer in a range, called so in messages."""
 
@@ -90,7 +149,7 @@ def seed(function: F) -> F:
     """--seed N."""
     return click.option(
         "--seed",
-        type=WholeNumber(min=0, max=2**63 - 1),
+        type=WholeNumber(min=0, max=MOST_SEED),
         metavar="N",
         help="Seed of all random choices. Wins over the file's own; 0 when neither is given.",
     )(function)
@@ -317,6 +376,51 @@ _RUNNING = (
         help="Run the timeline N times faster; the network's properties stay.  [default: 1]",
     ),
     click.option(
+        "--time",
+        type=click.Choice(["real", "virtual"]),
+        help="Run on this machine's time, or in virtual time: exact however slow or busy the "
+        "machine is, and the same to the last byte each time.  [default: real]",
+    ),
+    click.option(
+        "--on-spin",
+        type=click.Choice(["fail", "creep"]),
+        help="With --time virtual: end the run if a program computes on and on, which stops time; "
+        "or let time go on beside it.  [default: fail]",
+    ),
+    click.option(
+        "--spin-limit",
+        "spin_limit_ns",
+        metavar="T",
+        type=DURATION,
+        help="With --time virtual: for how long a program may compute (processor time of this "
+        "machine) before it counts as such.  [default: 60s]",
+    ),
+    click.option(
+        "--clock-start",
+        "clock_start_ns",
+        metavar="DATE",
+        type=INSTANT,
+        help="With --time virtual: what clocks say when the experiment begins.  "
+        "[default: 2000-01-01T00:00:00Z]",
+    ),
+    click.option(
+        "--cpu",
+        "cpu_ppb",
+        metavar="model=FACTOR",
+        type=CPU_MODEL,
+        help="With --time virtual: computing takes time, FACTOR virtual seconds for each second of "
+        "this machine's processor time, longer with less than one processor (cpu=). Then no two "
+        "runs are the same. With none, it takes no time.  [default: none]",
+    ),
+    click.option(
+        "--scatter",
+        "scatter_ns",
+        metavar="T",
+        type=DURATION,
+        help="With --time virtual: delay programs that wake, and pause them in between, by up to "
+        "T, as the seed draws it: other orders, which may show races.  [default: 0s]",
+    ),
+    click.option(
         "--datapath",
         type=click.Choice(["auto", "user", "kernel"]),
         help="What emulates the network: the packet engine (auto and user), or, with --hosts, the "
@@ -361,6 +465,12 @@ _RUNNING = (
         default=None,
         help="End with 5 if a program could not start, or ended by itself with another status than "
         "0 or by a signal.",
+    ),
+    click.option(
+        "--packets/--no-packets",
+        default=None,
+        help="Keep every packet of every link in packets/LINK.pcapng of the run directory, also "
+        "those that were dropped, with the reason.",
     ),
     click.option(
         "--allow-spoofing/--no-allow-spoofing",

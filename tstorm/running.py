@@ -40,7 +40,7 @@ def errors_shown() -> Iterator[None]:
 def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> RunOptions:
     """What the command line says (`asked`: by option, what was said), else what the manifest of an
     earlier run says, else defaults."""
-    from runtime.options import DEFAULTS, K8S, decode
+    from runtime.options import DEFAULTS, K8S, OF_VIRTUAL_TIME, REAL, VIRTUAL, decode
 
     before = decode(recorded["options"], "options") if recorded else DEFAULTS
     changes = dict(asked)
@@ -48,12 +48,21 @@ def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = No
         # elsewhere or hop-exact, whatever the recorded run was
         elsewhere = {"faults": {}, "datapath": DEFAULTS.datapath, "hosts": 0, "nodes": ""}
         changes = {**elsewhere, **asked}
+    if asked.get("backend") == K8S and "time" not in asked:
+        changes["time"] = REAL  # a cluster has no other
+    if (asked.get("backend") == K8S or asked.get("hosts")) and "packets" not in asked:
+        changes["packets"] = False  # no process sees them there; who asks for them is told
     in_cluster = changes.get("backend", before.backend) == K8S
     hosts = in_cluster or changes.get("hosts", before.hosts)
     if not hosts and (asked.get("clock_budget_ns") or asked.get("on_agent_loss")):
         raise click.UsageError(
             "--clock-budget and --on-agent-loss are for runs with --hosts or --backend k8s."
         )
+    if changes.get("time", before.time) != VIRTUAL:
+        for name, option in OF_VIRTUAL_TIME.items():
+            if name in asked:
+                raise click.UsageError(f"{option} is for --time virtual.")
+        changes["cpu_ppb"] = DEFAULTS.cpu_ppb  # whatever the recorded run charged
     if asked.get("max_lateness_ns") == 0:
         raise click.UsageError("nothing is ever exactly on time: give --max-lateness 1ms or more.")
     if not hosts and asked.get("datapath") == "kernel":

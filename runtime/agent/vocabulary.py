@@ -24,6 +24,15 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """What the datapath tells when a sample is due, of paths and pairs that moved."""
+
+    usage: list[Usage]
+    pairs: list[bytes]  # lines of `stats pairs`
+    digests: list[bytes]  # lines of `digests`, if it keeps some
+
+
+@dataclass(frozen=True, slots=True)
 class PathView:
     """One path in one epoch."""
 

@@ -10,7 +10,7 @@ from compiler.plan.reader import Plan
 from runtime.backend.local import environment
 from runtime.datapath import kernelprobe
 from runtime.errors import MachineError, RunError, UnfitError
-from runtime.options import RunOptions
+from runtime.options import VIRTUAL, RunOptions
 from runtime.system import namespaces, programs
 
 PROBE_SECONDS = 20.0
@@ -31,7 +31,9 @@ def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
         return (str(tcald),)
     share = ("--cpu-share", str(options.hosts)) if options.hosts > 1 else ()
     spoofing = ("--allow-spoofing",) if options.allow_spoofing and not options.hosts else ()
-    return (str(programs.find("pktd")), *share, *spoofing)
+    # In real time no two runs have the same packets at the same nanosecond.
+    virtual = ("--virtual-time", "--digest-times") if options.time == VIRTUAL else ()
+    return (str(programs.find("pktd")), *share, *spoofing, *virtual)
 
 
 def check(plan: Plan, options: RunOptions) -> None:

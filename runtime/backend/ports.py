@@ -131,10 +131,11 @@ class EnginePorts:
                 self._on_gone(name)
 
     async def watch(self) -> None:
-        """Looks every second, until it is cancelled."""
+        """Looks every second in which something moves, until it is cancelled."""
         with suppress(EngineError):  # gone: the driver notices by itself
             while True:
                 await asyncio.sleep(LOOK_SECONDS)
+                await self._engine.moved.wait()
                 await self.look()
 
     async def tidy(self, next_due: Callable[[], int]) -> None:

@@ -41,6 +41,7 @@ DELIVERIES = 16  # long messages that are on their way at one time: each takes m
 LEAD_NS = 1_000_000_000  # for all agents to hear of it, on machines that are busy
 REASONS, NAMES = 3, 8  # hosts in one error: with their reasons, and after them without
 
+FirstMoment = Callable[[int], int]  # T0, of the earliest that is possible
 OnNotice = Callable[[int, str], None]
 Resume = Callable[[], Mapping[str, object]]
 T = TypeVar("T")
@@ -195,14 +196,15 @@ class Coordinator:
         async with self._few:
             return await link.measure(exchanges)
 
-    async def start(self, lead_ns: int = LEAD_NS) -> int:
-        """Measures the clocks, then fixes T0, `lead_ns` from now. Returns T0.
+    async def start(self, first_moment: FirstMoment = int, lead_ns: int = LEAD_NS) -> int:
+        """Measures the clocks, then fixes T0, `lead_ns` from now, or what `first_moment` makes of
+        that. Returns T0.
 
         Every agent has confirmed, before T0, that step 0 will take effect then. Raises AgentError
         otherwise; some may begin in that case, so stop() is what has to follow.
         """
         offsets = dict(enumerate(await self.measure()))
-        t0_ns = time.monotonic_ns() + lead_ns
+        t0_ns = first_moment(time.monotonic_ns() + lead_ns)
         self._start = offsets
         await self._everyone(
             lambda link: link.ask({"do": "start", "t0_ns": offsets[link.number].there(t0_ns)})

@@ -5,16 +5,30 @@ An agent knows the run's key and is still only believed as far as it makes sense
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from runtime.datapath.sampler import PAIR_COLUMNS
+from runtime.datapath.sampler import PAIR_COLUMNS, PAIR_DIGEST_COLUMNS
 from runtime.foreign import COUNT, FLAG, INTEGER, TEXT, Form, Kind, message_fault
+
+_DIGEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def _rows(value: Any) -> bool:
     width = len(PAIR_COLUMNS)
     return isinstance(value, list) and all(
         isinstance(row, list) and len(row) == width and all(map(COUNT.fits, row)) for row in value
+    )
+
+
+def _digests(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(row, list)
+        and len(row) == len(PAIR_DIGEST_COLUMNS)
+        and all(map(COUNT.fits, row[:-1]))
+        and TEXT.fits(row[-1])
+        and _DIGEST.fullmatch(row[-1]) is not None
+        for row in value
     )
 
 
@@ -26,7 +40,11 @@ REPORTS = (
 _FORMS: dict[str, Form] = {
     # an agent's clock may show a step a little before T0
     "applied": {"step": COUNT, "elapsed_ns": INTEGER, "late": FLAG},
-    "sample": {"elapsed_ns": COUNT, "pairs": Kind("rows of counters", _rows)},
+    "sample": {
+        "elapsed_ns": COUNT,
+        "pairs": Kind("rows of counters", _rows),
+        "digests?": Kind("digests of paths", _digests),
+    },
     # what the agent has done to an instance of its host; status: why not, '' if it has
     "life": {
         "step": COUNT,

@@ -10,7 +10,7 @@ import asyncio
 import socket
 import subprocess
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -69,7 +69,15 @@ class _Batch:
 
 def counts_lines(command: str) -> bool:
     """Whether the answer to this command is `ok N` and N more lines."""
-    return command in ("stats links", "stats pairs", "stats ports", "usage", "usage all", "ports")
+    return command in (
+        *("stats links", "stats pairs", "stats ports", "digests"),
+        *("usage", "usage all", "ports"),
+    )
+
+
+def keeps_digests(facts: Mapping[str, str]) -> bool:
+    """Whether a datapath that told this about itself answers `digests`."""
+    return facts.get("digests", "off") != "off"
 
 
 class Engine(asyncio.Protocol):
@@ -86,6 +94,8 @@ class Engine(asyncio.Protocol):
         self._body_left = 0
         self._answer = EngineAnswer([])  # whose body comes
         self._transport: asyncio.Transport | None = None
+        self.moved = asyncio.Event()  # set by `! moved`; who asks `await` clears it before
+        self.moved.set()
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -121,6 +131,8 @@ class Engine(asyncio.Protocol):
         words = line.split()
         if words[:2] == ["!", "applied"] and len(words) == 5:
             self._applied(int(words[2]), int(words[4]))
+        elif line == "! moved":
+            self.moved.set()
         elif self._on_told is not None:
             self._on_told(line.removeprefix("! "))
 
@@ -234,9 +246,11 @@ class EngineProcess:
             return self.process.wait()
 
 
-async def start(argv: Sequence[str], log: IO[bytes], name: str = "pktd") -> EngineProcess:
-    """Starts pktd, or another datapath of that name, and greets it. Raises EngineError if it does
-    not speak this protocol."""
+async def start(
+    argv: Sequence[str], log: IO[bytes], name: str = "pktd", inherited: Sequence[int] = ()
+) -> EngineProcess:
+    """Starts pktd, or another datapath of that name, with descriptors that it inherits, and greets
+    it. Raises EngineError if it does not speak this protocol."""
     ours, theirs = socket.socketpair()
     with theirs:
         process = shortage.start(
@@ -245,6 +259,7 @@ async def start(argv: Sequence[str], log: IO[bytes], name: str = "pktd") -> Engi
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=log,
+            pass_fds=inherited,
         )
     ours.setblocking(False)
     loop = asyncio.get_running_loop()

@@ -11,25 +11,17 @@ import os
 import re
 import resource
 import sys
-from dataclasses import dataclass
 
 from runtime.backend import choice
 from runtime.backend.local import environment
+from runtime.doctor import virtualtime
+from runtime.doctor.findings import FAIL, OK, WARN, Check
 from runtime.errors import RunError
 from runtime.system import namespaces, openfiles, programs, shortage
 
-OK, WARN, FAIL = "ok", "warn", "fail"
 OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
 FILES_MINIMUM = 1024
 PROBE_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    name: str
-    status: str  # OK | WARN (works, but not as well) | FAIL (runs are impossible)
-    detail: str
-    remedy: str = ""
 
 
 def probe() -> list[Check]:
@@ -40,6 +32,7 @@ def probe() -> list[Check]:
     if all(check.status == OK for check in found):
         checks.extend(_in_namespaces())
         checks.append(_kernel_datapath())
+        checks.append(virtualtime.check())
     return checks
 
 

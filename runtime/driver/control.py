@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,15 @@ TIMEOUT_SECONDS = 10.0
 
 Reply = tuple[Mapping[str, object], int | None]  # the answer and a descriptor to hand over
 Handler = Callable[[Mapping[str, Any]], Awaitable[Reply]]
-
-
-def _peer_user(connection: socket.socket) -> int:
-    size = struct.calcsize("3i")
-    packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    return int(struct.unpack("3i", packed)[1])
+Converse = Callable[[socket.socket], Awaitable[None]]  # with a peer of the same user; OSError
 
 
 class ControlServer:
-    def __init__(self, path: Path, handler: Handler) -> None:
+    """Listens, and leaves what is said on a connection to `converse`."""
+
+    def __init__(self, path: Path, converse: Converse) -> None:
         self._path = path
-        self._handler = handler
+        self._converse = converse
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._tasks: set[asyncio.Task[None]] = set()
         old = os.umask(0o177)
@@ -58,42 +56,78 @@ class ControlServer:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, connection: socket.socket) -> None:
-        with connection:
-            try:
-                await asyncio.wait_for(self._converse(connection), TIMEOUT_SECONDS)
-            except (OSError, TimeoutError):
-                return  # a peer that hangs up or does not speak is not our trouble
+        with connection, suppress(OSError):  # a peer that hangs up is not our trouble
+            if _peer_user(connection) == os.geteuid():
+                await self._converse(connection)
 
-    async def _converse(self, connection: socket.socket) -> None:
-        if _peer_user(connection) != os.geteuid():
-            return
-        loop = asyncio.get_running_loop()
-        data = b""
-        while not data.endswith(b"\n") and len(data) < REQUEST_BYTES:
-            part = await loop.sock_recv(connection, REQUEST_BYTES)
-            if not part:
-                return
-            data += part
-        answer, descriptor = await self._answer(data)
-        line = json.dumps(answer, sort_keys=True).encode() + b"\n"
-        if descriptor is not None:
-            sent = socket.send_fds(connection, [line[:1]], [descriptor])
-            line = line[sent:]
-        await loop.sock_sendall(connection, line)
-
-    async def _answer(self, data: bytes) -> Reply:
-        try:
-            request = json.loads(data)
-            return await self._handler(request)
-        except RunError as error:
-            return {"error": error.message, "remedy": error.remedy}, None
-        except (ValueError, KeyError, TypeError) as error:
-            return {"error": f"not a request: {error}", "remedy": ""}, None
+    async def finish(self, seconds: float) -> None:
+        """Closes, and waits so long at most for what is still being said."""
+        self.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
         self._path.unlink(missing_ok=True)
+
+
+def _peer_user(connection: socket.socket) -> int:
+    size = struct.calcsize("3i")
+    packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return int(struct.unpack("3i", packed)[1])
+
+
+def answered_by(handler: Handler) -> Converse:
+    """One request and its answer. A peer that does not speak is hung up on."""
+
+    async def converse(connection: socket.socket) -> None:  # TimeoutError is an OSError
+        await asyncio.wait_for(_answer_one(connection, handler), TIMEOUT_SECONDS)
+
+    return converse
+
+
+async def _answer_one(connection: socket.socket, handler: Handler) -> None:
+    loop = asyncio.get_running_loop()
+    data = await read_request(connection)
+    if not data:
+        return
+    answer, descriptor = await _answer(data, handler)
+    line = encode(answer)
+    if descriptor is not None:
+        sent = socket.send_fds(connection, [line[:1]], [descriptor])
+        line = line[sent:]
+    await loop.sock_sendall(connection, line)
+
+
+async def read_request(connection: socket.socket) -> bytes:
+    """A line, b"" if the peer hangs up before its end. One that is too long is cut."""
+    loop = asyncio.get_running_loop()
+    data = b""
+    while not data.endswith(b"\n") and len(data) < REQUEST_BYTES:
+        part = await loop.sock_recv(connection, REQUEST_BYTES)
+        if not part:
+            return b""
+        data += part
+    return data
+
+
+async def _answer(data: bytes, handler: Handler) -> Reply:
+    try:
+        return await handler(json.loads(data))
+    except RunError as error:
+        return refusal(error), None
+    except (ValueError, KeyError, TypeError) as error:
+        return refusal(RunError(f"not a request: {error}")), None
+
+
+def encode(answer: Mapping[str, object]) -> bytes:
+    return json.dumps(answer, sort_keys=True).encode() + b"\n"
+
+
+def refusal(error: RunError) -> dict[str, object]:
+    """The answer that ask() raises again."""
+    return {"error": error.message, "remedy": error.remedy}
 
 
 def ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], int | None]:

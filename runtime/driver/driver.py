@@ -20,13 +20,13 @@ from runtime.backend.base import Counters, Effect, MakeBackend, Network, RunCont
 from runtime.backend.lives import Ended, Lives
 from runtime.driver import status
 from runtime.driver.config import DriverConfig
-from runtime.driver.control import ControlServer, Reply
+from runtime.driver.control import ControlServer, Reply, answered_by
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, RunError, fail, unexpected, unwritten
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
-from runtime.options import COMPLETED, FAILED, INTERRUPTED
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, REAL
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import EventLog, how_ended
 from runtime.rundir.records import LineFile
@@ -36,13 +36,15 @@ from runtime.system import wallclock
 from runtime.system.memory import Watch, told
 from runtime.system.scheduling import prefer
 
-REPORT_SECONDS = 0.2
-
 
 class Channel(Protocol):
     """Who follows the run. `stop` is set when the run is to end."""
 
     stop: asyncio.Event
+
+    def report_seconds(self, planned_seconds: float) -> float:
+        """How long to wait from one regular progress record to the next, in a run that is to take
+        so long."""
 
     def send(self, record: Mapping[str, object]) -> None:
         """Waits for nobody and raises nothing."""
@@ -101,7 +103,7 @@ class Driver:
 
     async def set_up(self) -> Network:
         """Everything up to T0. Raises RunError."""
-        self.control = ControlServer(Path(self.config.socket), self._answer)
+        self.control = ControlServer(Path(self.config.socket), answered_by(self._answer))
         network = await self.backend.start()
         await self.conductor.stage_start(network)
         t0_ns = self.conductor.t0_ns  # what programs' own times count from
@@ -146,9 +148,10 @@ class Driver:
         self.report(f"{who} {what} for {stalled_ns / 1e9:.1f} s")
 
     async def report_regularly(self) -> None:
+        seconds = self.channel.report_seconds(self.timeline.end_due_ns / 1e9)
         while True:
             self.report()
-            await asyncio.sleep(REPORT_SECONDS)
+            await asyncio.sleep(seconds)
 
     def _on_effect(self, number: int, effect: Effect | None) -> None:
         self.conductor.on_effect(number, effect)
@@ -221,7 +224,8 @@ class Driver:
         self.channel.send({"started": self.facts})
         work = asyncio.create_task(self.conductor.carry_out(network))
         self.sampling = asyncio.create_task(self.sampler.run())
-        self.watching = asyncio.create_task(self.pulse.run())
+        if self.config.options.time == REAL:  # in virtual time nobody ever stands still
+            self.watching = asyncio.create_task(self.pulse.run())
         beside = {
             asyncio.create_task(self.report_regularly()),
             asyncio.create_task(network.ports.tidy(self.conductor.next_due_ns)),

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MESSAGE_BYTES = 1 << 20
+REPORT_SECONDS = 0.2  # five looks a second look like motion
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -30,6 +31,28 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
     """The next message; None at the end. May raise BlockingIOError."""
     data = connection.recv(MESSAGE_BYTES)
     return json.loads(data) if data else None
+
+
+class PacketLink:
+    """The other side, as runtime.launch listens to a driver."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, record: Mapping[str, object]) -> None:
+        """OSError if the driver is gone."""
+        self._socket.send(encode(record))
+
+    def receive(self) -> list[dict[str, Any]] | None:
+        """What has arrived; None at the end."""
+        record = receive(self._socket)
+        return None if record is None else [record]
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 class DriverEnd:
@@ -55,6 +78,9 @@ class DriverEnd:
         if record is None:
             asyncio.get_running_loop().remove_reader(self._socket)
         self.stop.set()  # the only thing it ever says; silence for ever means the same
+
+    def report_seconds(self, _planned_seconds: float) -> float:
+        return REPORT_SECONDS
 
     def send(self, record: Mapping[str, object]) -> None:
         """Dropped if nobody reads; a reader that is gone means PID 1 is about to end us."""

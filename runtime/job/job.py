@@ -17,7 +17,7 @@ from typing import Any
 from compiler.plan.format import PlanError
 from runtime.backend.base import MakeBackend
 from runtime.driver.config import DriverConfig
-from runtime.driver.control import ControlServer, Reply
+from runtime.driver.control import ControlServer, Reply, answered_by
 from runtime.driver.driver import carry_out
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.job import assignment
@@ -39,7 +39,7 @@ class Job:
         """Raises OSError if there is no place to keep anything of the run."""
         self._places = places
         self._backend_of = backend_of
-        self._server = ControlServer(places.socket, self._answer)
+        self._server = ControlServer(places.socket, answered_by(self._answer))
         self._journal = Journal(places.home, _say)
         self._ended = ""  # the outcome, once all of it is written
         self._fetched = asyncio.Event()

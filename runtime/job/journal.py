@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from runtime.driver.messages import REPORT_SECONDS
 from runtime.errors import unwritten
 from runtime.job.places import FINAL, MESSAGES, PROGRESS
 from runtime.options import FAILED
@@ -35,6 +36,9 @@ class Journal:
         self._messages = self._home.create(MESSAGES, os.O_APPEND)
         self._bytes = 0
         reserve.put_aside(self._home, FINAL_BYTES // 2)
+
+    def report_seconds(self, _planned_seconds: float) -> float:
+        return REPORT_SECONDS
 
     def send(self, record: Mapping[str, Any]) -> None:
         """What a full disk does not take is lost: the run's own files tell the driver of that."""

@@ -83,6 +83,14 @@ def look_at_end(judge: Judge, final: Record, planned: int, applied: int) -> None
         _look_at_engine(judge, ENGINE, facts.get("totals", {}))
     for host in hosts or ():
         _look_at_host(judge, host)
+    judge.cpu = facts.get("cpu", {})
+    crept = facts.get("crept")
+    if crept:
+        programs = ", ".join(crept["programs"])
+        judge.miss(
+            "virtual time",
+            f"time went on by {crept['ns'] / 1e9:.3g} s while programs computed: {programs}",
+        )
     if final.get("outcome") == COMPLETED and applied < planned:
         judge.miss("events", f"{planned - applied} of {planned} events were not done")
 

@@ -11,6 +11,10 @@ reasons      what was beyond its bound, the worst first: `what`, `subject`, `at_
              `text`
 judged       the largest figure of everything that was judged at all, in the same words
 largest_ns   the largest of all figures
+time         `virtual` where the clock stood still while anything ran, else `real`
+cpu          only where computing took virtual time: `ppb` of each second of the machine's processor
+             time, and what came of it, if that is known: `used_ns` of the machine, which counted
+             `charged_ns`; `turn_ns`, what a system call costs by itself, which does not count
 max_lateness_ns, too_late
              what the user allowed (null: nothing said), and whether anything was later than that
 
@@ -22,6 +26,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from runtime.options import REAL, VIRTUAL
 
 VALID, DEGRADED, INVALID, UNKNOWN = "valid", "degraded", "invalid", "unknown"
 MS = 1_000_000
@@ -128,10 +134,16 @@ class Judge:
 
     delay_ns          the smallest delay above zero of any link in force, 0 if there is none
     max_lateness_ns   what the user allows anything that is judged
+    virtual           the run was in virtual time
+    cpu_ppb           of each second that programs computed counted there
+    cpu               what came of it
     """
 
     delay_ns: int = 0
     max_lateness_ns: int | None = None
+    virtual: bool = False
+    cpu_ppb: int = 0
+    cpu: Mapping[str, int] = field(default_factory=dict)
     _worst: dict[tuple[str, str], _Worst] = field(default_factory=dict)
     _missing: list[tuple[str, str]] = field(default_factory=list)
     _largest_ns: int = 0
@@ -179,6 +191,8 @@ class Judge:
             "reasons": reasons,
             "judged": [_record(what, one, one.threshold_ns) for (what, _), one in found],
             "largest_ns": self._largest_ns,
+            "time": VIRTUAL if self.virtual else REAL,
+            **({"cpu": {"ppb": self.cpu_ppb, **self.cpu}} if self.cpu_ppb else {}),
             "max_lateness_ns": allowed,
             "too_late": allowed is not None and self._largest_ns > allowed,
         }
@@ -228,6 +242,9 @@ def told(verdict: object) -> Iterator[str]:
     It may be read from a file of somebody else: what is no verdict says nothing.
     """
     found = verdict if isinstance(verdict, dict) else {}
+    if found.get("time") == VIRTUAL:
+        cpu = found.get("cpu")
+        yield f"virtual time: {_computing(cpu if isinstance(cpu, dict) else {})} (docs/virtual.md)"
     state = str(found.get("state", UNKNOWN)).upper()
     reasons, judged = _records(found.get("reasons")), _records(found.get("judged"))
     for reason in reasons:
@@ -241,6 +258,20 @@ def told(verdict: object) -> Iterator[str]:
         yield "not measured: what packets met on their paths (so it is 'unknown', not 'valid')"
     else:
         yield f"{state}: nothing was checked"
+
+
+def _computing(cpu: Mapping[str, Any]) -> str:
+    """What it cost in virtual time."""
+    ppb, used_ns, charged_ns = (cpu.get(name) for name in ("ppb", "used_ns", "charged_ns"))
+    if not isinstance(ppb, int):
+        return "whatever programs computed took no time"
+    sums = ""
+    if isinstance(used_ns, int) and isinstance(charged_ns, int):
+        sums = f", {used_ns / 1e9:.3g} s counted {charged_ns / 1e9:.3g} s"
+    return (
+        f"computing took {ppb / 1e9:.9g} of this machine's processor time{sums}, so no other run"
+        " is the same to the last byte"
+    )
 
 
 def _records(value: object) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from compiler.plan.reader import Plan
 from runtime.errors import RunError, filesystem_remedy, unwritten
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
-from runtime.options import FAILED, RunOptions
+from runtime.options import FAILED, VIRTUAL, RunOptions
 from runtime.results import report
 from runtime.results.summary import summarise
 from runtime.rundir import rundir
@@ -41,7 +41,8 @@ def results(
     RunError if the directory was removed, the disk is full or what was recorded was damaged; the
     manifest, for which there is space, then has the outcome `failed`.
     """
-    judge = Judge(smallest_delay(timeline), options.max_lateness_ns)
+    delay_ns, virtual = smallest_delay(timeline), options.time == VIRTUAL
+    judge = Judge(delay_ns, options.max_lateness_ns, virtual, options.cpu_ppb)
     outcome, message = str(final["outcome"]), str(final["message"])
     more = {name: final["facts"][name] for name in _LATE_FACTS if final["facts"].get(name)}
     try:

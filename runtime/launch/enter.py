@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runtime.driver.control import ask
-from runtime.launch import registry
+from runtime.launch import registry, relay
+from runtime.options import VIRTUAL
 from runtime.system import programs, shortage
 from runtime.system.place import namespace
 
@@ -20,15 +21,16 @@ def exec_argv(run: str | None, instance: str, argv: Sequence[str]) -> int:
     command cannot be started. RunError if there is no such run or instance.
     """
     entry = programs.find("tstorm-ns")
-    record = registry.find(run)
-    answer, descriptor = ask(Path(record.socket), {"ask": "enter", "instance": instance})
+    path = Path(registry.find(run).socket)
+    more = {"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}
+    answer, descriptor = ask(path, {"ask": "enter", "instance": instance})
+    if answer.get("time") == VIRTUAL:
+        return relay.exec_argv(path, instance, argv, more)
     assert descriptor is not None
     command = [str(entry), "enter", "--pidfd", str(descriptor)]
     command += ["--userns"] if answer["user_namespace"] != namespace("user") else []
     command += ["--directory", answer["directory"], "--", *argv]
-    environment = dict(answer["environment"])
-    if "TERM" in os.environ:
-        environment["TERM"] = os.environ["TERM"]
+    environment = {**answer["environment"], **more}
     try:
         process = shortage.start("tstorm-ns", command, env=environment, pass_fds=[descriptor])
     finally:

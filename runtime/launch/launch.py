@@ -4,14 +4,15 @@ its progress on, and writes the summary and the report. Nothing it starts outliv
 
 from __future__ import annotations
 
+import asyncio
 import os
-import selectors
 import socket
 import subprocess
-import sys
 import time
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,24 @@ from compiler.plan.reader import Plan
 from runtime.backend import choice
 from runtime.backend.local import environment
 from runtime.backend.local.backend import LocalSettings
-from runtime.driver import messages
 from runtime.driver.config import DriverConfig
-from runtime.driver.progress import Reporter, from_record, ignore
-from runtime.errors import MachineError, RunError, unexpected, unwritten
-from runtime.launch import cleanup, conclude, registry, stops
-from runtime.options import DEFAULTS, FAILED, LOCAL, RunOptions, RunPlaces, RunResult
+from runtime.driver.progress import Progress, Reporter, from_record, ignore
+from runtime.errors import MachineError, RunError, fail, unexpected
+from runtime.launch import cleanup, conclude, registry, starting, stops
+from runtime.options import DEFAULTS, FAILED, LOCAL, REAL, RunOptions, RunPlaces, RunResult
 from runtime.results.summary import failed_exits
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import DRIVER_LOG, HOSTS
+from runtime.rundir.runfiles import DRIVER_LOG
 from runtime.schedule import Schedule
 from runtime.system import namespaces, procs, programs, shortage
 from runtime.system.memory import Watch, told
+from runtime.virtual import guest
+from runtime.virtual.clockpage import ClockPage
+from runtime.virtual.exchange import Exchange
+from runtime.virtual.kernel import cache
+from runtime.virtual.realpace import RealPace
+from runtime.virtual.spinning import SpinWatch
 
 STOP_SECONDS = 30.0  # to wind down after the first request to stop
 REFUSED = 125  # exit status of tstorm-ns when it fails itself
@@ -56,13 +62,15 @@ def run(
     choice.check(plan, options)
     keeper = programs.find("tstorm-ns")
     engine = choice.choose(options, keeper)
+    kernel = None if options.time == REAL else cache.path_for_run()
     cleanup.sweep()
     with stops.noted() as signals:  # from here to the end: a run has an outcome however it ends
         directory, claim = _register(plan, options, places)
         try:
             config = _configure(claim.record, directory, options)
             local = _settings(places, engine, keeper)
-            attempt = _Attempt(claim, directory, config, local, reporter)
+            machine = _machine(plan.seed, options, claim.record, keeper, kernel)
+            attempt = _Attempt(claim, directory, config, local, reporter, machine)
             with closing(attempt.memory):
                 _carry_out(attempt, signals)
                 return _conclude(attempt, plan, timeline)
@@ -139,6 +147,14 @@ def _settings(places: RunPlaces, engine: tuple[str, ...], keeper: Path) -> Local
     )
 
 
+def _machine(
+    seed: int, options: RunOptions, record: registry.Record, keeper: Path, kernel: Path | None
+) -> guest.Machine | None:
+    if kernel is None:
+        return None
+    return starting.machine(record.socket, kernel, keeper, options, seed)
+
+
 @dataclass(slots=True)
 class _Attempt:
     """The driver's process seen from here. After carry_out: what it said and how it ended."""
@@ -148,29 +164,40 @@ class _Attempt:
     config: DriverConfig
     local: LocalSettings
     reporter: Reporter
+    machine: guest.Machine | None  # in which it runs in virtual time; None: on this machine's own
     started: dict[str, Any] | None = None
     final: dict[str, Any] | None = None
     status: int = 0
     interrupted: bool = False
-    killed: str = ""  # why we did not wait for its end
+    killed: str = ""  # why it did not come to its end
+    unfit: bool = False  # this machine for virtual time: the guest's kernel did not get far
     trouble: str = ""  # why we could not go on listening
     started_ns: int = field(default_factory=time.monotonic_ns)
     setup_ns: int = 0
     memory: Watch = field(default_factory=Watch)
+    page: ClockPage | None = None  # in virtual time
+    exchange: Exchange | None = None
+    last: Progress | None = None
+    crept: Mapping[str, object] | None = None  # how far time went on beside programs that spin
+    talked_to: Counter[str] = field(default_factory=Counter)
 
     def carry_out(self, signals: socket.socket) -> None:
-        """Starts the driver and listens until it has ended."""
-        ours, theirs = messages.pair()
-        with ours:
-            process = self._start(theirs)
-            theirs.close()
+        """Starts the driver and listens until it has ended. RunError, OSError."""
+        try:
+            asyncio.run(self._carry_out(signals))
+        finally:
+            if self.page is not None:
+                self.page.close()
+
+    async def _carry_out(self, signals: socket.socket) -> None:
+        started = self._start()
+        process, self.page = started.process, started.page
+        with closing(started.link):
             try:
                 keeper = procs.identify(process.pid)
                 if keeper is not None:
                     self.claim.set_keeper(keeper)
-                first = {"driver": asdict(self.config), "local": asdict(self.local)}
-                ours.send(messages.encode(first))
-                self._listen(ours, signals, process)
+                await self._listen(started, signals)
             except OSError as error:
                 # Mostly it ended before it listened: then its status and its log say why.
                 self.trouble = unexpected(error).message
@@ -178,69 +205,104 @@ class _Attempt:
                 if process.poll() is None and self.final is None:
                     process.kill()
                 self.status = process.wait()
+        if self.machine is not None and self.final is None:
+            self._ask_guest(self.machine)
 
-    def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        hosts = ("--hosts", str(self.directory / HOSTS))
-        argv = namespaces.sandbox(self.local.nursery, *hosts)
-        argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
+    def _ask_guest(self, machine: guest.Machine) -> None:
+        """How the driver in it ended, or why the guest did before that."""
+        status = guest.status_of_driver(machine)
+        if status is not None:
+            self.status = status
+        elif not self.killed and not self.trouble:
+            why = guest.why_it_ended(machine, self.status)
+            self.unfit = self.status > 0 and self.last is None and not self.interrupted
+            self.killed = told(why, self.memory)
+
+    def _start(self) -> starting.Started:
+        if self.machine is None:
+            return starting.in_sandbox(self.config, self.local, self.directory)
+        return starting.in_guest(self.config, self.local, self.directory, self.machine)
+
+    async def _listen(self, started: starting.Started, signals: socket.socket) -> None:
+        """Until the other end closes."""
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if started.page is not None:
+            path, pace = Path(self.config.socket), RealPace(started.page)
+            self.exchange = Exchange(path, started.link.send, self._note_request, pace)
+        _watch(signals, lambda: self._stop(started, signals), over)
+        _watch(started.link, lambda: self._take(started.link, over), over)
+        spinning = asyncio.ensure_future(self._look_after(started, over))
         try:
-            log = os.fdopen(self.directory.append_to(DRIVER_LOG), "ab")
-        except OSError as error:
-            raise unwritten(error) from error
-        with log:
-            return shortage.start(
-                "the run's first process (tstorm-ns)",
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment.of_driver(os.environ),
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,  # ^C is for us: we tell the driver
-            )
+            await over
+        finally:
+            spinning.cancel()
+            if self.exchange is not None:
+                await self.exchange.close()
 
-    def _listen(
-        self, ours: socket.socket, signals: socket.socket, process: subprocess.Popen[bytes]
-    ) -> None:
-        """Until the other end closes. The first signal asks to stop, the second kills."""
-        deadline: float | None = None
-        with selectors.DefaultSelector() as selector:
-            selector.register(ours, selectors.EVENT_READ)
-            selector.register(signals, selectors.EVENT_READ)
-            while True:
-                wait = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-                ready = selector.select(wait)
-                if any(key.fileobj is signals for key, _ in ready):
-                    signals.recv(64)
-                    if self.interrupted:
-                        self._kill(process, "interrupted twice: killed before it had wound down")
-                    else:
-                        ours.send(messages.encode({"stop": True}))
-                    self.interrupted = True
-                    deadline = time.monotonic() + STOP_SECONDS
-                elif not ready:
-                    waited = f"{STOP_SECONDS:.0f} s"
-                    self._kill(process, f"killed: it had not wound down after {waited}")
-                if any(key.fileobj is ours for key, _ in ready) and not self._take(ours):
-                    return
+    async def _look_after(self, started: starting.Started, over: asyncio.Future[None]) -> None:
+        """As long as it runs: whether a program in there holds virtual time."""
+        try:
+            await self._look_for_spinners(started)
+        except Exception as error:
+            fail(over, error)
+
+    async def _look_for_spinners(self, started: starting.Started) -> None:
+        if started.page is None:
+            return
+        options, process = self.config.options, started.process
+        limit_s = options.spin_limit_ns / 1e9
+        watch = SpinWatch(started.page, process.pid, options.on_spin, limit_s)
+        while True:
+            await asyncio.sleep(watch.pause_s)
+            try:
+                told_now = watch.look()
+            except RunError as error:
+                self._kill(process, f"{error.message}; {error.remedy}")
+                return
+            self.crept = watch.crept()
+            if told_now and self.last is not None:
+                self.reporter(replace(self.last, message=told_now, warning=True))
+
+    def _note_request(self, what: str) -> None:
+        """A run that somebody talked to goes another way than one that was left alone."""
+        self.talked_to[what] += 1
+        with suppress(OSError):  # a disk is full: that is found out where it matters
+            self.directory.update_manifest(talked_to=dict(sorted(self.talked_to.items())))
+
+    def _stop(self, started: starting.Started, signals: socket.socket) -> None:
+        """The first signal asks to stop, the second kills."""
+        signals.recv(64)
+        if self.interrupted:
+            self._kill(started.process, "interrupted twice: killed before it had wound down")
+            return
+        self.interrupted = True
+        started.link.send({"stop": True})
+        why = f"killed: it had not wound down after {STOP_SECONDS:.0f} s"
+        asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill, started.process, why)
 
     def _kill(self, process: subprocess.Popen[bytes], reason: str) -> None:
         process.kill()
         self.killed = self.killed or reason
 
-    def _take(self, ours: socket.socket) -> bool:
-        message = messages.receive(ours)
-        if message is None:
-            return False
+    def _take(self, link: starting.Link, over: asyncio.Future[None]) -> None:
+        found = link.receive()
+        for message in found or []:
+            self._hear(message)
+        if found is None and not over.done():
+            over.set_result(None)
+
+    def _hear(self, message: Mapping[str, Any]) -> None:
         if "progress" in message:
-            self.reporter(from_record(message["progress"]))
+            self.last = from_record(message["progress"])
+            self.reporter(self.last)
         elif "started" in message:
             self.started = message["started"]
             self.setup_ns = time.monotonic_ns() - self.started_ns
             self.directory.update_manifest(**message["started"], setup_ns=self.setup_ns)
         elif "final" in message:
             self.final = message["final"]
-        return True
+        elif "call" in message and self.exchange is not None:
+            self.exchange.hear(message)
 
     def log_tail(self) -> str:
         """The last line the driver's processes have written to stderr."""
@@ -252,6 +314,20 @@ class _Attempt:
         return lines[-1] if lines else ""
 
 
+def _watch(
+    source: socket.socket | starting.Link, action: Callable[[], None], over: asyncio.Future[None]
+) -> None:
+    """Acts whenever something has arrived. What goes wrong there ends it all."""
+
+    def act() -> None:
+        try:
+            action()
+        except Exception as error:
+            fail(over, error)
+
+    asyncio.get_running_loop().add_reader(source, act)
+
+
 def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
     """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
     final = attempt.final or {
@@ -261,11 +337,16 @@ def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
         "refused": False,
     }
     options = attempt.config.options
+    if attempt.crept:
+        final = {**final, "facts": {**final["facts"], "crept": attempt.crept}}
     summary = conclude.results(attempt.directory, plan, timeline, options, final)
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         remedy = shortage.remedy_for(refusal) or namespaces.refusal_remedy()
         raise MachineError(f"this machine refuses what a run needs: {refusal}", remedy)
+    if attempt.unfit:
+        what = "this machine refuses what virtual time needs"
+        raise MachineError(f"{what}: {attempt.killed}", "`tstorm doctor` tries it")
     if final["refused"]:
         raise MachineError(str(final["message"]))
     return RunResult(

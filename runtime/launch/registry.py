@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ VERSION = 2  # raised when a field comes, goes or changes its meaning; older one
 REMOVE_SECONDS = 2.0
 STALE_SECONDS = 60.0  # a socket is not listened on for a moment after it is made
 MAX_RECORD_BYTES = 1 << 20
+GUEST = ".guest"
 _ELSEWHERE = (
     "end it there; if that machine or container no longer exists: tstorm destroy {} --forget"
 )
@@ -224,20 +226,35 @@ def lock_state(record: Record) -> str:
 
 
 def socket_path(run_id: str) -> Path:
-    """Short whatever the run is called: a socket's path has at most 107 bytes."""
-    return userdirs.sockets() / (hashlib.sha256(run_id.encode()).hexdigest()[:16] + ".sock")
+    """Short whatever the run is called: a socket's path has at most 107 bytes. Names are taken per
+    folder of records, of which one user may have several."""
+    name = f"{userdirs.records()}/{run_id}"
+    return userdirs.sockets() / (hashlib.sha256(name.encode()).hexdigest()[:16] + ".sock")
+
+
+def guest_folder(run_socket: str) -> Path:
+    """Where a run in virtual time keeps what its guest needs. It goes with the socket."""
+    return Path(run_socket).with_suffix(GUEST)
 
 
 def remove_stale_sockets() -> None:
-    """Sockets that no record names and nobody listens on: their records were lost."""
+    """Sockets that no record names and nobody listens on, with what belongs to them: their records
+    were lost."""
     known = {record.socket for record in records()}
-    for path in userdirs.sockets().glob("*.sock"):
+    folder = userdirs.sockets()
+    for path in (*folder.glob("*.sock"), *folder.glob(f"*{GUEST}")):
+        socket_of = path.with_suffix(".sock")
         try:
             old = time.time() - path.lstat().st_mtime > STALE_SECONDS
-            if old and str(path) not in known and not _listens(path):
-                path.unlink()
+            if old and str(socket_of) not in known and not _listens(socket_of):
+                _remove_socket(socket_of)
         except FileNotFoundError:
             continue  # someone else did it
+
+
+def _remove_socket(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    shutil.rmtree(guest_folder(str(path)), ignore_errors=True)
 
 
 def remove_stale_drafts() -> None:
@@ -256,7 +273,7 @@ def _listens(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
         try:
             trial.connect(str(path))
-        except ConnectionRefusedError:
+        except (ConnectionRefusedError, FileNotFoundError):
             return False
         except OSError:
             return True  # not ours to judge
@@ -335,6 +352,6 @@ def _unlink(record: Record, descriptor: int, *, sockets: bool = True) -> bool:
     if not _is_file_of(record, descriptor):
         return False
     if sockets:
-        Path(record.socket).unlink(missing_ok=True)
+        _remove_socket(Path(record.socket))
     _path(record.run_id).unlink(missing_ok=True)
     return True

@@ -12,7 +12,8 @@ from typing import Any
 
 @contextmanager
 def noted() -> Iterator[socket.socket]:
-    """A socket with a byte for every SIGINT, SIGTERM or SIGHUP; silent outside the main thread."""
+    """A socket with a byte for every SIGINT, SIGTERM or SIGHUP: its number. Silent outside the main
+    thread."""
     readable, writable = socket.socketpair()
     writable.setblocking(False)
     caught = [signal.SIGINT, signal.SIGTERM]
@@ -20,8 +21,8 @@ def noted() -> Iterator[socket.socket]:
         caught.append(signal.SIGHUP)
     old: dict[signal.Signals, Any] = {}
 
-    def note(_number: int, _frame: object) -> None:
-        writable.send(b"!")
+    def note(number: int, _frame: object) -> None:
+        writable.send(bytes([number]))
 
     with readable, writable:
         try:

@@ -145,6 +145,7 @@ def summarise(
         "events": {"planned": planned, **events},
         "exits": _exits(directory, records),
         "refused": facts.get("refused", []),
+        **({"captures": facts["captures"]} if "captures" in facts else {}),
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
         "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
         "pairs": _named(

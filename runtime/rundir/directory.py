@@ -45,6 +45,11 @@ class HeldDirectory:
         """An absolute path on which there is no link, not even among its parents. OSError."""
         return cls(path, _walk(path))
 
+    @property
+    def descriptor(self) -> int:
+        """For a child that is to inherit it. Stays open as long as this object lives."""
+        return self._descriptor
+
     def enter(self, name: str) -> HeldDirectory:
         """A directory in it. OSError."""
         return HeldDirectory(self.path / name, os.open(name, _HOLD, dir_fd=self._descriptor))
@@ -68,13 +73,23 @@ class HeldDirectory:
 
     def has(self, name: str) -> bool:
         """Whether there is something of this name, whatever it is. RunError."""
+        return self.status(name) is not None
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Of what has this name, a link itself; None if there is nothing. RunError."""
         try:
-            os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+            return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
-            return False
+            return None
         except OSError as error:
             raise _unreadable(self / name, error) from error
-        return True
+
+    def target(self, name: str) -> str:
+        """Where a link leads. RunError."""
+        try:
+            return os.readlink(name, dir_fd=self._descriptor)
+        except OSError as error:
+            raise _unreadable(self / name, error) from error
 
     def is_where_it_was(self) -> bool:
         """Whether its path still leads to it."""

@@ -35,7 +35,8 @@ def _allocate(descriptor: int, size: int) -> None:
     try:
         os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
-        if error.errno != errno.EOPNOTSUPP:
+        # EBADF: where the file system cannot, the C library reads the file, open for writing alone.
+        if error.errno not in (errno.EOPNOTSUPP, errno.EBADF):
             raise
         write_all(descriptor, bytes(size))
 

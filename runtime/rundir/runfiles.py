@@ -34,6 +34,7 @@ FORMAT, VERSION = "thunderstorm-run", 1
 
 MANIFEST, SUMMARY, REPORT, DRIVER_LOG = "manifest.json", "summary.json", "report.html", "driver.log"
 PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
+PACKETS = "packets"
 EVENTS, SAMPLES = "events.jsonl", "samples.jsonl"
 
 _MB = 1 << 20
@@ -112,8 +113,8 @@ _OTHER_EVENT = Shape(
     }
 )
 
-_COLUMNS = Shape({"columns": {"links": [TEXT], "pairs": [TEXT]}})
-_SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]]})
+_COLUMNS = Shape({"columns": {"links": [TEXT], "pairs": [TEXT], "digests?": [TEXT]}})
+_SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]], "digests?": [[OneOf(COUNT, TEXT)]]})
 
 
 def check_manifest(value: Any, place: str) -> dict[str, Any]:

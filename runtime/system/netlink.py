@@ -1,7 +1,7 @@
 """Route netlink in one go: requests as bytes, sent together, answered one by one.
 
 Works on a socket that somebody opened in the network namespace that is meant, so no thread here
-ever changes namespaces. Bodies of messages are built by pyroute2.
+ever changes namespaces. runtime.system.rtnetlink builds the messages.
 """
 
 from __future__ import annotations
@@ -11,15 +11,10 @@ import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST
-from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWLINK, RTM_NEWNEIGH
-from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
-from pyroute2.netlink.rtnl.ifinfmsg import IFF_UP, ifinfmsg
-from pyroute2.netlink.rtnl.ndmsg import ndmsg
 
 from runtime.errors import RunError
+from runtime.system import rtnetlink
+from runtime.system.rtnetlink import HEADER, NLM_F_CREATE, NLM_F_EXCL, NLMSG_ERROR, Attributes
 
 ANSWER_SECONDS = 30.0
 SEND_BYTES = 64 * 1024  # requests sent together: the kernel does all before it returns
@@ -28,15 +23,14 @@ _NODAD = 0x02  # IFA_F_NODAD: usable at once (linux/if_addr.h)
 _ADDRGEN_NONE = 1  # IN6_ADDR_GEN_MODE_NONE: no link-local address, no chatter from the kernel
 _LOOPBACK_INDEX = 1
 _NUD_PERMANENT = 0x80  # linux/neighbour.h
-_NLMSG_ERROR = 2
-_HEADER = struct.Struct("=IHHII")
+_NEW = NLM_F_CREATE | NLM_F_EXCL
 _EXTACK_MESSAGE = 1  # NLMSGERR_ATTR_MSG
 _CAPPED = 0x100  # NLM_F_CAPPED: the request is not repeated in the answer
 _SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11
 
 
-_INET6 = {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", _ADDRGEN_NONE)]}
-QUIET: list[Any] = [("IFLA_AF_SPEC", {"attrs": [("AF_INET6", _INET6)]})]
+_INET6 = [("IFLA_INET6_ADDR_GEN_MODE", _ADDRGEN_NONE)]
+QUIET: Attributes = [("IFLA_AF_SPEC", [("AF_INET6", _INET6)])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +54,15 @@ class Refusal:
         return os.strerror(self.code) + (f" ({self.words})" if self.words else "")
 
 
-def encoded(message: Any, kind: int, extra_flags: int = 0) -> bytes:
-    """A message of pyroute2 as the bytes of a request that wants an acknowledgement."""
-    message["header"]["type"] = kind
-    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | extra_flags
-    message.encode()
-    return bytes(message.data)
-
-
-def link(index: int, attributes: Sequence[Any] = (), *, up: bool = False) -> bytes:
+def link(index: int, attributes: Attributes = (), *, up: bool = False) -> bytes:
     """RTM_NEWLINK of an existing device: brings it up, sets attributes."""
-    message = ifinfmsg()
-    message["index"] = index
-    message["flags"] = message["change"] = IFF_UP if up else 0
-    message["attrs"] = list(attributes)
-    return encoded(message, RTM_NEWLINK)
+    state = rtnetlink.IFF_UP if up else 0
+    return rtnetlink.link(rtnetlink.RTM_NEWLINK, 0, index, state, attributes)
 
 
-def new_link(index: int, attributes: Sequence[Any]) -> bytes:
+def new_link(index: int, attributes: Attributes) -> bytes:
     """RTM_NEWLINK of a new device with this number (0: any), up."""
-    message = ifinfmsg()
-    message["index"] = index
-    message["flags"] = message["change"] = IFF_UP
-    message["attrs"] = list(attributes)
-    return encoded(message, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL)
+    return rtnetlink.link(rtnetlink.RTM_NEWLINK, _NEW, index, rtnetlink.IFF_UP, attributes)
 
 
 def loopback_up() -> Request:
@@ -92,22 +71,14 @@ def loopback_up() -> Request:
 
 def address(index: int, text: str, prefix: int) -> bytes:
     """RTM_NEWADDR. Without duplicate detection: an IPv6 address is usable at once."""
-    message = ifaddrmsg()
-    message["family"] = socket.AF_INET6 if ":" in text else socket.AF_INET
-    message["prefixlen"] = prefix
-    message["index"] = index
-    message["attrs"] = [("IFA_LOCAL", text), ("IFA_ADDRESS", text), ("IFA_FLAGS", _NODAD)]
-    return encoded(message, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL)
+    attributes = [("IFA_LOCAL", text), ("IFA_ADDRESS", text), ("IFA_FLAGS", _NODAD)]
+    return rtnetlink.address(_NEW, index, text, prefix, attributes)
 
 
 def neighbour(index: int, text: str, mac: str) -> bytes:
     """RTM_NEWNEIGH: packets for this address go to this MAC, without asking anybody."""
-    message = ndmsg()
-    message["family"] = socket.AF_INET6 if ":" in text else socket.AF_INET
-    message["ifindex"] = index
-    message["state"] = _NUD_PERMANENT
-    message["attrs"] = [("NDA_DST", text), ("NDA_LLADDR", mac)]
-    return encoded(message, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE)
+    attributes = [("NDA_DST", text), ("NDA_LLADDR", mac)]
+    return rtnetlink.neighbour(rtnetlink.family(text), index, _NUD_PERMANENT, 0, attributes)
 
 
 def _extack(answer: bytes, at: int, length: int, flags: int) -> str:
@@ -130,12 +101,12 @@ def _answer_errors(answer: bytes) -> list[tuple[int, str]]:
     """(errno or 0, the kernel's words) of every acknowledgement in a datagram."""
     found = []
     at = 0
-    while at + _HEADER.size <= len(answer):
-        length, kind, flags, _seq, _pid = _HEADER.unpack_from(answer, at)
-        if kind == _NLMSG_ERROR:
+    while at + HEADER.size <= len(answer):
+        length, kind, flags, _seq, _pid = HEADER.unpack_from(answer, at)
+        if kind == NLMSG_ERROR:
             (code,) = struct.unpack_from("=i", answer, at + 16)
             found.append((-code, _extack(answer, at, length, flags) if code else ""))
-        at += max((length + 3) & ~3, _HEADER.size)
+        at += max((length + 3) & ~3, HEADER.size)
     return found
 
 

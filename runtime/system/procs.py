@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
+_PR_SET_PDEATHSIG = 1
 _PARENT, _START = 1, 19  # fields of /proc/PID/stat after the command's closing bracket (proc(5))
 
 
@@ -41,6 +43,14 @@ def alive(process: Process) -> bool:
     return (
         fields is not None and int(fields[_START]) == process.start and fields[0] not in ("Z", "X")
     )
+
+
+def die_with(parent: int) -> None:
+    """From now on this process is killed when the thread that has started it ends, whose process
+    `parent` is (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was faster
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def descendants(root: int) -> list[Process]:

@@ -13,14 +13,17 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pyroute2.netlink import (
+from runtime.system.rtnetlink import (
+    HEADER,
     NLM_F_ACK,
     NLM_F_CREATE,
     NLM_F_DUMP,
     NLM_F_EXCL,
-    NLM_F_REQUEST,
     NLMSG_DONE,
     NLMSG_ERROR,
+    attribute,
+    message,
+    text,
 )
 
 CLSACT = 0xFFFF_FFF1
@@ -30,7 +33,7 @@ ALL, IPV4, ARP, IPV6 = 0x0003, 0x0800, 0x0806, 0x86DD  # linux/if_ether.h
 _PREFERENCE = {IPV4: 1, IPV6: 2, ARP: 3, ALL: 4}
 
 _RTM_NEWQDISC, _RTM_NEWTFILTER, _RTM_GETACTION = 36, 44, 50
-_MESSAGE = struct.Struct("=IHHII")
+_SEQUENCE = 1
 _TCMSG = struct.Struct("=BBHiIII")
 _SELECTOR = struct.Struct("=BBBBHHhhI")
 _KEY = struct.Struct("!II")
@@ -64,24 +67,15 @@ class Redirect:
     device: int
 
 
-def _attribute(kind: int, payload: bytes) -> bytes:
-    size = _ATTRIBUTE.size + len(payload)
-    return _ATTRIBUTE.pack(size, kind) + payload + bytes(-size % 4)
-
-
-def _text(kind: int, text: str) -> bytes:
-    return _attribute(kind, text.encode() + b"\0")
-
-
-def _message(kind: int, flags: int, body: bytes) -> bytes:
-    return _MESSAGE.pack(_MESSAGE.size + len(body), kind, NLM_F_REQUEST | flags, 1, 0) + body
+def _text(kind: int, value: str) -> bytes:
+    return attribute(kind, text(value))
 
 
 def clsact(device: int) -> bytes:
     """The place for filters at a device. Refused if there is one."""
     head = _TCMSG.pack(socket.AF_UNSPEC, 0, 0, device, 0xFFFF_0000, CLSACT, 0)
     flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
-    return _message(_RTM_NEWQDISC, flags, head + _text(_KIND, "clsact"))
+    return message(_RTM_NEWQDISC, flags, head + _text(_KIND, "clsact"), _SEQUENCE)
 
 
 def _selector(keys: Sequence[Key]) -> bytes:
@@ -95,8 +89,8 @@ def _actions(redirects: Sequence[Redirect]) -> bytes:
     found = b""
     for place, one in enumerate(redirects, start=1):
         parameters = _MIRRED.pack(one.number, 0, _STOLEN, 0, 0, _EGRESS_REDIR, one.device)
-        options = _attribute(_OPTIONS, _attribute(_MIRRED_PARMS, parameters))
-        found += _attribute(place, _text(_KIND, "mirred") + options)
+        options = attribute(_OPTIONS, attribute(_MIRRED_PARMS, parameters))
+        found += attribute(place, _text(_KIND, "mirred") + options)
     return found
 
 
@@ -115,13 +109,13 @@ def u32(
     """
     info = _PREFERENCE[protocol] << 16 | socket.htons(protocol)
     head = _TCMSG.pack(socket.AF_UNSPEC, 0, 0, device, number, parent, info)
-    options = _attribute(_U32_CLASSID, struct.pack("=I", 0xFFFF_0001))
-    options += _attribute(_U32_SEL, _selector(keys or (Key(0, 0, 0),)))
+    options = attribute(_U32_CLASSID, struct.pack("=I", 0xFFFF_0001))
+    options += attribute(_U32_SEL, _selector(keys or (Key(0, 0, 0),)))
     if redirects:
-        options += _attribute(_U32_ACT, _actions(redirects))
+        options += attribute(_U32_ACT, _actions(redirects))
     flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
-    body = head + _text(_KIND, "u32") + _attribute(_OPTIONS, options)
-    return _message(_RTM_NEWTFILTER, flags, body)
+    body = head + _text(_KIND, "u32") + attribute(_OPTIONS, options)
+    return message(_RTM_NEWTFILTER, flags, body, _SEQUENCE)
 
 
 # -- counters -------------------------------------------------------------------------------------
@@ -152,9 +146,9 @@ def _counts_in(datagram: bytes) -> tuple[list[tuple[int, int]], bool]:
     """What is in a part of the answer, and whether it was the last. OSError if it is a refusal."""
     found: list[tuple[int, int]] = []
     at = 0
-    while at + _MESSAGE.size <= len(datagram):
-        length, kind, _flags, _seq, _pid = _MESSAGE.unpack_from(datagram, at)
-        body = datagram[at + _MESSAGE.size : at + length]
+    while at + HEADER.size <= len(datagram):
+        length, kind, _flags, _seq, _pid = HEADER.unpack_from(datagram, at)
+        body = datagram[at + HEADER.size : at + length]
         if kind == NLMSG_DONE:
             return found, True
         if kind == NLMSG_ERROR:
@@ -163,18 +157,18 @@ def _counts_in(datagram: bytes) -> tuple[list[tuple[int, int]], bool]:
         table = dict(_attributes(body[4:])).get(_ROOT_TAB, b"")
         counts = (_count(action) for _place, action in _attributes(table))
         found += [count for count in counts if count is not None]
-        at += max((length + 3) & ~3, _MESSAGE.size)
+        at += max((length + 3) & ~3, HEADER.size)
     return found, False
 
 
 def counts(netlink: socket.socket, since_ms: int = 0) -> dict[int, int]:
     """Packets that each redirect of this namespace has had, by its number; with `since_ms` of those
     only that had one lately. Raises OSError. May block."""
-    table = _attribute(_ROOT_TAB, _attribute(1, _text(_KIND, "mirred")))
-    table += _attribute(_ROOT_FLAGS, struct.pack("=II", _LARGE_DUMP, _LARGE_DUMP))
+    table = attribute(_ROOT_TAB, attribute(1, _text(_KIND, "mirred")))
+    table += attribute(_ROOT_FLAGS, struct.pack("=II", _LARGE_DUMP, _LARGE_DUMP))
     if since_ms:
-        table += _attribute(_ROOT_DELTA, struct.pack("=I", since_ms))
-    netlink.send(_message(_RTM_GETACTION, NLM_F_DUMP, bytes(4) + table))
+        table += attribute(_ROOT_DELTA, struct.pack("=I", since_ms))
+    netlink.send(message(_RTM_GETACTION, NLM_F_DUMP, bytes(4) + table, _SEQUENCE))
     found: dict[int, int] = {}
     done = False
     while not done:

@@ -11,7 +11,7 @@ from tstorm import output, parameters
 from tstorm.exits import CANNOT, CommandError
 
 if TYPE_CHECKING:
-    from runtime.doctor.checks import Check
+    from runtime.doctor.findings import Check
 
 
 def _of_cluster(where: parameters.Where, nodes: str, image: str) -> list[Check]:
@@ -53,7 +53,8 @@ def command(
     if cluster is None:
         parameters.only_in_cluster({"nodes": nodes, "agent_image": agent_image})
     with errors_shown():
-        from runtime.doctor.checks import FAIL, probe
+        from runtime.doctor.checks import probe
+        from runtime.doctor.findings import FAIL
 
         checks = _of_cluster(cluster, nodes or "", agent_image or "") if cluster else probe()
     if form == "json":

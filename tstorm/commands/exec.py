@@ -23,6 +23,11 @@ def command(
     exit code becomes this command's (128 + N if it was killed by signal N, 125 if the instance
     cannot be entered, 126 or 127 if CMD cannot be started).
 
+    If RUN has virtual time, that goes on by itself: without a terminal CMD runs at the experiment's
+    speed, and one that waits for you may find it over. While CMD has a terminal, virtual time goes
+    no faster than real time. A run that was entered may go another way than one that was not:
+    manifest.json says so (talked_to).
+
     With --backend k8s RUN goes on in a cluster: CMD runs in the container of the instance, as with
     'kubectl exec', and has a terminal if this command has one. Where nobody reads the output any
     more (`| head`), this command ends as by SIGPIPE (141). These options stand before RUN.

@@ -2,67 +2,48 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import output, parameters
+from tstorm import parameters
 from tstorm.exits import FAILED, OK, TOO_LATE, CommandError
 
 if TYPE_CHECKING:
-    from runtime.results.compare import EventDifference
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from compiler.plan.reader import Plan
+    from runtime.options import RunOptions
+    from tstorm.checktext import Comparison
+
+    Compare = Callable[[Path], Comparison]
 
 
-SHOWN_NAMES = 20
+def _compared(source: str, recorded: Mapping[str, Any], plan: Plan, options: RunOptions) -> Compare:
+    """How the run that comes is compared with the one at `source`; that one is read now, so that a
+    damaged one is told before anything runs."""
+    from runtime.options import VIRTUAL, decode
+    from runtime.results import compare, everything
+    from runtime.rundir import rundir
+    from tstorm.checktext import COMPUTING_DIFFERS, Comparison
 
+    before = compare.load(source)
+    both = options, decode(recorded["options"], "options")
+    virtual = all(one.time == VIRTUAL for one in both)
+    charged = virtual and any(one.cpu_ppb for one in both)
+    if not virtual or charged or recorded["plan_digest"] != plan.digest:
+        why = COMPUTING_DIFFERS if charged else ""
+        return lambda path: Comparison(compare.differ(before, compare.load(path)), why_no_more=why)
+    first = rundir.recorded(source)
+    everything.read(first)
 
-def _record(difference: EventDifference) -> dict[str, Any]:
-    return {
-        "what": difference.what,
-        "seq": difference.seq,
-        "recorded": difference.first,
-        "replayed": difference.second,
-    }
+    def whole(path: Path) -> Comparison:
+        events = compare.differ(before, compare.load(path))
+        found, compared = everything.differ(first, rundir.recorded(path), plan)
+        return Comparison([one for one in events if one.what == "start"], found, compared)
 
-
-def _tell(differences: list[EventDifference], form: str) -> bool:
-    """Prints differences; returns whether the check holds: the events (which the plan decides) are
-    the same, and every program that was to start did so in both runs.
-
-    Programs that ended by themselves in only one of the runs are told, but decide nothing: the
-    plan fixes what is done to programs, not what they make of it.
-    """
-    events = [difference for difference in differences if difference.what == "event"]
-    starts = [difference for difference in differences if difference.what == "start"]
-    if form == "text":
-        with output.product_kept_going():
-            _list(differences)
-    with output.kept_going(sys.stderr):
-        _sum_up(events, starts)
-    return not events and not starts
-
-
-def _list(differences: list[EventDifference]) -> None:
-    for difference in differences:
-        before = difference.first or "nothing"
-        after = difference.second or "nothing"
-        place = f"event {difference.seq}" if difference.what == "event" else "program"
-        output.line(f"{place}: recorded: {before}; replayed: {after}")
-
-
-def _sum_up(events: list[EventDifference], starts: list[EventDifference]) -> None:
-    if not events and not starts:
-        output.note("check: the same events, on the same targets, in the same order")
-    if events:
-        output.note(f"check: {len(events)} events differ")
-    if starts:
-        names = [difference.target for difference in starts]
-        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-        output.note(
-            f"check: programs that could not start in one of the runs or in both prove nothing:"
-            f" {', '.join(names[:SHOWN_NAMES])}{more}"
-        )
+    return whole
 
 
 @click.command()
@@ -94,6 +75,12 @@ def command(
     does when a program could not start in one of the runs, or in both. Programs that ended by
     themselves in one of the runs only are printed too, but do not fail the check.
 
+    In virtual time (--time virtual, in both runs) --check compares everything: events with their
+    times, counters, the digest of every link's packets, logs, files and exit statuses. Each
+    difference is printed with its first moment, the link or the instance. Where computing takes
+    time (--cpu model=FACTOR, in one of them) no two runs are the same, and events alone are
+    compared.
+
     Relative paths of programs mean the same as in the recorded run. --hosts 0 replays a run over
     hosts on one engine that models every link; --backend replays it in a cluster, or here.
 
@@ -105,30 +92,28 @@ def command(
       tstorm replay runs/quickstart-20260301T120000Z --backend k8s --check
     """
     from runtime.options import COMPLETED, K8S
+    from tstorm.checktext import Comparison
     from tstorm.loading import plan_to_run, show_rejoins
     from tstorm.outcome import report
     from tstorm.running import carry_out, errors_shown, options_of, places_of, recorded_run
 
     with errors_shown():
-        from runtime.results import compare
-
         recorded = recorded_run(source)
         if check and recorded is None:
             raise click.UsageError(f"--check needs a run to compare with, and {source} is none")
-        before = compare.load(source) if check else None  # so that a damaged one is told now
         options = options_of(asked, recorded)
         found = plan_to_run(source, seed)
+        compare = _compared(source, recorded, found.plan, options) if check and recorded else None
         if options.backend == K8S:
             show_rejoins(found.plan, source, refuse=True)
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
         result = carry_out(found, options, places, cluster, quiet=quiet)
-        differences: list[EventDifference] = []
-        if before is not None and result.outcome == COMPLETED:
-            differences = compare.differ(before, compare.load(result.directory))
-    more = {"differences": [_record(one) for one in differences]} if check else {}
+        checked = compare(result.directory) if compare and result.outcome == COMPLETED else None
+    more = (checked or Comparison()).records() if check else {}
     report(result, form, **more)
-    holds = not check or result.outcome != COMPLETED or _tell(differences, form)
-    if not holds and result.exit_code != TOO_LATE:  # then the comparison is not to be trusted
-        raise CommandError(code=FAILED)
+    if checked is not None:
+        checked.tell(form)
+    if checked is not None and not checked.holds and result.exit_code != TOO_LATE:
+        raise CommandError(code=FAILED)  # one that is too late says nothing
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tstorm import parameters
 from tstorm.exits import OK, CommandError
+from tstorm.seeds import SeedsType
+
+if TYPE_CHECKING:
+    from runtime.options import RunOptions
 
 
 @click.command()
@@ -15,9 +20,24 @@ from tstorm.exits import OK, CommandError
 @parameters.seed
 @parameters.budget
 @parameters.running
+@click.option(
+    "--seeds",
+    metavar="A..B",
+    type=SeedsType(),
+    help="Run once with each of these seeds; --out is the directory of their run directories.",
+)
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=parameters.WholeNumber(min=1),
+    help="With --seeds: so many runs at a time.  [default: in virtual time one for each processor, "
+    "in real time 1]",
+)
 def command(
     source: str,
     seed: int | None,
+    seeds: range | None,
+    jobs: int | None,
     budget_bps: int | None,
     asked: dict[str, Any],
     cluster: dict[str, Any],
@@ -45,6 +65,7 @@ def command(
       tstorm run quickstart.plan --until 2m --out runs/first
       tstorm run day.tdl --pace 60              # a day in 24 minutes, links as they are
       tstorm run quickstart.tdl --format json | jq .outcome
+      tstorm run bank.tdl --time virtual --seeds 1..100 --fail-on-exit
       tstorm run quickstart.plan --backend k8s --nodes pool=lab
     """
     from runtime.options import K8S
@@ -54,6 +75,11 @@ def command(
 
     with errors_shown():
         options = options_of(asked)
+        if seeds is not None:
+            _search(source, seed, options, cluster, out, seeds, jobs, form)
+            return
+        if jobs is not None:
+            raise click.UsageError("--jobs is for --seeds.")
         found = plan_to_run(source, seed, budget_bps=budget_bps, pace=asked.get("pace"))
         if options.backend == K8S:
             show_rejoins(found.plan, source, refuse=True)
@@ -61,3 +87,27 @@ def command(
     report(result, form)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)
+
+
+def _search(
+    source: str,
+    seed: int | None,
+    options: RunOptions,
+    cluster: Mapping[str, Any],
+    out: str | None,
+    seeds: range,
+    jobs: int | None,
+    form: str,
+) -> None:
+    from runtime.options import K8S
+    from tstorm import seeds as searching
+    from tstorm.loading import STDIN
+
+    if seed is not None:
+        raise click.UsageError("--seed and --seeds exclude each other.")
+    if options.backend == K8S:
+        raise click.UsageError("--seeds is for runs on this machine.")
+    if source == STDIN:
+        raise click.UsageError("--seeds reads the experiment for each seed: name a file.")
+    parameters.only_in_cluster(cluster)
+    searching.search(source, options, out, seeds, jobs, form)

@@ -22,7 +22,7 @@ MODULES = tuple(f"{module}.__main__" for module in (*LAUNCHERS.values(), "runtim
 # What no import statement names: the interpreter's start, its -m, and codecs.
 STARTS = ("encodings", "runpy", "site")
 CODECS = ("aliases", "ascii", "idna", "latin_1", "punycode", "utf_8")
-# Imported by the standard library and pyroute2 for what neither agents nor coordinators do: other
+# Imported by the standard library for what neither agents nor coordinators do: other
 # systems, debuggers, tests and help.
 LEFT_OUT = {
     *("_pydecimal", "curses", "distutils", "doctest", "ensurepip", "idlelib", "lib2to3", "pdb"),

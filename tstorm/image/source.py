@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyroute2
-
 import runtime
 from tstorm.exits import CANNOT, CommandError
 from tstorm.image import elf
@@ -27,7 +25,6 @@ class Source:
     python: Path
     standard: tuple[Folder, ...]  # folders of the standard library
     packages: Path  # the folder with runtime, compiler …
-    libraries: Path  # the folder with pyroute2
 
     @property
     def architecture(self) -> str:
@@ -35,11 +32,7 @@ class Source:
 
     @property
     def folders(self) -> list[Folder]:
-        return [
-            Folder(self.packages, PACKAGES),
-            *self.standard,
-            Folder(self.libraries, PACKAGES),
-        ]
+        return [Folder(self.packages, PACKAGES), *self.standard]
 
 
 def this_machine() -> Source:
@@ -52,7 +45,6 @@ def this_machine() -> Source:
         python,
         _standard(standard, compiled, sys.platlibdir),
         Path(runtime.__file__).resolve().parents[1],
-        Path(pyroute2.__file__).resolve().parents[1],
     )
 
 
@@ -79,13 +71,11 @@ def other_root(root: Path) -> Source:
         PACKAGES.lstrip("/"),
     )
     packages = _first(root, (f"{folder}/runtime/bin/pktd" for folder in installed))
-    libraries = _first(root, (f"{folder}/pyroute2/__init__.py" for folder in installed))
-    if packages is None or libraries is None:
-        missing = "thunderstorm" if packages is None else "pyroute2"
-        raise _incomplete(root, f"no {missing} in {', '.join(f'/{name}' for name in installed)}")
+    if packages is None:
+        raise _incomplete(root, f"no thunderstorm in {', '.join(f'/{name}' for name in installed)}")
     platlib = standard.parent.name
     folders = _standard(standard, standard / "lib-dynload", platlib)
-    return Source(root, python, folders, packages.parents[2], libraries.parents[1])
+    return Source(root, python, folders, packages.parents[2])
 
 
 def _incomplete(root: Path, what: str) -> CommandError:

@@ -16,7 +16,7 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.backend import choice
-from runtime.doctor.checks import WARN, Check
+from runtime.doctor.findings import WARN, Check
 from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.launch import conclude, stops

@@ -7,13 +7,12 @@ import os
 import selectors
 import signal
 import sys
-import termios
-import tty
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from runtime.errors import RunError
+from runtime.system import terminal
 from tstorm import output
 from tstorm.k8s import find, looking, podexec
 from tstorm.k8s.connection import ApiConnection
@@ -35,10 +34,6 @@ _SERVICE = "thunderstorm.dev/service"
 _READ_BYTES = 1 << 16
 
 
-class OutputError(Exception):
-    """Our own output cannot be written (its cause is the OSError): no fault of the connection."""
-
-
 def exec_argv(
     connection: ApiConnection,
     run: str | None,
@@ -50,16 +45,16 @@ def exec_argv(
     such run or instance."""
     found = find.one(connection, run, namespace)
     place = _place(connection, found, instance)
-    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    typed_at = terminal.is_ours()
     try:
-        with podexec.opened(connection, place, argv, stdin=True, tty=terminal) as socket:
-            with _raw() if terminal else nullcontext():
-                _relay(socket, terminal=terminal)
+        with podexec.opened(connection, place, argv, stdin=True, tty=typed_at) as socket:
+            with terminal.raw() if typed_at else nullcontext():
+                _relay(socket, typed_at=typed_at)
             how = podexec.ended(socket)
     except BrokenStreamError as error:
         output.note(f"error: instance {instance} cannot be entered: {error.message}")
         return ENTER_FAILED
-    except OutputError as error:
+    except terminal.OutputError as error:
         if isinstance(error.__cause__, BrokenPipeError):  # the reader (`| head`) is gone
             return 128 + signal.SIGPIPE
         assert error.__cause__ is not None
@@ -100,12 +95,12 @@ def _is_down(connection: ApiConnection, run: ClusterRun, instance: str) -> bool:
     return looking.instance_state(shown, instance) == "down"
 
 
-def _relay(socket: Any, *, terminal: bool) -> None:
+def _relay(socket: Any, *, typed_at: bool) -> None:
     """Input to the command, its output to ours, until it ends."""
-    size = _tell_size(socket) if terminal else None
+    size = _tell_size(socket) if typed_at else None
     with selectors.PollSelector() as selector:  # takes regular files, too
         selector.register(socket.sock.sock, selectors.EVENT_READ, "socket")
-        if _is_open(0):
+        if terminal.is_open(0):
             selector.register(0, selectors.EVENT_READ, "stdin")
         while socket.is_open():
             pending = getattr(socket.sock.sock, "pending", lambda: 0)()  # decrypted already
@@ -115,17 +110,9 @@ def _relay(socket: Any, *, terminal: bool) -> None:
             if pending or "socket" in ready:
                 socket.update(timeout=0)
             _show(socket)
-            if terminal and os.get_terminal_size(1) != size:
+            if typed_at and os.get_terminal_size(1) != size:
                 size = _tell_size(socket)
     _show(socket)
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
 
 
 def _send(socket: Any) -> bool:
@@ -144,16 +131,11 @@ def _send(socket: Any) -> bool:
 
 
 def _show(socket: Any) -> None:
-    """OutputError."""
+    """terminal.OutputError."""
     for channel, stream in ((STDOUT, sys.stdout), (STDERR, sys.stderr)):
         data = socket.read_channel(channel)
         if data:
-            try:
-                stream.buffer.write(data)
-                stream.flush()
-            except OSError as error:
-                output.drop(stream)
-                raise OutputError from error
+            terminal.show(stream, data)
 
 
 def _tell_size(socket: Any) -> os.terminal_size:
@@ -161,14 +143,3 @@ def _tell_size(socket: Any) -> os.terminal_size:
     text = json.dumps({"Width": size.columns, "Height": size.lines})
     socket.write_channel(SIZE, text.encode("ascii"))
     return size
-
-
-@contextmanager
-def _raw() -> Iterator[None]:
-    """The terminal passes every key on, ^C too: it is for the command."""
-    before = termios.tcgetattr(0)
-    try:
-        tty.setraw(0)
-        yield
-    finally:
-        termios.tcsetattr(0, termios.TCSADRAIN, before)

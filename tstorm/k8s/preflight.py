@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.doctor.checks import FAIL, OK, WARN, Check
+from runtime.doctor.findings import FAIL, OK, WARN, Check
 from runtime.errors import MachineError
 from tstorm.k8s.connection import (
     FORBIDDEN,

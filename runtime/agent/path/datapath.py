@@ -11,8 +11,15 @@ import socket
 from collections.abc import Callable, Sequence
 
 from runtime.agent.clock import Clock
-from runtime.agent.vocabulary import Usage
-from runtime.datapath.pktd import NOW, PROTOCOL, Engine, EngineAnswer, EngineError
+from runtime.agent.vocabulary import Moved, Usage
+from runtime.datapath.pktd import (
+    NOW,
+    PROTOCOL,
+    Engine,
+    EngineAnswer,
+    EngineError,
+    keeps_digests,
+)
 from runtime.errors import MachineError
 
 NAMES = ("pktd", "tcald")
@@ -69,10 +76,16 @@ class Datapath:
         answer = await self.engine.call("usage all" if everything else "usage")
         return usages(answer)
 
-    async def usage_and_pairs(self) -> tuple[list[Usage], list[bytes]]:
-        """The same, and the lines of `stats pairs`."""
-        usage, pairs = await self.engine.batch(["usage", "stats pairs"])
-        return usages(usage), pairs.body
+    async def moved(self) -> Moved:
+        """The same, and what belongs into a sample."""
+        questions = ["usage", "stats pairs"] + ["digests"] * keeps_digests(self.facts)
+        usage, pairs, *digests = await self.engine.batch(questions)
+        return Moved(usages(usage), pairs.body, [line for one in digests for line in one.body])
+
+    async def epoch(self, at_ns: int) -> None:
+        """From then on its digests count time."""
+        if keeps_digests(self.facts):
+            await self.engine.call(f"epoch {max(self._clock.machine_ns(at_ns), 0)}")
 
     async def lease(self, duration_ns: int) -> None:
         await self.engine.call(f"lease {duration_ns}")

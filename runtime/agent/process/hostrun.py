@@ -22,9 +22,9 @@ from runtime.agent.path.needs import Needs, Stage
 from runtime.agent.process.heldprograms import HeldPrograms
 from runtime.agent.process.orders import OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
-from runtime.agent.vocabulary import PathChange
+from runtime.agent.vocabulary import Moved, PathChange
 from runtime.datapath import dialect
-from runtime.datapath.sampler import arrays
+from runtime.datapath.sampler import arrays, digest_arrays
 from runtime.errors import fail
 from runtime.options import CLOSE
 from runtime.schedule import Schedule
@@ -145,6 +145,7 @@ class HostRun:
         if self.started:
             raise OrderError("the experiment has started already")
         self.started = True
+        await self._datapath.epoch(t0_ns)
         await self.enforcer.start(t0_ns)
         for coroutine in self._early:
             await coroutine
@@ -192,6 +193,7 @@ class HostRun:
         self.enforcer.holds.hold(resume.held, first)
         self._begin_loop()
         limits = await self._find_limits()
+        await self._datapath.epoch(resume.t0_ns)
         await self.enforcer.take_over(resume.t0_ns, first)
         await self.enforcer.enforce(limits)
         bound = {port.node: port.port for port in resume.ports if port.node >= 0}
@@ -262,11 +264,14 @@ class HostRun:
     def notice(self, text: str) -> None:
         self._say({"say": "notice", "text": text})
 
-    def _sample(self, at_ns: int, rows: list[bytes]) -> None:
+    def _sample(self, at_ns: int, moved: Moved) -> None:
         elapsed = max(at_ns - self.enforcer.t0_ns, 0)
-        for begin in range(0, len(rows), SAMPLE_ROWS):
-            pairs = json.loads(arrays(rows[begin : begin + SAMPLE_ROWS]))
-            self._say({"say": "sample", "elapsed_ns": elapsed, "pairs": pairs})
+        for begin in range(0, max(len(moved.pairs), len(moved.digests)), SAMPLE_ROWS):
+            end = begin + SAMPLE_ROWS
+            message = {"pairs": json.loads(arrays(moved.pairs[begin:end]))}
+            if moved.digests:
+                message["digests"] = json.loads(digest_arrays(moved.digests[begin:end]))
+            self._say({"say": "sample", "elapsed_ns": elapsed, **message})
 
     def counters(self) -> dict[str, dict[str, int]]:
         return {
@@ -304,9 +309,9 @@ class HostRun:
             coroutine.close()
         if not self.started or self._datapath.engine.closed.done():
             return
-        _, pairs = await self._datapath.usage_and_pairs()
-        if pairs:
-            self._sample(self._clock.now_ns(), pairs)
+        moved = await self._datapath.moved()
+        if moved.pairs or moved.digests:
+            self._sample(self._clock.now_ns(), moved)
         if self.order.options.on_agent_loss == CLOSE:
             await self._datapath.lease(0)  # it was promised to last as long as an agent does
 

@@ -18,7 +18,7 @@ from runtime.agent.clock import Clock
 from runtime.agent.metadata.interest import Interest
 from runtime.agent.path.ahead import Scene
 from runtime.agent.path.enforcer import Enforcer
-from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
+from runtime.agent.vocabulary import LocalFlow, Moved, PathChange, RemoteFlow, Usage, View
 
 LEAD_NS = 4_000_000  # from the tick that prepares a step to the step
 GAP_NS = 2_000_000  # at least, from the end of one tick to the next
@@ -79,7 +79,7 @@ class DatapathPart(Protocol):
 
     async def usage(self, *, everything: bool = False) -> list[Usage]: ...
 
-    async def usage_and_pairs(self) -> tuple[list[Usage], list[bytes]]: ...
+    async def moved(self) -> Moved: ...
 
 
 class MailboxPart(Protocol):
@@ -94,7 +94,7 @@ class MailboxPart(Protocol):
     def look_away(self) -> None: ...
 
 
-OnSample = Callable[[int, list[bytes]], None]  # when, and the lines of `stats pairs`
+OnSample = Callable[[int, Moved], None]  # when, and what
 
 
 class Loop:
@@ -247,11 +247,11 @@ class Loop:
         if now - self._sampled_ns < SAMPLE_NS - self._period_ns // 2:
             return await self._datapath.usage()
         self._sampled_ns = now
-        usage, pairs = await self._datapath.usage_and_pairs()
-        if pairs:
+        moved = await self._datapath.moved()
+        if moved.pairs or moved.digests:
             self._counts["samples"] += 1
-            self._on_sample(now, pairs)
-        return usage
+            self._on_sample(now, moved)
+        return moved.usage
 
     def _take_step(self, now: int) -> None:
         """Meets the last step whose time is near or past; those before it are passed over."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
@@ -23,7 +24,9 @@ from runtime.coordinator.link import AgentError, LostError
 from runtime.coordinator.placement import NO_HOST
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
+from runtime.options import VIRTUAL
 from runtime.rundir.records import LineFile
+from runtime.schedule import first_moment
 from runtime.system.scheduling import prefer
 
 PROCESS_EVENTS = ("join", "leave", "crash")
@@ -50,6 +53,7 @@ class AgentNetwork:
 
     def __init__(self, context: RunContext, hosts: Hosts) -> None:
         plan, options = context.plan, context.options
+        self._options = options
         self._plan = plan
         self._timeline = context.timeline
         self._record = context.record
@@ -62,6 +66,7 @@ class AgentNetwork:
         self._told = Told()
         self._steps = HostSteps(self._names, self._effect)
         self._samples: HostSamples | None = None
+        self._digests = options.time == VIRTUAL and options.datapath != "kernel"
         self._beside: set[asyncio.Task[None]] = set()
         self._lives: set[tuple[int, int, str]] = set()  # step, node, what: that agents have said
         self._reason = RunError("nothing has failed")
@@ -131,7 +136,7 @@ class AgentNetwork:
         await self._hosts.wire(bound)
         if self.before_start is not None:
             await self.before_start()
-        self._t0_ns = await self._coordinator.start()
+        self._t0_ns = await self._coordinator.start(partial(first_moment, self._options))
         self._restarts.watch()
         for number, fact in self._coordinator.lost.items():
             self._restarts.lost(number, fact)
@@ -145,7 +150,8 @@ class AgentNetwork:
 
     def sampler(self, file: LineFile, _pulse: Pulse) -> Counters:
         """Agents say by themselves how late they were."""
-        self._samples = HostSamples(file, self._timeline.clock, self._names)
+        names, clock = self._names, self._timeline.clock
+        self._samples = HostSamples(file, clock, names, digests=self._digests)
         return self._samples
 
     # -- instances ------------------------------------------------------------------------------
@@ -221,7 +227,8 @@ class AgentNetwork:
         if kind == "applied":
             self._applied(host, message)
         elif kind == "sample" and self._samples is not None:
-            self._samples.take(host, message["elapsed_ns"], message["pairs"])
+            digests = message.get("digests", [])
+            self._samples.take(host, message["elapsed_ns"], message["pairs"], digests)
         elif kind == "life":
             life = AgentLife(**_fields(message))
             self._lives.add((life.step, life.node, life.what))

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from operator import add, lt
 
-from runtime.datapath.sampler import INTERVAL_NS, PAIR_COLUMNS
+from runtime.datapath.sampler import INTERVAL_NS, PAIR_COLUMNS, PAIR_DIGEST_COLUMNS
 from runtime.rundir.records import LineFile
 from runtime.schedule import PlanClock
 
@@ -21,7 +21,9 @@ from runtime.schedule import PlanClock
 class HostSamples:
     """`pairs` holds the latest counters of each; links are nowhere counted in a hosts run."""
 
-    def __init__(self, file: LineFile, clock: PlanClock, names: Sequence[str]) -> None:
+    def __init__(
+        self, file: LineFile, clock: PlanClock, names: Sequence[str], *, digests: bool = False
+    ) -> None:
         self._file = file
         self._clock = clock
         self._names = names
@@ -30,11 +32,22 @@ class HostSamples:
         self.pairs: dict[bytes, bytes] = {}
         self._last: dict[tuple[int, int], Sequence[int]] = {}  # as they came
         self._before: dict[tuple[int, int], list[int]] = {}  # counted by datapaths that are gone
-        header = {"links": (), "pairs": PAIR_COLUMNS}
+        self._digests = digests
+        header: dict[str, Sequence[str]] = {"links": (), "pairs": PAIR_COLUMNS}
+        if digests:
+            header["digests"] = PAIR_DIGEST_COLUMNS
         file.append({"columns": header, "interval_ns": INTERVAL_NS})
 
-    def take(self, host: int, elapsed_ns: int, rows: Sequence[Sequence[int]]) -> None:
+    def take(
+        self,
+        host: int,
+        elapsed_ns: int,
+        rows: Sequence[Sequence[int]],
+        digests: Sequence[Sequence[object]] = (),
+    ) -> None:
+        """`digests` are of the datapath that is there now: another one begins them anew."""
         rows = [self._continued(row) for row in rows]
+        more = {"digests": digests} if self._digests else {}
         self._file.append(
             {
                 "at_ns": self._clock.plan_time(elapsed_ns),
@@ -42,6 +55,7 @@ class HostSamples:
                 "host": self._names[host],
                 "links": [],
                 "pairs": rows,
+                **more,
             }
         )
         for row in rows:

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runtime.agent.process.hostprocess import Programs
+from compiler.plan.types import Node
 from runtime.backend.base import Entrance, Network, RunContext
-from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.lives import Ended
-from runtime.backend.local import environment, localhosts, nursery
-from runtime.backend.local.hosts import LocalHosts
-from runtime.backend.local.instances import Instance, Maker
+from runtime.backend.local import charge, environment, nursery
+from runtime.backend.local.instances import Instance, Maker, OnReady
+from runtime.backend.local.nursery import Holder
 from runtime.backend.onehost import network as onehost
 from runtime.errors import RunError, unwritten
-from runtime.rpc.secure import make_key
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import INSTANCES
 from runtime.schedule import first_incarnations
@@ -63,25 +61,47 @@ class LocalBackend:
         openfiles.raise_limit(len(wanted))
         self.network = network = await self._make_network()
         await network.start()
-        self._maker = Maker(self._nursery, network.ports)
+        self._maker = Maker(self._nursery, network.ports, self._on_ready)
         self._add_instances(self._maker, frozenset(wanted))
         await self._make_incarnations()
         return network
 
+    @property
+    def _on_ready(self) -> OnReady | None:
+        """With --cpu, what its programs compute takes time."""
+        if not self._context.options.cpu_ppb:
+            return None
+        services = self._context.plan.topology.services
+
+        def charged(holder: Holder, node: Node) -> None:
+            charge.charge(holder.pid, services[node.service].cpu_millis, node.name)
+
+        return charged
+
     async def _make_network(self) -> Network:
         given, context = self._given, self._context
-        options = context.options
-        if options.hosts == 0:
+        if context.options.hosts == 0:
             return await onehost.start(context, given.engine)
+        return self._make_hosts()
+
+    def _make_hosts(self) -> Network:
+        # Not above: most runs have no hosts, and in virtual time to import is what takes time.
+        from runtime.agent.process.hostprocess import Programs
+        from runtime.backend.hosts.network import AgentNetwork
+        from runtime.backend.local import localhosts
+        from runtime.backend.local.hosts import LocalHosts
+        from runtime.rpc.secure import make_key
+
+        given, context = self._given, self._context
         programs = Programs(
             entry=given.nursery,
             datapath=given.engine,
             plan=context.directory / "plan",
             key=make_key(),
             log_name=context.log_name,
-            faults=options.faults,
+            faults=context.options.faults,
         )
-        hosts = LocalHosts(context, localhosts.make(options.hosts), programs)
+        hosts = LocalHosts(context, localhosts.make(context.options.hosts), programs)
         return AgentNetwork(context, hosts)
 
     def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:

@@ -40,12 +40,17 @@ class Incarnation:
         return self.holder.gone
 
 
-class Maker:
-    """Makes incarnations and takes them away again."""
+OnReady = Callable[[Holder, Node], None]  # RunError
 
-    def __init__(self, nursery: Nursery, ports: Attaching) -> None:
+
+class Maker:
+    """Makes incarnations and takes them away again. `on_ready`: to be done with each that has its
+    namespaces and nothing else yet."""
+
+    def __init__(self, nursery: Nursery, ports: Attaching, on_ready: OnReady | None = None) -> None:
         self._nursery = nursery
         self._ports = ports
+        self._on_ready = on_ready
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
 
@@ -80,6 +85,8 @@ class Maker:
                 f"instance {node.name} was not ready in {READY_SECONDS:.0f} s"
             ) from error
         with netlink:
+            if self._on_ready is not None:
+                self._on_ready(holder, node)
             port = await self._ports.attach(holder, index)
             try:
                 wanted = addresses.Addresses(node.ipv4, node.ipv6)

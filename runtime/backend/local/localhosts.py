@@ -44,11 +44,12 @@ from runtime.system.netlink import QUIET, Request, address, link, loopback_up, n
 COORDINATOR = "100.64.0.1"
 PREFIX = 16  # 100.64.0.0/16, which RFC 6598 sets aside for networks behind a translator
 MAX_NEIGHBOURS = 256  # instances; more are found by ARP and neighbour discovery
-_BRIDGE, _UPLINK, _CONTROL, _VOID = 2, 3, 4, 5  # numbers of devices; 1 is the loopback
+# Numbers of devices. 1 is the loopback; the next ones may be tunnels (sit0, …) of the kernel.
+_BRIDGE, _UPLINK, _CONTROL, _VOID = 200, 201, 202, 203
 # Of port 0: far above what the kernel gives to the devices that datapaths make.
 _FIRST_PORT, _FIRST_SHAPER, _FIRST_EXIT = 1_000_000, 2_000_000, 3_000_000
 _ETH0 = 100  # in an instance, where a kernel may have made devices before
-_FIRST_WAY = 10  # in the namespaces of both networks: ends that lead to the hosts
+_FIRST_WAY = 10_000  # in the namespaces of both networks: ends that lead to the hosts
 _COORDINATOR_LINK = 1000  # number of ctl0 in the driver's own namespace
 
 

@@ -68,6 +68,7 @@ class Holder:
         self.ready: asyncio.Future[socket.socket] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._started: asyncio.Future[int] | None = None
+        self._killed = False
         self.on_ended: Callable[[Ended], None] = lambda _ended: None
         control.setblocking(False)
         self._loop.add_reader(control, self._receive)
@@ -171,8 +172,9 @@ class Holder:
             return  # dead already: `gone` is about to say so
 
     def alive(self) -> bool:
-        """Also right before the loop has told of its end."""
-        if self.gone.done():
+        """Also right before the loop has told of its end. What is killed has its end before it: its
+        devices may go first."""
+        if self.gone.done() or self._killed:
             return False
         poll = select.poll()  # unlike select(2) for any descriptor
         poll.register(self.pidfd, select.POLLIN)
@@ -181,6 +183,7 @@ class Holder:
     def kill(self) -> None:
         """SIGKILL to every process of the instance."""
         if not self.gone.done():
+            self._killed = True
             with suppress(ProcessLookupError):  # dead, and the loop has not told us yet
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 

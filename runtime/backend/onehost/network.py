@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.missing import Missing
-from runtime.backend.onehost import staging
+from runtime.backend.onehost import captures, staging
 from runtime.backend.onehost.holds import Holds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
@@ -18,8 +18,11 @@ from runtime.datapath.pktd import EngineError, EngineProcess
 from runtime.datapath.sampler import Sampler
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
+from runtime.options import VIRTUAL
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile
-from runtime.schedule import Step
+from runtime.schedule import Step, first_moment
+from runtime.system import wallclock
 from runtime.system.interface import INTERFACE
 
 START_MARGIN_NS = 100_000_000  # from the last staged line to T0
@@ -27,8 +30,13 @@ START_MARGIN_NS = 100_000_000  # from the last staged line to T0
 
 async def start(context: RunContext, argv: Sequence[str]) -> HopNetwork:
     """With a pktd of its own. RunError."""
+    command, inherited = list(argv), []
+    if context.options.packets:
+        packets = captures.make(HeldDirectory.hold(context.directory))
+        command += captures.arguments(packets)
+        inherited.append(packets.descriptor)
     try:
-        return HopNetwork(context, await pktd.start(argv, context.log))
+        return HopNetwork(context, await pktd.start(command, context.log, inherited=inherited))
     except EngineError as error:
         raise RunError(error.message, f"its last words are in {context.log_name}") from error
 
@@ -39,6 +47,7 @@ class HopNetwork:
     def __init__(self, context: RunContext, process: EngineProcess) -> None:
         self._plan = plan = context.plan
         self._timeline = context.timeline
+        self._options = context.options
         self._process = process
         self.engine = process.engine
         self._log_name = context.log_name
@@ -47,6 +56,7 @@ class HopNetwork:
         self._holds = Holds(plan.topology, context.timeline.start.links)
         self._on_effect = context.on_effect
         self._t0_ns = 0
+        self._captures = context.options.packets
         self.facts: dict[str, Any] = {"engine": process.facts}
         self.pids = [process.process.pid]
         self.fault: RunError | None = None
@@ -72,12 +82,19 @@ class HopNetwork:
         lines.extend(dialect.attach_lines(bound))
         await self.engine.stage(lines)
         self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
-        self._t0_ns = time.monotonic_ns() + START_MARGIN_NS
+        earliest_ns = time.monotonic_ns() + START_MARGIN_NS
+        self._t0_ns = first_moment(self._options, earliest_ns)
+        await self.engine.call(f"epoch {self._t0_ns} unix={wallclock.unix_ns(self._t0_ns)}")
+        if self._captures:
+            await self.engine.stage(list(captures.lines(plan.topology)))
         await self._commit([], 0, timeline.steps[0])
         return self._t0_ns
 
     def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
-        return Sampler(self.engine, file, self._timeline.clock, self._t0_ns, pulse)
+        digests = pktd.keeps_digests(self._process.facts)
+        rests = self._options.time == VIRTUAL
+        clock = self._timeline.clock
+        return Sampler(self.engine, file, clock, self._t0_ns, pulse, digests=digests, rests=rests)
 
     async def stage(self, change: Change) -> Held:
         step, gone = change.step, set(change.gone)
@@ -132,6 +149,8 @@ class HopNetwork:
         try:
             await self.ports.look()
             totals["refused"] = self._refusals.record()
+            if self._captures:
+                totals["captures"] = captures.counts((await self.engine.call("captures")).values())
             totals["totals"] = (await self.engine.call("stats engine")).values()
         except EngineError as error:
             self.fault = error

@@ -1,0 +1,140 @@
+"""Starts the driver: in namespaces of its own, or in a guest whose time is virtual."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from runtime.backend.local import environment
+from runtime.backend.local.backend import LocalSettings
+from runtime.driver import messages
+from runtime.driver.config import DriverConfig
+from runtime.errors import unwritten
+from runtime.launch import registry
+from runtime.options import RunOptions
+from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import DRIVER_LOG, HOSTS
+from runtime.schedule import START_GRID_NS
+from runtime.system import namespaces, shortage
+from runtime.virtual import guest, line
+from runtime.virtual.clockpage import ClockPage
+
+
+class Link(Protocol):
+    """The way to a driver and back."""
+
+    def fileno(self) -> int: ...
+
+    def send(self, record: Mapping[str, object]) -> None:
+        """OSError if it is gone."""
+
+    def receive(self) -> list[dict[str, Any]] | None:
+        """What has arrived; None at the end. RunError for what is no message."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    process: subprocess.Popen[bytes]  # whose death ends everything in the run
+    link: Link
+    page: ClockPage | None = None  # in virtual time; to be closed when nobody uses it any more
+
+
+def in_sandbox(config: DriverConfig, local: LocalSettings, directory: RunDirectory) -> Started:
+    """On this machine's own time. RunError, OSError."""
+    ours, theirs = messages.pair()
+    with theirs:
+        hosts = ("--hosts", str(directory / HOSTS))
+        argv = namespaces.sandbox(local.nursery, *hosts)
+        argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
+        try:
+            log = os.fdopen(directory.append_to(DRIVER_LOG), "ab")
+        except OSError as error:
+            ours.close()
+            raise unwritten(error) from error
+        with log:
+            process = shortage.start(
+                "the run's first process (tstorm-ns)",
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment.of_driver(os.environ),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # ^C is for us: we tell the driver
+            )
+    link = messages.PacketLink(ours)
+    with suppress(OSError):  # it has ended: then its status and its log say why
+        link.send({"driver": asdict(config), "local": asdict(local)})
+    return Started(process, link)
+
+
+def in_guest(
+    config: DriverConfig,
+    local: LocalSettings,
+    directory: RunDirectory,
+    machine: guest.Machine,
+) -> Started:
+    """In virtual time. RunError, OSError."""
+    os.close(directory.append_to(DRIVER_LOG))
+    inner = replace(
+        config,
+        run_id=guest.RUN_ID_HERE,
+        directory=guest.RUN_HERE,
+        socket=guest.CONTROL_HERE,
+    )
+    record = {"driver": asdict(inner), "local": asdict(_same_everywhere(local))}
+    keeper = [local.nursery, "sandbox", "--parent", "1"]
+    argv = [*keeper, "--hosts", f"{guest.RUN_HERE}/{HOSTS}", "--", sys.executable, "-P"]
+    argv += ["-m", "runtime.virtual.inside", json.dumps(record)]
+    ours, theirs = line.pair()
+    with theirs:
+        start = Path(local.start_directory)  # of a recorded run; it may be gone
+        places = (directory.path, start if start.is_dir() else directory.path)
+        try:
+            found = guest.start(machine, places, argv, _of_guest(), theirs)
+        except BaseException:
+            ours.close()
+            raise
+    rename = guest.renaming(directory.path, config.run_id)
+    return Started(found.process, line.HostEnd(ours, rename), found.page)
+
+
+def _same_everywhere(local: LocalSettings) -> LocalSettings:
+    """Without what says where the run was called: programs see their environment, and many behave
+    in another way if it is only longer."""
+    return replace(
+        local, start_directory=guest.START_HERE, environment=_without_terminal(local.environment)
+    )
+
+
+def _without_terminal(found: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in found.items() if name not in ("TERM", "SHELL")}
+
+
+def _of_guest() -> dict[str, str]:
+    found = _without_terminal(environment.of_driver(os.environ))
+    found.update(
+        XDG_RUNTIME_DIR=guest.STATE_HERE,
+        XDG_STATE_HOME=guest.STATE_HERE,
+        HOME=guest.STATE_HERE,
+        PYTHONDONTWRITEBYTECODE="1",  # the host's files stay as they are
+    )
+    return found
+
+
+def machine(
+    record_socket: str, kernel: Path, keeper: Path, options: RunOptions, seed: int
+) -> guest.Machine:
+    """What a run's guest is made of. Its folder goes with the run's socket."""
+    boot_ns = options.clock_start_ns - START_GRID_NS
+    place = registry.guest_folder(record_socket)
+    return guest.Machine(kernel, keeper, place, boot_ns, seed, options.scatter_ns, options.cpu_ppb)

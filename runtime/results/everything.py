@@ -1,0 +1,106 @@
+"""Compares all that two runs in virtual time have left: they are the same to the last byte, but for
+what EXPECTED lists.
+
+What happened at a known moment comes first, by that moment: events, then counters and digests of
+links, packets. Then what programs wrote (logs, files), what the run says of itself, and everything
+else in the directories. Of each the first difference is told, and how much else differs there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from compiler.plan.reader import Plan
+from runtime.results import moments
+from runtime.results.difference import Difference
+from runtime.results.filetree import FileKind, Tally, json_difference, tree_differences
+from runtime.results.packets import first_packet
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.records import read_lines
+from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import (
+    DRIVER_LOG,
+    EVENTS,
+    INSTANCES,
+    LOGS,
+    MANIFEST,
+    PACKETS,
+    PLAN,
+    REPORT,
+    SAMPLES,
+    SUMMARY,
+)
+
+# What differs between two runs that are the same: docs/run.md has this table, with the reasons.
+EXPECTED: Mapping[str, frozenset[str]] = {
+    MANIFEST: frozenset(
+        {"run_id", "started", "setup_ns", "machine", "start_directory", "source_directory"}
+    ),
+    SUMMARY: frozenset(),
+}
+DERIVED = frozenset({REPORT})  # made of what is compared, and of what is expected to differ
+_TREES = {LOGS: "log", INSTANCES: "file", PLAN: "file"}
+_JSON = {MANIFEST: RunDirectory.manifest, SUMMARY: RunDirectory.summary}
+
+
+def read(run: RunDirectory) -> None:
+    """All of a run that must have a shape to be compared. RunError."""
+    for name in (EVENTS, SAMPLES):
+        if run.has(name):
+            for _ in read_lines(run, name):
+                pass
+    for document in _JSON.values():
+        document(run)
+
+
+def differ(first: RunDirectory, second: RunDirectory, plan: Plan) -> tuple[list[Difference], str]:
+    """All differences, the earliest first, and what was compared, in words. Empty: the runs were
+    the same.
+
+    `plan`: of both. RunError if something in the directories is damaged.
+    """
+    tally = Tally()
+    found = [*moments.of_events(first, second, tally)]
+    found += moments.of_samples(first, second, plan.topology, tally)
+    found += tree_differences(first, second, PACKETS, _packets(first, tally))
+    found.sort(key=lambda one: -1 if one.at_ns is None else one.at_ns)
+    for name, what in _TREES.items():
+        found += tree_differences(first, second, name, FileKind(what, tally))
+    for name in _JSON:
+        found += _document(first, second, name, tally)
+    found += _the_rest(first, second, tally)
+    return found, tally.words()
+
+
+def _packets(run: RunDirectory, tally: Tally) -> FileKind:
+    """Files of packets are told by their first packet that differs."""
+    start = run.manifest().get("start_unix_ns")
+    start_unix_ns = start if type(start) is int else 0
+
+    def teller(first: BinaryIO, second: BinaryIO, path: str) -> Difference | None:
+        return first_packet(first, second, path, start_unix_ns)
+
+    return FileKind("file of packets", tally, teller)
+
+
+def _document(
+    first: RunDirectory, second: RunDirectory, name: str, tally: Tally
+) -> Iterator[Difference]:
+    values: list[Mapping[str, Any]] = []
+    for directory in (first, second):
+        whole = _JSON[name](directory)
+        values.append({key: whole[key] for key in whole.keys() - EXPECTED[name]})
+    tally.add(name)
+    difference = json_difference(values[0], values[1])
+    if difference is not None:
+        where, mine, theirs, more = difference
+        yield Difference(name.removesuffix(".json"), where, None, mine, theirs, more)
+
+
+def _the_rest(first: HeldDirectory, second: HeldDirectory, tally: Tally) -> Iterator[Difference]:
+    """Of files that no rule names: whatever is there in one is there in the other."""
+    known = {EVENTS, SAMPLES, PACKETS, *_TREES, *EXPECTED, *DERIVED}
+    for name in sorted({*first.names(), *second.names()} - known):
+        what = "log" if name == DRIVER_LOG else "file"
+        yield from tree_differences(first, second, name, FileKind(what, tally))

@@ -1,0 +1,126 @@
+"""Messages of route netlink as bytes: rtnetlink(7).
+
+An attribute is a pair of its name in the kernel's headers and a value: a number, a text, a MAC
+address, an IP address, or for one that holds others a list of those. KeyError for a name that is
+not in the table.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Attributes = Sequence[tuple[str, Any]]
+
+# linux/rtnetlink.h, linux/netlink.h, linux/if.h
+RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWNEIGH = 16, 17, 20, 28
+NLM_F_REQUEST, NLM_F_ACK = 0x1, 0x4
+NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE, NLM_F_DUMP = 0x100, 0x200, 0x400, 0x300
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+IFF_UP, IFF_NOARP = 0x1, 0x80
+
+HEADER = struct.Struct("=IHHII")
+_LINK = struct.Struct("=BxHiII")
+_ADDRESS = struct.Struct("=BBBBi")
+_NEIGHBOUR = struct.Struct("=B3xiHBB")
+_ATTRIBUTE = struct.Struct("=HH")
+
+
+def attribute(kind: int, payload: bytes) -> bytes:
+    size = _ATTRIBUTE.size + len(payload)
+    return _ATTRIBUTE.pack(size, kind) + payload + bytes(-size % 4)
+
+
+def text(value: str) -> bytes:
+    return value.encode() + b"\0"
+
+
+def _u8(value: int) -> bytes:
+    return struct.pack("=B", value)
+
+
+def _u32(value: int) -> bytes:
+    return struct.pack("=I", value)
+
+
+def _mac(value: str) -> bytes:
+    return bytes.fromhex(value.replace(":", ""))
+
+
+def _ip(value: str) -> bytes:
+    return socket.inet_pton(family(value), value)
+
+
+def attributes(found: Attributes) -> bytes:
+    return b"".join(attribute(_TABLE[name][0], _TABLE[name][1](value)) for name, value in found)
+
+
+def _peer(value: tuple[int, Attributes]) -> bytes:
+    index, found = value
+    return _LINK.pack(socket.AF_UNSPEC, 0, index, 0, 0) + attributes(found)
+
+
+# linux/if_link.h, linux/if_addr.h, linux/neighbour.h, linux/veth.h
+_TABLE: dict[str, tuple[int, Callable[[Any], bytes]]] = {
+    "IFLA_ADDRESS": (1, _mac),
+    "IFLA_IFNAME": (3, text),
+    "IFLA_MTU": (4, _u32),
+    "IFLA_MASTER": (10, _u32),
+    "IFLA_LINKINFO": (18, attributes),
+    "IFLA_NET_NS_PID": (19, _u32),
+    "IFLA_AF_SPEC": (26, attributes),
+    "IFLA_GROUP": (27, _u32),
+    "IFLA_NET_NS_FD": (28, _u32),
+    "IFLA_GSO_MAX_SEGS": (40, _u32),
+    "IFLA_INFO_KIND": (1, text),
+    "IFLA_INFO_DATA": (2, attributes),
+    "IFLA_INFO_SLAVE_KIND": (4, text),
+    "IFLA_INFO_SLAVE_DATA": (5, attributes),
+    "VETH_INFO_PEER": (1, _peer),
+    "IFLA_BR_STP_STATE": (5, _u32),
+    "IFLA_BR_MCAST_SNOOPING": (23, _u8),
+    "IFLA_BRPORT_LEARNING": (8, _u8),
+    "IFLA_BRPORT_UNICAST_FLOOD": (9, _u8),
+    "IFLA_BRPORT_MCAST_FLOOD": (27, _u8),
+    "IFLA_BRPORT_BCAST_FLOOD": (30, _u8),
+    "AF_INET6": (socket.AF_INET6, attributes),
+    "IFLA_INET6_ADDR_GEN_MODE": (8, _u8),
+    "IFA_ADDRESS": (1, _ip),
+    "IFA_LOCAL": (2, _ip),
+    "IFA_FLAGS": (8, _u32),
+    "NDA_DST": (1, _ip),
+    "NDA_LLADDR": (2, _mac),
+}
+
+
+def family(address: str) -> int:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def message(kind: int, flags: int, body: bytes, sequence: int = 0) -> bytes:
+    """A request."""
+    size = HEADER.size + len(body)
+    return HEADER.pack(size, kind, NLM_F_REQUEST | flags, sequence, 0) + body
+
+
+def link(kind: int, flags: int, index: int, state: int, found: Attributes) -> bytes:
+    """RTM_NEWLINK or RTM_DELLINK; `state`: the IFF_* that are to be set. Acknowledged."""
+    head = _LINK.pack(socket.AF_UNSPEC, 0, index, state, state)
+    return message(kind, NLM_F_ACK | flags, head + attributes(found))
+
+
+def address(flags: int, index: int, ip: str, prefix: int, found: Attributes) -> bytes:
+    """RTM_NEWADDR. Acknowledged."""
+    head = _ADDRESS.pack(family(ip), prefix, 0, 0, index)
+    return message(RTM_NEWADDR, NLM_F_ACK | flags, head + attributes(found))
+
+
+def neighbour(
+    family_number: int, index: int, state: int, neighbour_flags: int, found: Attributes
+) -> bytes:
+    """RTM_NEWNEIGH, instead of one that is there. Acknowledged."""
+    head = _NEIGHBOUR.pack(family_number, index, state, neighbour_flags, 0)
+    flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
+    return message(RTM_NEWNEIGH, flags, head + attributes(found))

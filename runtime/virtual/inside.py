@@ -1,0 +1,96 @@
+"""`python -m runtime.virtual.inside CONFIGURATION`: the driver of a run in virtual time.
+
+Started in the guest by its PID 1 (tstorm-ns guest), inside the run's namespaces. The configuration
+is `{"driver": …, "local": …}` as runtime.driver gets it, as JSON. What the driver says goes over
+the line (runtime.virtual.line); there is nothing else that leaves the guest but files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from runtime.backend.local import backend, charge
+from runtime.driver.config import DriverConfig, from_record
+from runtime.driver.driver import carry_out
+from runtime.virtual.calls import Calls
+from runtime.virtual.line import AHEAD_BYTES, DEVICE, READ_BYTES, Lines, Writer
+
+REPORTS = 100  # regular ones in a run: each takes real time and none passes
+LEAST_REPORT_SECONDS = 0.5
+CROWDED_BYTES = 1 << 16  # waiting to go out: who reads is slow, and news is dropped
+
+
+class LineEnd:
+    """The driver's channel. `stop` is set when the host asks for it."""
+
+    def __init__(self, descriptor: int, control: Path, keeper: str) -> None:
+        self._descriptor = descriptor
+        self._lines = Lines()
+        self._received = self._confirmed = 0  # bytes
+        self._writer = Writer(descriptor)
+        self._calls = Calls(control, keeper, self._writer.send)
+        self.stop = asyncio.Event()
+        asyncio.get_running_loop().add_reader(descriptor, self._receive)
+
+    def _receive(self) -> None:
+        try:
+            data = os.read(self._descriptor, READ_BYTES)
+        except BlockingIOError:
+            return
+        self._received += len(data)
+        if self._received - self._confirmed >= AHEAD_BYTES // 2:
+            self._confirmed = self._received
+            self._writer.send({"got": self._received})
+        for record in self._lines.take(data):
+            if "call" in record:
+                self._calls.hear(record)
+            elif record.get("stop"):
+                self.stop.set()
+
+    def report_seconds(self, planned_seconds: float) -> float:
+        """So many records that they look like motion, however fast the run goes."""
+        return max(LEAST_REPORT_SECONDS, planned_seconds / REPORTS)
+
+    def send(self, record: Mapping[str, object]) -> None:
+        """Progress is dropped while what was said before has not gone out."""
+        if "progress" not in record or self._writer.waiting_bytes < CROWDED_BYTES:
+            self._writer.send(record)
+
+    async def finish(self, record: Mapping[str, object]) -> None:
+        """Says the last thing and waits until all of it is out."""
+        await self._calls.close()
+        self._writer.send(record)
+        while self._writer.waiting_bytes:
+            await asyncio.sleep(0.01)
+
+
+async def main_async(record: Mapping[str, Any]) -> int:
+    config: DriverConfig = from_record(record["driver"])
+    local = backend.settings(record["local"])
+    descriptor = os.open(DEVICE, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    Path(DEVICE).unlink()  # what instances, which are root here, write there is nothing we say
+    channel = LineEnd(descriptor, Path(config.socket), local.nursery)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
+    make = partial(backend.LocalBackend, local)
+    final = await carry_out(config, make, channel, sys.stderr.buffer)
+    if config.options.cpu_ppb:
+        final["facts"]["cpu"] = charge.books()
+    await channel.finish({"final": final})
+    return 0
+
+
+def main() -> int:
+    return asyncio.run(main_async(json.loads(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
