@@ -1,7 +1,7 @@
-"""Brings the tables of docs/performance.md up to the JSON under bench/results.
+"""Brings the tables of docs/performance.md and docs/fidelity.md up to the JSON under bench/results.
 
-The document holds two marker lines, `<!-- begin figures -->` and `<!-- end figures -->`. Between
-them everything is generated, the rest is written by hand. `python -m bench.report` does only this.
+Each holds two marker lines, `<!-- begin figures -->` and `<!-- end figures -->`. Between them
+everything is generated, the rest is written by hand. `python -m bench.report` does only this.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from bench.hosts import agree, congestion, reaction, shares, sharing, soak_judge
 from bench.routing import by_size
 from bench.tables import Record, Tables
 from bench.tcal import timings
-
-DOCUMENT = ROOT / "docs" / "performance.md"
+from bench.virtual import paper, proof, speed
 
 _ENGINE: dict[str, Tables] = {
     "throughput": throughput.TABLES,
@@ -33,7 +32,8 @@ _ENGINE: dict[str, Tables] = {
     "compiling": compiling.TABLES,
 }
 # By file of results, in the document's order: a title, and tables by name of the results in it.
-SECTIONS: dict[str, tuple[str, Mapping[str, Tables]]] = {
+Sections = Mapping[str, tuple[str, Mapping[str, Tables]]]
+PERFORMANCE: Sections = {
     "root": ("As root", _ENGINE),
     "user": ("As an ordinary user, in a user namespace", _ENGINE),
     "routing": ("Scale-free networks", {"routing": by_size.TABLES}),
@@ -57,32 +57,45 @@ SECTIONS: dict[str, tuple[str, Mapping[str, Tables]]] = {
         {"soak": soak_judge.TABLES},
     ),
     "sharing": ("Sharing: examples/sixclients.tdl", {"sharing": sharing.TABLES}),
+    "virtual-proof": ("Virtual time repeats: `make bench-virtual`", {"proof": proof.TABLES}),
+    "virtual-speed": ("Virtual time: `python -m bench.virtual.speed`", {"speed": speed.TABLES}),
 }
 
 
-def update(results: Path, document: Path = DOCUMENT) -> None:
-    """Rewrites the generated part of `document`. Raises BenchError when its markers are missing."""
-    text = document.read_text()
+FIDELITY: Sections = {
+    "virtual-paper": ("Virtual time: `make bench-virtual`", {"paper": paper.TABLES}),
+}
+DOCUMENTS: Mapping[Path, Sections] = {
+    ROOT / "docs" / "performance.md": PERFORMANCE,
+    ROOT / "docs" / "fidelity.md": FIDELITY,
+}
+
+
+def update(results: Path, documents: Mapping[Path, Sections] = DOCUMENTS) -> None:
+    """Rewrites the generated part of each. Raises BenchError when its markers are missing."""
     pattern = re.compile(r"(<!-- begin figures -->\n).*?(<!-- end figures -->)", re.DOTALL)
-    if not pattern.search(text):
-        raise BenchError(f"{document} has no '<!-- begin figures -->' … '<!-- end figures -->'")
-    made = figures(results)
-    document.write_text(pattern.sub(lambda found: found.group(1) + made + found.group(2), text))
+    for document, sections in documents.items():
+        text = document.read_text()
+        found = pattern.search(text)
+        if not found:
+            raise BenchError(f"{document} has no '<!-- begin figures -->' … '<!-- end figures -->'")
+        made = found.group(1) + figures(results, sections) + found.group(2)
+        document.write_text(text[: found.start()] + made + text[found.end() :])
 
 
-def figures(results: Path) -> str:
+def figures(results: Path, sections: Sections) -> str:
     """The generated text for every result file that is there."""
     parts = [
-        section(name, json.loads((results / f"{name}.json").read_text()))
-        for name in SECTIONS
+        section(name, json.loads((results / f"{name}.json").read_text()), sections)
+        for name in sections
         if (results / f"{name}.json").exists()
     ]
     return "\n".join(parts) if parts else "No figures yet: run `make bench`.\n"
 
 
-def section(name: str, document: Record) -> str:
+def section(name: str, document: Record, sections: Sections = PERFORMANCE) -> str:
     """The text of one file of results."""
-    title, tables = SECTIONS[name]
+    title, tables = sections[name]
     text = [f"### {title}\n", _machine(document["machine"])]
     for part, made in tables.items():
         if rows := document["results"].get(part):

@@ -34,7 +34,6 @@ from runtime.rpc.seal import MAGIC, NONCE_BYTES, PROOF_BYTES
 from runtime.rpc.secure import make_key
 
 SAMPLE_ROWS = 5000
-LEAD_NS = 1_000_000_000
 
 
 _WHAT = {
@@ -152,7 +151,7 @@ async def _gathering(agents: list[Agent], key: bytes, quick: bool) -> list[Recor
         ("connect", coordinator.connect),
         ("prepare", lambda: coordinator.prepare(experiment)),
         ("measure", coordinator.measure),
-        ("start", lambda: coordinator.start(LEAD_NS)),
+        ("start", coordinator.start),
     ):
         row[f"{name}_ms"] = await _milliseconds(step)
     seconds = 2 if quick else 10
