@@ -2,10 +2,14 @@
 #   make demo     compile and run an example with real traffic, planned against measured
 #   make test     checks, C tests, Python tests; what needs root or a missing tool is skipped, named
 #   make test-cluster   the tests on a real Kubernetes cluster, which it builds first; root only
+#   make kernel   the kernel for virtual time, built once into ~/.cache/tstorm
+#   make test-virtual   the tests in virtual time, which need that kernel
 #   make test-netem     the tests of the kernel datapath, under user-mode Linux where this kernel lacks it
 #   make check    linters, types, import rules, formatting, C warnings as errors
 #   make bench    measurements into bench/results and docs/performance.md
 #   make bench-cluster  1,000 nodes and 5,000 pods, simulated, on the test cluster; root only
+#   make bench-virtual  20 experiments with real programs, three times each in virtual time, and the paper's
+#                       experiments (docs/fidelity.md); needs its kernel
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
 #   make trial    runs killed and stopped at random moments, hostile inputs and frames: TRIAL_SECONDS each
 #   make golden   regenerate the golden files and docs/errors.md after a change
@@ -59,6 +63,12 @@ test-cluster: $(VENV)/.dev programs
 	@tests/cluster/cluster images
 	@$(PY) scripts/run_tests.py --cluster $(TESTS)
 
+kernel: all
+	@$(VENV)/bin/tstorm kernel build
+
+test-virtual: $(VENV)/.dev programs kernel
+	@$(PY) scripts/run_tests.py --virtual $(TESTS)
+
 test-netem: $(VENV)/.dev programs
 	@$(PY) scripts/run_tests.py --netem $(TESTS)
 
@@ -76,6 +86,11 @@ bench-cluster: $(VENV)/.dev programs
 	@tests/cluster/cluster build
 	@tests/cluster/cluster images
 	@$(PY) tests/cluster/with_cluster.py $(PY) -m bench.cluster
+
+bench-virtual: $(VENV)/.dev programs
+	@$(PY) -m bench.virtual.proof
+	@$(PY) -m bench.virtual.paper
+	@$(PY) -m bench.report
 
 fuzz: $(VENV)/.dev programs
 	@$(PY) scripts/seeded.py fuzz
@@ -95,4 +110,4 @@ clean:
 	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 	@$(MAKE) --no-print-directory -C tcal_c clean
 
-.PHONY: all programs demo test test-cluster test-netem check ctest bench bench-cluster fuzz trial golden clean
+.PHONY: all programs demo kernel test test-cluster test-netem test-virtual check ctest bench bench-cluster bench-virtual fuzz trial golden clean

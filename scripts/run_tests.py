@@ -5,10 +5,10 @@ others on two workers. Root runs the e2e tests a second time as an ordinary user
 lets it, since a rootless run is a way of its own through the runtime; but for those marked `once`,
 which have an ordinary user in them already or need no rights at all. Tests marked `cluster` run
 where a Kubernetes cluster was built (tests/cluster/README.md), those marked `netem` under a kernel
-that has it: this one, else user-mode Linux. Arguments go to pytest
-(`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C tests, the second run, the
-cluster and that kernel. `--cluster` or `--netem` first leaves out everything else, which then must
-be possible.
+that has it: this one, else user-mode Linux; those marked `virtual` run where the kernel for virtual
+time was built (`make kernel`). Arguments go to pytest (`make test TESTS='tests/tdl -k fmt'`) and
+leave out the checks, the C tests, the second run, the cluster and those kernels. `--cluster`,
+`--netem` or `--virtual` first leaves out everything else, which then must be possible.
 """
 
 from __future__ import annotations
@@ -24,14 +24,20 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtime.errors import RunError
+from runtime.virtual.kernel import cache
+
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent  # not resolved: the environment's own
 CLUSTER = ROOT / "tests/cluster"
 WITH_NETEM = ROOT / "tests/netem/with_netem.py"
 ORDINARY_USER = "nobody"
+# A guest has one processor: two at once serve this machine better.
+VIRTUAL_WORKERS = ("-n", "2")
 # They wait more than they work; what a file has set up serves all of its tests.
 CLUSTER_WORKERS = ("-n", "2", "--dist", "loadfile")
 ALONE = "tests/cluster/test_programs.py"  # of what programs do beside other work nothing follows
+_PLACELESS = "not cluster and not netem and not virtual"  # what runs wherever this does
 NO_TESTS = 5  # pytest's exit code when a selection is empty
 
 
@@ -120,10 +126,11 @@ def as_ordinary_user(home: str) -> tuple[tuple[str, ...], str]:
 def everything(totals: Totals) -> None:
     step(totals, "checks", ["scripts/check", str(BIN)])
     step(totals, "C tests", ["make", "--no-print-directory", "-C", "tcal_c", "test"])
-    suite(totals, "Python tests", ["-m", "not e2e and not cluster and not netem", "-n", "2"])
-    suite(totals, "end-to-end tests", ["-m", "e2e"])
+    suite(totals, "Python tests", ["-m", f"not e2e and {_PLACELESS}", "-n", "2"])
+    suite(totals, "end-to-end tests", ["-m", f"e2e and {_PLACELESS}"])
     if os.geteuid() == 0:
         rootless(totals)
+    virtual(totals, [], must=False)
     netem(totals, [], must=False)
     cluster(totals, [], why_no_cluster())
 
@@ -136,12 +143,66 @@ def rootless(totals: Totals) -> None:
             suite(
                 totals,
                 name,
-                ["-m", "e2e and not root and not once", "-p", "no:cacheprovider"],
-                prefix,
+                [
+                    "-m",
+                    f"e2e and not root and not once and {_PLACELESS}",
+                    "-p",
+                    "no:cacheprovider",
+                ],
+                (*prefix, *kernel_of(home)),
             )
         else:
             say(f"{name}: skipped: {why_not}")
             totals.skipped += 1
+
+
+def kernel_of(home: str) -> tuple[str, ...]:
+    """A word for env(1) that names a copy of this user's kernel for virtual time, for a user who
+    may read `home`; none where there is no kernel."""
+    try:
+        kernel = cache.path_for_run()
+    except RunError:
+        return ()
+    copy = Path(home) / "linux"
+    shutil.copy(kernel, copy)
+    copy.chmod(0o755)
+    return (f"TSTORM_KERNEL={copy}",)
+
+
+def virtual(totals: Totals, arguments: list[str], *, must: bool) -> None:
+    """Tests that need the kernel for virtual time; root runs them as an ordinary user as well."""
+    name = "tests in virtual time"
+    try:
+        kernel = cache.path_for_run()
+    except RunError as error:
+        say(f"{name}: {'FAILED' if must else 'skipped'}: {error} (make kernel)")
+        if must:
+            totals.failed += 1
+        else:
+            totals.skipped += 1
+        return
+    selection = ["-m", "virtual", *VIRTUAL_WORKERS, *(arguments or ["tests"])]
+    suite(totals, f"{name} ({kernel})", selection)
+    if os.geteuid() == 0 and not arguments:
+        virtual_rootless(totals)
+
+
+def virtual_rootless(totals: Totals) -> None:
+    """The same as an ordinary user, who gets a copy of root's kernel."""
+    name = "tests in virtual time as an ordinary user"
+    with tempfile.TemporaryDirectory(prefix="tstorm-home-") as home:
+        prefix, why_not = as_ordinary_user(home)
+        if not prefix:
+            say(f"{name}: skipped: {why_not}")
+            totals.skipped += 1
+            return
+        selection = ["-m", "virtual and not root and not once", "-p", "no:cacheprovider"]
+        suite(
+            totals,
+            name,
+            [*selection, *VIRTUAL_WORKERS, "tests"],
+            (*prefix, *kernel_of(home)),
+        )
 
 
 def netem(totals: Totals, arguments: list[str], *, must: bool) -> None:
@@ -190,6 +251,8 @@ def main() -> int:
         cluster(totals, sys.argv[2:])
     elif sys.argv[1:2] == ["--netem"]:
         netem(totals, sys.argv[2:], must=True)
+    elif sys.argv[1:2] == ["--virtual"]:
+        virtual(totals, sys.argv[2:], must=True)
     elif sys.argv[1:]:
         suite(totals, "Python tests", sys.argv[1:])
     else:

@@ -1,11 +1,12 @@
 """What all tests share: directories of their own, so that nobody else's runs meet theirs; and those
-marked `root`, `e2e` or `netem` are skipped, and say why, where they must be.
+marked `root`, `e2e`, `netem` or `virtual` are skipped, and say why, where they must be.
 
 Only the machine's own refusal is a reason: a program of ours that is missing or broken must fail.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -14,6 +15,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from runtime.errors import RunError
+from runtime.virtual.kernel import cache
 
 # A machine that is busy with something else makes no test wrong: nothing depends on its speed.
 settings.register_profile(
@@ -70,6 +74,16 @@ def _why_no_namespaces() -> str:
     return "" if trial.returncode == 0 else f"namespaces are refused: {trial.stderr.strip()}"
 
 
+@functools.cache
+def _why_no_virtual_time() -> str:
+    """A kernel that is there must do: only one that was not built excuses a test."""
+    try:
+        cache.path_for_run()
+    except RunError as error:
+        return f"needs the kernel for virtual time (make kernel): {error.message}"
+    return ""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ordinary = os.geteuid() != 0
     with_netem = [item for item in items if item.get_closest_marker("netem")]
@@ -79,6 +93,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if with_netem and "TSTORM_TEST_NETEM" not in os.environ:
         for item in with_netem:
             item.add_marker(pytest.mark.skip(reason="needs a kernel with netem: make test-netem"))
+    for item in items if _why_no_virtual_time() else []:
+        if item.get_closest_marker("virtual"):
+            item.add_marker(pytest.mark.skip(reason=_why_no_virtual_time()))
     for item in items:
         if ordinary and item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="needs root"))

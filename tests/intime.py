@@ -5,11 +5,18 @@ other ones, rightly. So what does not hold is a failure only if everything was i
 agents by what they count themselves, and programs by a thread that sleeps as they do. Else it is
 tried again; a machine that never has time skips the test and says so. Nothing is expected less
 exactly for that.
+
+In virtual time there is no machine that could be late: where the kernel for it is there, `exactly`
+carries a trial out once.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +25,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime.errors import MachineError
+from runtime.virtual.kernel import cache
 from tests.runs.runlog import IncompleteRunError
 
 TRIES = 3
@@ -30,10 +39,14 @@ SLEEPER_NS, SLEEPER_SUM_PERCENT = 50 * MS, 20  # the thread: once, and of all it
 
 
 class Attempt:
-    """One of the tries. `runs` are the directories of its runs, as far as they have come."""
+    """One of the tries. `runs` are the directories of its runs, as far as they have come.
 
-    def __init__(self, number: int) -> None:
+    options   how its runs are to be asked for: "time", by its name in RunOptions
+    """
+
+    def __init__(self, number: int, **options: str) -> None:
         self._number = number
+        self.options = options
         self._runs: list[Path] = []
         self._late_ns: list[int] = []
 
@@ -45,6 +58,11 @@ class Attempt:
         """A run of this attempt, whose counters are heard if it is judged to be wrong."""
         self._runs.append(run)
         return run
+
+    @property
+    def flags(self) -> list[str]:
+        """The same for a command line."""
+        return [word for name, value in self.options.items() for word in (f"--{name}", value)]
 
     def why_late(self) -> str:
         """'' if everything was in time."""
@@ -90,6 +108,38 @@ def in_time(trial: Callable[[Attempt], object]) -> None:
             reasons.append(late)
             print(f"attempt {number} does not count ({late}): {error}")  # pytest shows it
     pytest.skip(f"the machine was too busy {TRIES} times: {reasons[-1]}")
+
+
+def exactly(trial: Callable[[Attempt], object]) -> None:
+    """The same in virtual time, where the kernel for it is there: once, and what is wrong is a
+    failure. `trial` gives its runs the attempt's options. Else as `in_time`."""
+    if kernel() is None:
+        in_time(trial)
+    else:
+        trial(Attempt(0, time="virtual"))
+
+
+@functools.cache
+def kernel() -> Path | None:
+    """The kernel for virtual time, where any user may read it; None: it was not built."""
+    try:
+        found = cache.path_for_run()
+    except MachineError:
+        return None
+    # By its content: one of another release may lie there from before.
+    place = Path(tempfile.gettempdir()) / f"kernel-for-virtual-time-{cache.digest_of(found)[:16]}"
+    if not place.exists():
+        draft = place.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(found, draft)
+        draft.chmod(0o755)
+        draft.rename(place)
+    return place
+
+
+def environment() -> dict[str, str]:
+    """By which runs find it, whoever's they are."""
+    found = kernel()
+    return {} if found is None else {"TSTORM_KERNEL": str(found)}
 
 
 def _late(run: Path) -> Iterator[str]:

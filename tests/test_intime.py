@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.intime import MS, Attempt, in_time
+from tests.intime import MS, Attempt, exactly, in_time
 
 
 def run_with(folder: Path, name: str, late_ms: float, overruns: int = 0) -> Path:
@@ -70,3 +70,34 @@ def test_a_thread_that_sleeps_knows_a_busy_machine(monkeypatch: pytest.MonkeyPat
     with attempt.watching():
         pass
     assert "a sleeping thread woke up" in attempt.why_late()
+
+
+def test_in_virtual_time_what_is_wrong_is_wrong_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.intime.kernel", lambda: tmp_path)
+    seen = []
+
+    def trial(attempt: Attempt) -> None:
+        seen.append(attempt.saw(run_with(tmp_path, attempt.name("run"), 30.0)))
+        assert attempt.options == {"time": "virtual"}
+        assert attempt.flags == ["--time", "virtual"]
+        raise AssertionError("wrong")
+
+    with pytest.raises(AssertionError, match="wrong"):
+        exactly(trial)
+    assert len(seen) == 1
+
+
+def test_without_the_kernel_for_it_time_is_real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.intime.kernel", lambda: None)
+    seen = []
+
+    def trial(attempt: Attempt) -> None:
+        seen.append(attempt.saw(run_with(tmp_path, attempt.name("run"), 30.0)))
+        assert (attempt.options, attempt.flags) == ({}, [])
+        assert len(seen) == 2
+
+    exactly(trial)

@@ -16,7 +16,7 @@ from runtime.agent.path import ahead as aheads
 from runtime.agent.path.ahead import Ahead, Scenes
 from runtime.agent.path.datapath import Datapath, usages
 from runtime.agent.path.needs import Line, Stage
-from runtime.agent.vocabulary import Usage
+from runtime.agent.vocabulary import Moved, Usage
 from runtime.datapath.pktd import EngineAnswer, EngineError
 from runtime.errors import MachineError
 from tests.datapath.fake import FakeDatapath
@@ -119,12 +119,26 @@ def test_a_refusal_is_an_error() -> None:
     talk(conversation)
 
 
+def test_digests_are_asked_for_where_they_are_kept() -> None:
+    async def conversation(fake: FakeDatapath, client: Datapath, _events: list[str]) -> None:
+        await client.epoch(5)
+        assert "epoch" not in " ".join(fake.commands)
+        client.facts["digests"] = "times"
+        await client.epoch(client._clock.agent_ns(7))
+        assert fake.commands[-1] == "epoch 7"
+        fake.digests = ["1 2 00000000000000ff"]
+        assert (await client.moved()).digests == [b"1 2 00000000000000ff"]
+        assert (await client.moved()).digests == []
+
+    talk(conversation)
+
+
 def test_usage() -> None:
     async def conversation(fake: FakeDatapath, client: Datapath, _events: list[str]) -> None:
         fake.moved = {(1, 2): (3, 4, 5, 6, 7)}
         fake.pairs = ["1 2 3"]
         assert await client.usage() == [Usage(1, 2, 3, 4, 5, 6, 7)]
-        assert await client.usage_and_pairs() == ([], [b"1 2 3"])
+        assert await client.moved() == Moved([], [b"1 2 3"], [])
         assert await client.usage(everything=True) == [Usage(1, 2, 3, 4, 5, 6, 7)]
 
     talk(conversation)

@@ -46,7 +46,7 @@ def results(folder: Path) -> Path:
 
 
 def test_the_tables_come_from_the_results(tmp_path: Path) -> None:
-    text = report.figures(results(tmp_path))
+    text = report.figures(results(tmp_path), report.PERFORMANCE)
     assert "Some CPU, 2 cores" in text
     assert "| 128 kb/s | -0.010 % | +0.500 % | – |" in text
     assert "| 4 Gb/s | +0.000 % | – | – |" in text
@@ -55,12 +55,12 @@ def test_the_tables_come_from_the_results(tmp_path: Path) -> None:
 def test_only_the_generated_part_of_the_document_changes(tmp_path: Path) -> None:
     document = tmp_path / "performance.md"
     document.write_text("before\n<!-- begin figures -->\nold\n<!-- end figures -->\nafter\n")
-    report.update(results(tmp_path), document)
+    report.update(results(tmp_path), {document: report.PERFORMANCE})
     text = document.read_text()
     assert text.startswith("before\n<!-- begin figures -->\n### As root")
     assert text.endswith("<!-- end figures -->\nafter\n")
     assert "old" not in text
-    report.update(tmp_path, document)
+    report.update(tmp_path, {document: report.PERFORMANCE})
     assert document.read_text() == text
 
 
@@ -68,12 +68,13 @@ def test_a_document_without_markers_is_refused(tmp_path: Path) -> None:
     document = tmp_path / "performance.md"
     document.write_text("nothing\n")
     with pytest.raises(BenchError, match="begin figures"):
-        report.update(results(tmp_path), document)
+        report.update(results(tmp_path), {document: report.PERFORMANCE})
 
 
-def test_the_document_is_current() -> None:
-    found = report.figures(ROOT / "bench" / "results")
-    assert found in (ROOT / "docs" / "performance.md").read_text()
+@pytest.mark.parametrize("document", report.DOCUMENTS, ids=lambda path: path.name)
+def test_the_document_is_current(document: Path) -> None:
+    found = report.figures(ROOT / "bench" / "results", report.DOCUMENTS[document])
+    assert found in document.read_text()
 
 
 def test_planned_properties_change_with_the_timeline() -> None:

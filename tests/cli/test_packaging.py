@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.format import TOOL_VERSION
+from runtime.virtual.kernel import changes
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ["pktd", "tcald", "tstorm-hold", "tstorm-ns", "tprobe"]
@@ -110,6 +111,12 @@ def test_the_libraries_come_from_the_installed_package(name: str, installed: Pat
     code = f"from {module} import library; print(library()._name)"
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
     assert Path(found.strip()) == installed / USERS[name] / "lib" / name
+
+
+def test_what_the_kernel_is_built_with_comes_from_the_installed_package(installed: Path) -> None:
+    code = "from runtime.virtual.kernel import changes; print(changes.DATA, changes.digest())"
+    found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
+    assert found.split() == [str(installed / "runtime/virtual/kernel"), changes.digest()]
 
 
 def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Path) -> None:

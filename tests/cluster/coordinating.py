@@ -25,6 +25,7 @@ from runtime.backend.k8s.httpget import Server
 from runtime.backend.k8s.supervisors import NodeParts, Notice
 from runtime.driver import driver
 from runtime.driver.config import DriverConfig
+from runtime.driver.messages import REPORT_SECONDS
 from runtime.options import RunOptions
 from runtime.system.openfiles import raise_limit
 from tests.cluster.simulatednodes import address
@@ -40,6 +41,9 @@ class Told:
         self.began = time.monotonic()
         self.record: dict[str, Any] = {}
         self.facts: Mapping[str, Any] = {}
+
+    def report_seconds(self, _planned_seconds: float) -> float:
+        return REPORT_SECONDS
 
     def send(self, record: Mapping[str, Any]) -> None:
         if "started" in record:

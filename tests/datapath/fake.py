@@ -40,6 +40,7 @@ class FakeDatapath(asyncio.Protocol):
         self.commands: list[str] = []
         self.moved: dict[Pair, tuple[int, int, int, int, int]] = {}  # as in `usage`
         self.pairs: list[str] = []  # lines of `stats pairs` not told yet
+        self.digests: list[str] = []  # lines of `digests` not told yet
         self.ports: dict[int, str] = {}
         self.lease_ns = 0
         self.refuse = ""  # this command
@@ -131,6 +132,13 @@ class FakeDatapath(asyncio.Protocol):
         if words == ["engine"]:
             return [f"ok commits={self._commits}"]
         rows, self.pairs = self.pairs, []
+        return [f"ok {len(rows)}", *rows]
+
+    def _do_epoch(self, _words: list[str]) -> list[str]:
+        return ["ok"]
+
+    def _do_digests(self, _words: list[str]) -> list[str]:
+        rows, self.digests = self.digests, []
         return [f"ok {len(rows)}", *rows]
 
     def _do_commit(self, words: list[str]) -> list[str]:

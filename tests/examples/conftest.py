@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.intime import environment
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
@@ -75,6 +77,7 @@ def run_example(tmp_path: Path) -> Runner:
         done = subprocess.run(
             [*argv, "--quiet", *options],
             cwd=ROOT,
+            env={**os.environ, **environment()},
             capture_output=True,
             text=True,
             timeout=240,

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.intime import Attempt, in_time
+from tests.intime import Attempt, exactly, in_time
 
 from .conftest import Finished, Runner
 
@@ -57,11 +57,11 @@ def test_the_same_seed_runs_the_same_events(run_example: Runner) -> None:
 
 def test_a_crashed_peer_is_silent_until_it_is_back(run_example: Runner) -> None:
     def trial(attempt: Attempt) -> None:
-        run = run_example("churn", "--start-at", "51s", out=attempt.name("run"))
+        run = run_example("churn", "--start-at", "51s", *attempt.flags, out=attempt.name("run"))
         attempt.saw(run.directory)
         _check_the_silence(run)
 
-    in_time(trial)
+    exactly(trial)
 
 
 def _check_the_silence(run: Finished) -> None:
@@ -83,11 +83,11 @@ def _check_the_silence(run: Finished) -> None:
 @pytest.mark.skipif(_NO_IPERF3, reason="iperf3 is not installed")
 def test_dynamics_gives_iperf3_the_planned_rates(run_example: Runner) -> None:
     def trial(attempt: Attempt) -> None:
-        run = run_example("dynamics", "--until", "25s", out=attempt.name("run"))
+        run = run_example("dynamics", "--until", "25s", *attempt.flags, out=attempt.name("run"))
         attempt.saw(run.directory)
         _check_the_dynamics(run)
 
-    in_time(trial)
+    exactly(trial)
 
 
 def _check_the_dynamics(run: Finished) -> None:
@@ -128,11 +128,11 @@ def test_six_clients_share_the_links(run_example: Runner) -> None:
     machine's load too and is measured by `python -m bench.hosts --only sharing`."""
 
     def trial(attempt: Attempt) -> None:
-        run = run_example("sixclients", "--pace", "4", out=attempt.name("run"))
+        run = run_example("sixclients", "--pace", "4", *attempt.flags, out=attempt.name("run"))
         attempt.saw(run.directory)
         _check_the_shares(run)
 
-    in_time(trial)
+    exactly(trial)
 
 
 def _check_the_shares(run: Finished) -> None:

@@ -10,6 +10,7 @@ the first failure and exits 1.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import copy
 import io
@@ -31,7 +32,7 @@ from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.launch import cleanup, lookup
 from runtime.launch.registry import Record
-from runtime.results import compare, report
+from runtime.results import compare, everything, report
 from runtime.results.summary import summarise
 from runtime.rundir import rundir
 from runtime.system import procs
@@ -64,6 +65,13 @@ NOBODY = procs.Process(1, 0)
 @cache
 def plan() -> Plan:
     return compile_source(recorded.TDL, filename="exp.tdl", seed=None).plan
+
+
+@cache
+def untouched() -> Path:
+    place = tempfile.TemporaryDirectory(prefix="tstorm-fuzz-")
+    atexit.register(place.cleanup)
+    return recorded.make(Path(os.path.realpath(place.name)) / "run")
 
 
 def containers(value: Any) -> list[Any]:
@@ -164,6 +172,17 @@ def replay(directory: Path) -> None:
     options_of({}, rundir.recorded(directory).manifest())
     log = compare.load(directory)
     assert {one.what for one in compare.differ(log, log)} <= {"start"}  # told in any case
+    check_everything(directory)
+
+
+def check_everything(directory: Path) -> None:
+    """Against itself, and against a run that nobody has touched."""
+    run = rundir.recorded(directory)
+    everything.read(run)
+    same, _ = everything.differ(run, run, plan())
+    assert same == []
+    for one in everything.differ(rundir.recorded(untouched()), run, plan())[0]:
+        output.to_json(one.to_record())
 
 
 def sum_up(directory: Path) -> None:

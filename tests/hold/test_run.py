@@ -49,12 +49,12 @@ def test_reports_are_kept_in_a_file_with_the_times_of_both_clocks(
 
 def test_leave_and_rejoin_without_the_container_ending(held: StartHeld) -> None:
     made = held("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done")
-    for _ in range(2):
+    life = ["started", "ended", "left"]
+    for times in (1, 2):
         made.give("join")
         wait_until(lambda: made.said().endswith("up\n"), "the program")
         made.give("leave")
-        wait_until(lambda: made.names()[-1] == "left", "the program's end")
-    assert made.names() == ["held", *["started", "ended", "left"] * 2]
+        made.wait_for("held", *life * times)
     assert made.events()[2]["status"] == 3
     assert made.said().split() == ["up", "bye"] * 2
     assert made.process.poll() is None

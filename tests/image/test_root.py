@@ -65,7 +65,6 @@ def test_nothing_is_taken_from_this_machine(root: Path) -> None:
         ("usr/bin/python3", "no python3"),
         (f"usr/lib/{LIBRARY}/os.py", "no standard library"),
         (f"usr/lib/{LIBRARY}/site-packages/runtime/bin/pktd", "no thunderstorm"),
-        (f"usr/lib/{LIBRARY}/site-packages/pyroute2/__init__.py", "no pyroute2"),
     ],
 )
 def test_what_is_missing_is_named(root: Path, gone: str, words: str) -> None:

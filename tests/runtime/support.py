@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.intime import environment as kernel
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,7 +106,7 @@ def somebody(kind: str, workspace: Path) -> User:
     home = workspace / "home"
     home.mkdir()
     if kind == "self":
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), **state(home)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **kernel(), **state(home)}
         return User("self", sys.executable, [], home, environment)
     if os.geteuid() != 0:
         raise NoUserError("the tests run as an ordinary user already")
@@ -125,6 +126,7 @@ def ordinary(home: Path) -> User | None:
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join([str(ROOT), *site]),
         "PYTHONDONTWRITEBYTECODE": "1",
+        **kernel(),
         **state(home),
     }
     for python in (sys.executable, "/usr/bin/python3"):

@@ -7,6 +7,7 @@ import fcntl
 import os
 import signal
 import termios
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,21 @@ from runtime.system import programs
 DEADLINE_SECONDS = 20.0
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
+
+
+def carried_out(
+    conversation: Callable[[nursery.Nursery], Coroutine[None, None, None]], folder: Path
+) -> None:
+    async def whole() -> None:
+        with (folder / "ns.log").open("wb") as log:
+            maker = nursery.start(programs.find("tstorm-ns"), {}, log)
+            try:
+                await conversation(maker)
+            finally:
+                maker.close()
+
+    asyncio.run(whole())
+    assert (folder / "ns.log").read_text() == ""
 
 
 def test_an_order_to_end_comes_before_a_start_that_waits(tmp_path: Path) -> None:
@@ -45,14 +61,20 @@ def test_an_order_to_end_comes_before_a_start_that_waits(tmp_path: Path) -> None
             await asyncio.wait_for(started, DEADLINE_SECONDS)
         await asyncio.wait_for(holder.gone, DEADLINE_SECONDS)
 
-    async def whole() -> None:
-        with (tmp_path / "ns.log").open("wb") as log:
-            maker = nursery.start(programs.find("tstorm-ns"), {}, log)
-            try:
-                await conversation(maker)
-            finally:
-                maker.close()
-
-    asyncio.run(whole())
+    carried_out(conversation, tmp_path)
     assert not mark.exists()
-    assert (tmp_path / "ns.log").read_text() == ""
+
+
+def test_who_is_killed_counts_as_dead_at_once(tmp_path: Path) -> None:
+    """Its devices may go before the kernel says that it has."""
+
+    async def conversation(maker: nursery.Nursery) -> None:
+        holder = maker.spawn("a.0", "a-0")
+        (await asyncio.wait_for(holder.ready, DEADLINE_SECONDS)).close()
+        signal.pidfd_send_signal(holder.pidfd, signal.SIGSTOP)
+        assert holder.alive()
+        holder.kill()
+        assert not holder.alive()
+        await asyncio.wait_for(holder.gone, DEADLINE_SECONDS)
+
+    carried_out(conversation, tmp_path)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.intime import Attempt, in_time
+from runtime.rundir.pcapng import read_packets
+from tests.intime import Attempt, exactly, in_time
 from tests.runtime.support import Compile, User, records
 from tests.waiting import wait_until
 
@@ -71,7 +72,7 @@ def test_packets_take_the_planned_time(plan_of: Compile, user: User) -> None:
 
     def trial(attempt: Attempt) -> None:
         run = attempt.saw(user.home / attempt.name("out"))
-        assert user.run(plan, run.name)["outcome"] == "completed"
+        assert user.run(plan, run.name, **attempt.options)["outcome"] == "completed"
         for name in ("client", "six"):
             said = (run / f"logs/{name}.0.log").read_text()
             times = [float(word.split("=")[1]) for word in said.split() if word.startswith("time=")]
@@ -85,6 +86,34 @@ def test_packets_take_the_planned_time(plan_of: Compile, user: User) -> None:
         assert there["offered_pkts"] == there["delivered_pkts"] >= 3
 
     in_time(trial)
+
+
+def test_packets_are_kept_if_that_is_asked_for(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        "service server img=x\n"
+        'service client img=x exec="ping -c 3 -i 0.2 server.0"\n'
+        "bridge s1\nlink server--s1 latency=20\nlink client--s1 latency=20 loss=20%\n"
+        "at 1500ms quit\n"
+    )
+    said, errors = user.tstorm("run", str(plan), "--packets", "--out", "kept").communicate()
+    assert said.strip().endswith("kept"), errors
+    run = user.home / "kept"
+    summary = json.loads((run / "summary.json").read_text())
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["options"]["packets"] is True
+    kept = {}
+    for name in ("client.0--s1", "server.0--s1"):
+        with (run / f"packets/{name}.pcapng").open("rb") as file:
+            kept[name] = list(read_packets(file, name))
+    assert summary["captures"]["lost"] == summary["captures"]["unwritten"] == 0
+    assert summary["captures"]["written"] == sum(map(len, kept.values()))
+    for link in summary["links"]:
+        packets = [one for both in kept.values() for one in both if one.interface == link["link"]]
+        dropped = [one for one in packets if one.comment]
+        assert len(packets) - len(dropped) == link["out_pkts"]
+        assert len(dropped) == link["drop_queue"] + link["drop_loss"] + link["drop_down"]
+        for one in packets:
+            assert 0 < one.at_ns - manifest["start_unix_ns"] < 10 * 10**9
 
 
 def test_join_leave_crash_and_rejoin(plan_of: Compile, user: User) -> None:
@@ -123,7 +152,7 @@ def test_who_leaves_can_say_goodbye(plan_of: Compile, user: User) -> None:
 
     def trial(attempt: Attempt) -> None:
         run = attempt.saw(user.home / attempt.name("out"))
-        assert user.run(plan, run.name)["outcome"] == "completed"
+        assert user.run(plan, run.name, **attempt.options)["outcome"] == "completed"
         logs = run / "logs"
         assert (logs / "client.0.log").read_text().startswith("up\n1\nup\n")
         assert (logs / "client.1.log").read_text() == "up\n0\n"
@@ -131,7 +160,7 @@ def test_who_leaves_can_say_goodbye(plan_of: Compile, user: User) -> None:
         assert cut["target"] == "client.0"
         assert 80_000_000 < cut["applied_ns"] - 500_000_000 < 2_000_000_000
 
-    in_time(trial)
+    exactly(trial)
 
 
 def test_programs_that_end_or_never_start_are_events(plan_of: Compile, user: User) -> None:
@@ -160,14 +189,14 @@ def test_disconnect_cuts_the_network_only(plan_of: Compile, user: User) -> None:
 
     def trial(attempt: Attempt) -> None:
         run = attempt.saw(user.home / attempt.name("out"))
-        assert user.run(plan, run.name)["outcome"] == "completed"
+        assert user.run(plan, run.name, **attempt.options)["outcome"] == "completed"
         assert (run / "logs/server.0.log").read_text() == "up\n"
         lines = (run / "logs/client.0.log").read_text().splitlines()
         times = [float(line[1 : line.index("]")]) for line in lines if line.startswith("[")]
         gaps = [b - a for a, b in pairwise(times)]
         assert len([gap for gap in gaps if gap > 0.9]) == 1, gaps
 
-    in_time(trial)
+    exactly(trial)
 
 
 def test_stubborn_programs_are_killed_after_the_grace(plan_of: Compile, user: User) -> None:

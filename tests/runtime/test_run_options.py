@@ -12,9 +12,13 @@ import pytest
 
 from runtime.errors import RunError
 from runtime.options import DEFAULTS, RunOptions, decode
+from runtime.schedule import START_GRID_NS, first_moment
 from tdl.values import time
 from tstorm.commands import replay, run
+from tstorm.parameters import CPU_MODEL, INSTANT
+from tstorm.running import options_of
 
+NEW_YEAR_2026_NS = 1_767_225_600 * 10**9
 CHOSEN = RunOptions(
     until_ns=9, pace=2, hosts=2, faults={"host1": {"clock_offset_ns": -5}}, fail_on_exit=True
 )
@@ -48,6 +52,14 @@ def test_what_an_older_release_did_not_record_has_its_default() -> None:
         ({"backend": "cloud"}, "x: there is no backend 'cloud'"),
         ({"nodes": "a=b"}, "x: a run on this machine has no nodes to select"),
         ({"backend": "k8s", "hosts": 2}, "x: local hosts are for runs on this machine"),
+        ({"time": "slow"}, "x: there is no time 'slow'"),
+        ({"time": "virtual", "backend": "k8s"}, "x: a cluster has many clocks"),
+        ({"cpu_ppb": 10**9}, "x: in real time computing takes as long as it takes"),
+        ({"time": "virtual", "cpu_ppb": -1}, "x: cpu_ppb is -1"),
+        ({"clock_start_ns": 10**10 - 1}, "x: the clock cannot start there"),
+        ({"clock_start_ns": 4102444800 * 10**9 + 1}, "x: the clock cannot start there"),
+        ({"packets": True, "hosts": 1}, "x: there are files of packets only where one engine"),
+        ({"packets": True, "backend": "k8s"}, "x: there are files of packets only where one"),
         ({"datapath": "kernel"}, "x: the kernel's datapath knows collapsed paths only"),
     ],
 )
@@ -69,7 +81,103 @@ def test_every_option_can_be_asked_for_and_is_shown_with_its_default(
     shown = {name: re.search(r"\[default: (\w+)\S", asked[name].help or "") for name in names}
     values = {name: found[1] for name, found in shown.items() if found}
     del values["allow_spoofing"], values["nodes"]  # in words
+    clock = re.search(r"\[default: (\S+)\]", asked["clock_start_ns"].help or "")
+    assert clock is not None
+    assert INSTANT.convert(clock[1], None, None) == DEFAULTS.clock_start_ns
+    assert CPU_MODEL.convert(values.pop("cpu_ppb"), None, None) == DEFAULTS.cpu_ppb
+    del values["clock_start_ns"]
     for name, value in values.items():
         default = getattr(DEFAULTS, name)
         assert default == (time(value) if name.endswith("_ns") else type(default)(value))
     assert values.keys() >= {"pace", "datapath", "hosts", "clock_budget_ns", "on_agent_loss"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2026-01-01", "2026-01-01T00:00", "2026-01-01T00:00:00Z"),
+        *("2026-01-01T01:00:00+01:00", "2025-12-31T19:00:00-05:00"),
+    ],
+)
+def test_an_instant_is_utc_unless_it_says_more(text: str) -> None:
+    assert INSTANT.convert(text, None, None) == NEW_YEAR_2026_NS
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2026", "2026-13-01", "12:00"])
+def test_what_is_no_date_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no date"):
+        INSTANT.convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "ppb"),
+    [
+        ("model=1", 10**9),
+        ("model=0.25", 250_000_000),
+        ("model=1000", 10**12),
+        ("model=0.001", 10**6),
+        ("none", 0),
+    ],
+)
+def test_a_factor_of_computing_is_exact(text: str, ppb: int) -> None:
+    assert CPU_MODEL.convert(text, None, None) == ppb
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        *((text, "says not what computing costs") for text in ("", "1", "model", "model=", "x=1")),
+        *((text, "says not what computing costs") for text in ("model=-1", "model=1e3")),
+        *((text, "give one from 0.001 to 1000") for text in ("model=0", "model=1000.1")),
+    ],
+)
+def test_what_is_no_factor_of_computing_is_refused(text: str, words: str) -> None:
+    with pytest.raises(click.BadParameter, match=words):
+        CPU_MODEL.convert(text, None, None)
+
+
+def test_computing_takes_time_in_virtual_time_alone() -> None:
+    with pytest.raises(click.UsageError, match="--cpu is for --time virtual"):
+        options_of({"cpu_ppb": 5_000_000})
+    recorded = {"options": RunOptions(time="virtual", cpu_ppb=10**9).to_record()}
+    assert options_of({}, recorded).cpu_ppb == 10**9
+    assert options_of({"cpu_ppb": 0}, recorded).cpu_ppb == 0
+    assert options_of({"time": "real"}, recorded).cpu_ppb == 0
+    assert options_of({"backend": "k8s"}, recorded).cpu_ppb == 0
+
+
+def test_an_instant_that_cannot_be_kept_is_refused() -> None:
+    assert INSTANT.convert("2026-01-01T00:00:00.000001", None, None) == NEW_YEAR_2026_NS + 1000
+    with pytest.raises(click.BadParameter, match="too exact: microseconds are kept"):
+        INSTANT.convert("2026-01-01T00:00:00.0000001Z", None, None)
+
+
+def test_virtual_time_begins_at_a_round_moment_and_real_time_at_once() -> None:
+    virtual = RunOptions(time="virtual")
+    found = [first_moment(virtual, earliest) for earliest in (1, START_GRID_NS, START_GRID_NS + 1)]
+    assert found == [START_GRID_NS, START_GRID_NS, 2 * START_GRID_NS]
+    assert first_moment(DEFAULTS, 123) == 123
+
+
+def test_a_replay_has_the_time_of_the_recorded_run_but_in_a_cluster() -> None:
+    recorded = {"options": RunOptions(time="virtual", clock_start_ns=10**10).to_record()}
+    again = options_of({}, recorded)
+    assert (again.time, again.clock_start_ns) == ("virtual", 10**10)
+    assert options_of({"time": "real"}, recorded).time == "real"
+    assert options_of({"backend": "k8s"}, recorded).time == "real"
+
+
+def test_a_replay_over_hosts_keeps_no_packets_unless_that_is_asked_for() -> None:
+    recorded = {"options": RunOptions(packets=True).to_record()}
+    assert options_of({}, recorded).packets
+    assert not options_of({"hosts": 2}, recorded).packets
+    assert not options_of({"backend": "k8s"}, recorded).packets
+    assert not options_of({"packets": False}, recorded).packets
+    with pytest.raises(RunError, match="only where one engine has every link"):
+        options_of({"packets": True, "hosts": 2}, recorded)
+
+
+def test_only_virtual_time_has_a_clock_to_set() -> None:
+    with pytest.raises(click.UsageError, match="--clock-start is for --time virtual"):
+        options_of({"clock_start_ns": 10**10})
+    assert options_of({"clock_start_ns": 10**10, "time": "virtual"}).clock_start_ns == 10**10

@@ -358,3 +358,24 @@ def test_only_a_regular_file_is_a_log(tmp_path: Path) -> None:
     (logs / "folder").mkdir()
     run = HeldDirectory.hold(tmp_path)
     assert [last_line(run, name) for name in ("link", "pipe", "folder")] == ["", "", ""]
+
+
+def test_virtual_time_is_said_with_what_it_does_not_show() -> None:
+    assert judged()["time"] == "real"
+    found = judged(judge=Judge(virtual=True))
+    assert found["time"] == "virtual"
+    first, *_ = verdict.told(found)
+    assert first.startswith("virtual time: whatever programs computed took no time")
+
+
+def test_computing_that_took_virtual_time_is_said_with_its_sums() -> None:
+    facts = {"cpu": {"used_ns": 1_500_000_000, "charged_ns": 3_000_000_000, "turn_ns": 2500}}
+    found = judged(judge=Judge(virtual=True, cpu_ppb=2 * 10**9), facts=facts)
+    assert found["cpu"] == {"ppb": 2 * 10**9, **facts["cpu"]}
+    first, *_ = verdict.told(found)
+    assert first.startswith(
+        "virtual time: computing took 2 of this machine's processor time, 1.5 s counted 3 s, so no"
+        " other run is the same"
+    )
+    first, *_ = verdict.told(judged(judge=Judge(virtual=True, cpu_ppb=10**9)))
+    assert "computing took 1 of this machine's processor time, so no other run" in first

@@ -19,7 +19,7 @@ from runtime.agent.path.datapath import OnApplied
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.needs import Needs, Stage
 from runtime.agent.share.loop import GAP_NS, LEAD_NS, Loop
-from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
+from runtime.agent.vocabulary import LocalFlow, Moved, PathChange, RemoteFlow, Usage, View
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.plan.networks import PLAIN, build, contents, timeline
@@ -77,7 +77,7 @@ class World:
     busy_ns: int = 0  # how long the datapath takes to answer
     arrivals: list[bytes] = field(default_factory=list)
     watcher: Callable[[], None] | None = None
-    samples: list[tuple[int, list[bytes]]] = field(default_factory=list)
+    samples: list[tuple[int, Moved]] = field(default_factory=list)
 
     def note(self, what: str, value: Any = None) -> None:
         self.log.append((self.clock.now - T0, what, value))
@@ -94,8 +94,8 @@ class World:
         self.clock.now += self.busy_ns
         return self.usage_now
 
-    async def usage_and_pairs(self) -> tuple[list[Usage], list[bytes]]:
-        return await self.usage(), self.pairs
+    async def moved(self) -> Moved:
+        return Moved(await self.usage(), self.pairs, [])
 
     async def commit(
         self, lines: Sequence[str], at_ns: int = 0, on_applied: OnApplied | None = None
@@ -183,7 +183,7 @@ class Setting:
             world,  # type: ignore[arg-type]  # the protocols share names
             world,  # type: ignore[arg-type]
             world,
-            lambda at, rows: world.samples.append((at - T0, rows)),
+            lambda at, moved: world.samples.append((at - T0, moved)),
             PERIOD,
         )
         self.loop.begin(self.scenes[0])
@@ -350,7 +350,7 @@ def test_samples_come_ten_times_a_second() -> None:
     setting.world.pairs = [b"0 1 2 3"]
     world = setting.run_until(1000 * MS)
     assert 9 <= len(world.samples) <= 11
-    assert world.samples[0][1] == [b"0 1 2 3"]
+    assert world.samples[0][1].pairs == [b"0 1 2 3"]
 
 
 def test_a_datapath_that_is_gone_ends_the_loop() -> None:

@@ -89,6 +89,7 @@ def test_a_kernel_that_cannot_is_found_out_by_trying(
     argv = choice.choose(RunOptions(hosts=3), keeper)
     assert argv[1:] == ("--cpu-share", "3")
     assert choice.choose(RunOptions(), keeper)[1:] == ()
+    assert "--virtual-time" in choice.choose(RunOptions(time="virtual"), keeper)
 
 
 # -- steps ----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest
 from compiler.plan.paths.path import path
 from compiler.plan.reader import Plan, read_plan
 from runtime.agent.share.solver import UNLIMITED
-from tests.intime import Attempt, in_time
+from tests.intime import Attempt, exactly, in_time
 from tests.runs.delivered import Delivered
 from tests.runs.runlog import NS_PER_S, RunLog
 from tests.runs.scenes import Scene, model, numbers, random_scene, two_destinations_text
@@ -37,7 +37,7 @@ def completed(
 ) -> Path:
     """The run directory."""
     out = attempt.name(name)
-    result = user.run(plan, out, **options)
+    result = user.run(plan, out, **options, **attempt.options)
     assert result["outcome"] == "completed", result
     return attempt.saw(user.home / out)
 
@@ -98,7 +98,7 @@ def test_six_clients_over_four_hosts(plan_of: Compile, user: User) -> None:
         run = completed(attempt, user, made, hosts=4, pace=5)
         assert check(run, stages, 5) == 2 + 3 + 5 + 6
 
-    in_time(trial)
+    exactly(trial)
 
 
 def test_the_sequence_of_figure_9_over_two_hosts(plan_of: Compile, user: User) -> None:
@@ -127,7 +127,7 @@ def test_one_sender_with_two_destinations(plan_of: Compile, user: User, hosts: i
     def trial(attempt: Attempt) -> None:
         assert check(completed(attempt, user, made, hosts=hosts), stages, 1) == 2
 
-    in_time(trial)
+    exactly(trial)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -140,7 +140,7 @@ def test_a_random_network_is_the_same_over_hosts(plan_of: Compile, user: User, s
         exact = completed(attempt, user, plan, "exact")
         check_alike(scene, exact, completed(attempt, user, plan, "spread", hosts=2 + seed % 3))
 
-    in_time(trial)
+    exactly(trial)
 
 
 def check_alike(scene: Scene, exact: Path, spread: Path) -> None:

@@ -22,13 +22,25 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "samples.jsonl"
 
 
-def samples(file: Path) -> HostSamples:
+def samples(file: Path, *, digests: bool = False) -> HostSamples:
     timeline = Schedule(compile_source(TEXT).plan, RunOptions())
     return HostSamples(
         LineFile(HeldDirectory.hold(file.parent), file.name, pytest.fail),
         timeline.clock,
         ["n0", "n1"],
+        digests=digests,
     )
+
+
+def test_digests_of_paths_are_written_where_datapaths_keep_them(file: Path) -> None:
+    digests = [[0, 1, "00000000000000ff"]]
+    for keeps in (True, False):
+        found = samples(file, digests=keeps)
+        found.take(0, 7, [[0, 1, 10, 1000, 9, 900, 1, 0, 0, 0]], digests)
+        header, line = (json.loads(text) for text in file.read_text().splitlines())
+        assert header["columns"].get("digests") == (["src", "dst", "digest"] if keeps else None)
+        assert line.get("digests") == (digests if keeps else None)
+        file.unlink()
 
 
 def test_a_datapath_that_begins_anew_goes_on_where_the_one_before_was(file: Path) -> None:

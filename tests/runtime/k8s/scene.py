@@ -16,6 +16,7 @@ from runtime.backend.k8s import pods
 from runtime.backend.k8s.backend import ClusterBackend, make
 from runtime.driver import driver
 from runtime.driver.config import DriverConfig
+from runtime.driver.messages import REPORT_SECONDS
 from runtime.options import RunOptions
 from tests.coordinator.fakes import KEY
 from tests.runtime.k8s.fakeapi import FakeApi, shown
@@ -31,6 +32,9 @@ class Followed:
     def __init__(self) -> None:
         self.stop = asyncio.Event()
         self.records: list[Mapping[str, Any]] = []
+
+    def report_seconds(self, _planned_seconds: float) -> float:
+        return REPORT_SECONDS
 
     def send(self, record: Mapping[str, Any]) -> None:
         self.records.append(record)

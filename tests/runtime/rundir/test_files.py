@@ -199,6 +199,18 @@ def test_socket_paths_are_short(
     assert len(str(registry.socket_path("n" * 300))) < 100
 
 
+def test_runs_of_one_name_in_two_folders_of_records_have_two_sockets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workspace: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(workspace))
+    found = set()
+    for name in ("one", "other", "one"):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / name))
+        found.add(registry.socket_path("r"))
+    assert len(found) == 2
+    assert {path.parent for path in found} == {workspace / "tstorm"}
+
+
 def test_sockets_that_nobody_listens_on_are_removed(
     monkeypatch: pytest.MonkeyPatch, workspace: Path
 ) -> None:

@@ -1,0 +1,83 @@
+"""What files of packets are called, what pktd is told of them, and what is said of their gaps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.pipeline import compile_source
+from compiler.plan.types import Topology
+from runtime.backend.onehost import captures
+from runtime.options import COMPLETED, RunResult
+from tstorm.outcome import _doubts
+
+TEXT = (
+    "service server img=x\nservice client img=x replicas=2\nbridge s1\n"
+    "link server--s1 latency=1\nlink client--s1 latency=1\nat 1s quit\n"
+)
+
+
+def test_a_file_for_each_link_with_both_directions() -> None:
+    topology = compile_source(TEXT).plan.topology
+    assert list(captures.lines(topology)) == [
+        "capture server.0--s1.pcapng 0=server.0->s1 1=s1->server.0",
+        "capture client.0--s1.pcapng 2=client.0->s1 3=s1->client.0",
+        "capture client.1--s1.pcapng 4=client.1->s1 5=s1->client.1",
+    ]
+
+
+def topology(*ends: tuple[str, str]) -> Topology:
+    """Links between nodes of any names, as only an edited plan has them."""
+    names = sorted({name for both in ends for name in both})
+    plan = compile_source(TEXT).plan.topology
+    nodes = [_as(plan.nodes[0], name=name) for name in names]
+    links = [
+        _as(plan.links[0], name=f"{a}->{b}", src=names.index(a), dst=names.index(b))
+        for one, other in ends
+        for a, b in ((one, other), (other, one))
+    ]
+    return _as(plan, nodes=tuple(nodes), links=tuple(links))
+
+
+def _as(record: Any, **changes: Any) -> Any:
+    fields = {name: getattr(record, name) for name in record.__match_args__}
+    return type(record)(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [("../../etc/passwd", "s1")],
+        [("a/b", "c"), ("a_b", "c")],
+        [("A", "s"), ("a", "s")],
+        [("", ""), (".", ".")],
+        [("x" * 300, "y"), ("x" * 300, "z")],
+        [("a b\n\x1b", "ä")],
+    ],
+)
+def test_names_are_safe_and_each_is_another(ends: list[tuple[str, str]]) -> None:
+    names = captures.file_names(topology(*ends))
+    assert len({name.lower() for name in names}) == len(ends)
+    for name in names:
+        assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,250}\.pcapng", name), name
+    for line in captures.lines(topology(*ends)):
+        assert line.isascii() and line.isprintable() and len(line.split(" ")) == 4
+
+
+def told(**counts: int) -> list[str]:
+    verdict = {"reasons": [], "too_late": False}
+    summary = {"verdict": verdict, "exits": [], "captures": counts}
+    return list(_doubts(RunResult(COMPLETED, "x", Path("x"), summary=summary)))
+
+
+def test_files_that_are_not_whole_are_told_first() -> None:
+    assert told(written=9, lost=0, unwritten=0, errno=0) == []
+    assert told(written=9, lost=1200, unwritten=0, errno=0) == [
+        "warning: packets/ lacks 1,200 packets: they came faster than they could be written"
+    ]
+    assert told(written=9, lost=0, unwritten=7, errno=28) == [
+        "warning: packets/ lacks 7 packets: No space left on device"
+    ]

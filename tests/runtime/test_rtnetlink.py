@@ -1,0 +1,121 @@
+"""Messages of route netlink, beside those that pyroute2 makes of the same."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST
+from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWNEIGH
+from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+from pyroute2.netlink.rtnl.ifinfmsg import IFF_NOARP, IFF_UP, ifinfmsg
+from pyroute2.netlink.rtnl.ndmsg import ndmsg
+
+from runtime.backend.local import devices
+from runtime.system import netlink, rtnetlink
+
+MAC = "02:00:0a:4d:00:02"
+NEW = NLM_F_CREATE | NLM_F_EXCL
+QUIET = (
+    "IFLA_AF_SPEC",
+    {"attrs": [("AF_INET6", {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", 1)]})]},
+)
+
+
+def theirs(made: Any, number: int, asked: int, attributes: list[Any], **fields: int) -> bytes:
+    message = made()
+    for name, value in fields.items():
+        message[name] = value
+    message["attrs"] = attributes
+    message["header"]["type"] = number
+    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | asked
+    message.encode()
+    return bytes(message.data)
+
+
+def link(flags: int, attributes: list[Any], index: int, state: int = 0) -> bytes:
+    return theirs(ifinfmsg, RTM_NEWLINK, flags, attributes, index=index, flags=state, change=state)
+
+
+def kind(name: str, data: dict[str, Any]) -> tuple[str, Any]:
+    return "IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", name), ("IFLA_INFO_DATA", data)]}
+
+
+def test_links() -> None:
+    assert netlink.link(7, up=True) == link(0, [], 7, IFF_UP)
+    assert netlink.link(7, netlink.QUIET) == link(0, [QUIET], 7)
+    assert netlink.loopback_up().payload == link(0, [], 1, IFF_UP)
+    assert devices.up_without_arp(7) == link(0, [], 7, IFF_UP | IFF_NOARP)
+    assert devices.removal(9) == theirs(ifinfmsg, RTM_DELLINK, 0, [("IFLA_GROUP", 9)])
+    assert devices.bridge(3, "br0", MAC) == link(
+        NEW,
+        [
+            ("IFLA_IFNAME", "br0"),
+            ("IFLA_ADDRESS", MAC),
+            kind("bridge", {"attrs": [("IFLA_BR_MCAST_SNOOPING", 0), ("IFLA_BR_STP_STATE", 0)]}),
+        ],
+        3,
+        IFF_UP,
+    )
+
+
+def test_veth_pairs() -> None:
+    near = [("IFLA_IFNAME", "p1"), ("IFLA_MASTER", 3), ("IFLA_GROUP", 2)]
+    places = [("IFLA_NET_NS_PID", 4711), ("IFLA_NET_NS_FD", 8), *devices.WHOLE_SEGMENTS]
+    peer = [("IFLA_IFNAME", "eth0"), ("IFLA_ADDRESS", MAC), *places]
+    far = {"index": 5, "attrs": [*peer, ("IFLA_MTU", 1500)]}
+    pair = kind("veth", {"attrs": [("VETH_INFO_PEER", far)]})
+    wanted = link(NEW, [*near, ("IFLA_MTU", 1500), pair], 6, IFF_UP)
+    assert devices.veth(6, near, peer, 5) == wanted
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_ports_of_a_bridge(*, groups: bool) -> None:
+    flags = [
+        ("IFLA_BRPORT_LEARNING", 0),
+        ("IFLA_BRPORT_UNICAST_FLOOD", 0),
+        ("IFLA_BRPORT_MCAST_FLOOD", int(groups)),
+        ("IFLA_BRPORT_BCAST_FLOOD", int(groups)),
+    ]
+    slave = [("IFLA_INFO_SLAVE_KIND", "bridge"), ("IFLA_INFO_SLAVE_DATA", {"attrs": flags})]
+    wanted = link(0, [("IFLA_LINKINFO", {"attrs": slave})], 4)
+    assert devices.bridge_port(4, groups=groups) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix", "family"),
+    [("10.77.0.2", 16, socket.AF_INET), ("fd77:7473::1", 64, socket.AF_INET6)],
+)
+def test_addresses_and_neighbours(text: str, prefix: int, family: int) -> None:
+    attributes = [("IFA_LOCAL", text), ("IFA_ADDRESS", text), ("IFA_FLAGS", 2)]
+    assert netlink.address(7, text, prefix) == theirs(
+        ifaddrmsg, RTM_NEWADDR, NEW, attributes, family=family, prefixlen=prefix, index=7
+    )
+    assert netlink.neighbour(7, text, MAC) == theirs(
+        ndmsg,
+        RTM_NEWNEIGH,
+        NLM_F_CREATE | NLM_F_REPLACE,
+        [("NDA_DST", text), ("NDA_LLADDR", MAC)],
+        family=family,
+        ifindex=7,
+        state=0x80,
+    )
+
+
+def test_forwarding_entries() -> None:
+    assert devices.forward(7, "10.77.0.2") == theirs(
+        ndmsg,
+        RTM_NEWNEIGH,
+        NLM_F_CREATE | NLM_F_REPLACE,
+        [("NDA_LLADDR", devices.mac_of("10.77.0.2"))],
+        family=7,
+        ifindex=7,
+        state=0x40,
+        flags=0x04,
+    )
+
+
+def test_an_attribute_that_is_not_known() -> None:
+    with pytest.raises(KeyError, match="IFLA_WHATEVER"):
+        rtnetlink.attributes([("IFLA_WHATEVER", 1)])

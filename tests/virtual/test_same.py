@@ -1,0 +1,100 @@
+"""`replay --check` in virtual time: all is the same, and what is not is told with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.rundir.pcapng import read_packets
+from tests.cli.process import tstorm
+from tests.pktd.reference_digest import digest
+
+TDL = """\
+service server img=x exec="tprobe serve"
+service client img=x exec="./client"
+service reader img=x exec="./reader"
+bridges s1
+link server--s1 latency=1ms up=10Mb symmetric
+link client--s1 latency=5ms jitter=1ms up=10Mb down=10Mb loss=10%
+link reader--s1 latency=1ms
+at 2s client crash
+at 3s quit
+"""
+CLIENT = """\
+#!/bin/sh
+exec tprobe rtt server.0 --each --count "$(cat "$(dirname "$0")/count")"
+"""
+READER = """\
+#!/bin/sh
+cat "$(dirname "$0")/text"
+exec sleep 60
+"""
+
+pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "x.tdl").write_text(TDL)
+    for name, script in (("client", CLIENT), ("reader", READER)):
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "count").write_text("30\n")
+    (tmp_path / "text").write_text("one\ntwo\nthree\n")
+    tstorm(tmp_path, "run", "x.tdl", "--time", "virtual", "--packets", "--quiet", "--out", "r")
+    return tmp_path
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_run_is_repeated_to_the_last_packet(place: Path) -> None:
+    done = tstorm(place, "replay", "r", "--check", "--quiet", "--out", "s")
+    assert "check: everything is the same" in done.stderr
+    assert "3 files of packets" in done.stderr
+    for name in ("client.0--s1", "server.0--s1"):
+        one, other = ((place / run / f"packets/{name}.pcapng").read_bytes() for run in "rs")
+        assert one == other
+
+
+def test_digests_of_samples_are_those_of_the_kept_packets(place: Path) -> None:
+    run = place / "r"
+    manifest = json.loads((run / "manifest.json").read_text())
+    links = [link["link"] for link in json.loads((run / "summary.json").read_text())["links"]]
+    digests = {
+        row[0]: row[1] for line in lines(run / "samples.jsonl")[1:] for row in line["digests"]
+    }
+    packets = []
+    for path in sorted((run / "packets").iterdir()):
+        with path.open("rb") as file:
+            packets += list(read_packets(file, path.name))
+    plan = json.loads((run / "plan/topology.json").read_text())
+    assert digests.keys() == {
+        number for number, link in enumerate(plan["links"]) if link["name"] in links
+    }
+    for number, value in digests.items():
+        own = [one for one in packets if one.interface == plan["links"][number]["name"]]
+        assert digest(own, manifest["start_unix_ns"]) == value
+
+
+def test_the_first_line_that_a_program_says_otherwise_is_shown(place: Path) -> None:
+    (place / "text").write_text("one\nTWO\nthree\n")
+    done = tstorm(place, "replay", "r", "--check", "--quiet", "--out", "s", code=1)
+    assert "log reader.0.log:2: recorded: two; replayed: TWO\n" in done.stdout
+    assert "check: the runs differ in one place" in done.stderr
+
+
+def test_a_difference_has_its_moment_and_link(place: Path) -> None:
+    (place / "count").write_text("10\n")
+    done = tstorm(place, "replay", "r", "--check", "--format", "json", "--out", "s", code=1)
+    answer = json.loads(done.stdout)
+    assert answer["compared"] == "everything"
+    first = answer["differences"][0]
+    assert first["what"] in ("event", "link", "packet")
+    # An answer on its way takes 11 ms and more, and a program that has had its last one ends.
+    assert 0.9 * 10**9 < first["at_ns"] < 1.1 * 10**9
+    assert {one["what"] for one in answer["differences"]} >= {"event", "packet", "log"}
