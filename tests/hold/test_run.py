@@ -194,8 +194,10 @@ def test_sigterm_before_a_join_ends_it(held: StartHeld) -> None:
 
 
 def test_the_program_finds_signals_session_and_environment_as_new(held: StartHeld) -> None:
-    fields = "'/^(SigBlk|SigIgn)/ {print $2}' /proc/self/status"
-    made = held(f"awk {fields}; cut -d' ' -f6 /proc/$$/stat; echo $$; echo end; sleep 1000", "arg")
+    fields = "'s/^Sig(Blk|Ign):\\s*//p' /proc/self/status"
+    made = held(
+        f"sed -nE {fields}; cut -d' ' -f6 /proc/$$/stat; echo $$; echo end; sleep 1000", "arg"
+    )
     made.give("join")
     made.wait_for_word("end")
     blocked, ignored, session, pid, _ = made.said().split()

@@ -30,6 +30,7 @@ from runtime.schedule import first_moment
 from runtime.system.scheduling import prefer
 
 PROCESS_EVENTS = ("join", "leave", "crash")
+NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end
 BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
 Value = TypeVar("Value")
 
@@ -326,7 +327,10 @@ class AgentNetwork:
             self.closed.set_result(None)
 
     async def why(self) -> RunError:
-        """A datapath that has ended explains more than what its agent makes of it."""
+        """A datapath that has ended explains more than what its agent makes of it, which may have
+        noticed it first."""
+        datapaths = [host.datapath.ended for host in self._hosts.parts]
+        await asyncio.wait(datapaths, timeout=NOTICED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         ends = (host.ended(agent=False) for host in self._hosts.parts)
         return next((error for error in ends if error is not None), self._reason)
 

@@ -10,6 +10,7 @@ from runtime.backend.hosts.hosts import AgentLife, AgentReport, Ties
 from runtime.coordinator.link import Host
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
+from runtime.system.procs import status_text
 from tests.coordinator.fakes import DEADLINE_SECONDS, KEY
 
 
@@ -35,7 +36,10 @@ class Parts:
         self.agent = Elsewhere()
 
     def ended(self, *, agent: bool = True) -> RunError | None:
-        return None
+        if not self.datapath.ended.done():
+            return None
+        status = status_text(self.datapath.ended.result())
+        return RunError(f"the datapath of {self.name} ended with {status}")
 
 
 class Ports:

@@ -186,6 +186,32 @@ def test_who_asks_a_lost_agent_at_the_end_is_refused(monkeypatch: pytest.MonkeyP
     play(scene)
 
 
+def test_a_datapath_that_died_is_named_though_its_agent_speaks_first() -> None:
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        run.agents[1].say(say="failed", text="pktd ended before it answered")
+        await run.network.closed
+        why = asyncio.ensure_future(run.network.why())
+        await asyncio.sleep(0)
+        run.hosts.parts[1].datapath.ended.set_result(-9)
+        assert (await why).message == "the datapath of node-1 ended with signal 9"
+
+    play(scene)
+
+
+def test_an_agent_that_fails_by_itself_ends_the_run() -> None:
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        run.agents[1].say(say="failed", text="its plan is damaged")
+        await run.network.closed
+        why = await run.network.why()
+        assert why.message == "the agent of node-1 failed: its plan is damaged"
+
+    play(scene)
+
+
 def test_what_agents_do_to_their_own_instances_is_handed_on() -> None:
     async def scene(run: Run) -> None:
         await run.network.start()
