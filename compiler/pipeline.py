@@ -1,6 +1,6 @@
 """From a text to a plan: parse, model, timeline, snapshots.
 
-Nothing here looks at the machine: the same text and seed give the same bytes everywhere.
+Nothing here looks at the machine: the same text, files and seed give the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from compiler.declare.attachments import attach
 from compiler.declare.model import Model, build
 from compiler.declare.recovery import also_wrong
+from compiler.declare.topology import NO_FILES
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, expand
 from compiler.expand.world import NeedReplicas
@@ -19,12 +21,14 @@ from compiler.feasibility import warnings
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, Topology
+from compiler.plan.types import Event, File, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
+from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
 from tdl.parser import parse_partial
 
+EMPTY = "begin with `service`, `bridge` and `link`; docs/language-tour.md shows how"
 GROWTH_STEP = 4096  # instances that a guess is ahead at most
 
 
@@ -36,6 +40,7 @@ class Compilation:
     timeline: Timeline
     files: Mapping[str, bytes]
     diagnostics: tuple[Diagnostic, ...]
+    includes: Mapping[str, bytes]  # the included texts, by the names that spans have for them
 
     @cached_property
     def plan(self) -> Plan:
@@ -56,20 +61,25 @@ def compile_source(
     filename: str = "experiment.tdl",  # noqa: ARG001
     seed: int | None = None,
     machines: Machines = ANY,
+    sources: Sources = NOWHERE,
 ) -> Compilation:
     """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0.
 
     `filename` is what the caller calls the text, `machines` what the plan is to run on: the plan
-    does not depend on them.
+    does not depend on them. `sources` has the files that the text names.
     """
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
-    partial = parse_partial(text)
+    partial = parse_partial(text, sources)
     if partial.failed:
         more = also_wrong(partial, text) if partial.whole else []
         raise TdlError([*partial.diagnostics, *more])
     sink = Sink()
     sink.found += partial.diagnostics
-    model, timeline = elaborate(partial.file, sink, seed)
+    if not partial.file.statements:
+        sink.error("TS0154", ast.Span(1, 1, 1, 2), "there is nothing in this file", EMPTY)
+        raise TdlError(sink.found)
+    attachments = attach(partial.file, sources, sink)
+    model, timeline = elaborate(partial.file, sink, seed, files=attachments.files)
     if sink.failed:
         raise TdlError(sink.found)
     warnings.warn(model, timeline, machines, sink)
@@ -80,14 +90,20 @@ def compile_source(
         events=timeline.events,
         end_ns=timeline.end_ns,
         snapshots=snapshots(model.topology, timeline.events),
+        attached=attachments.contents,
+        includes={member(path): data for path, data in partial.includes.items()},
     )
     files = encode(contents)
     warnings.warn_of_plan(model, files, machines, sink)
-    return Compilation(model, timeline, files, sort(sink.found))
+    return Compilation(model, timeline, files, sort(sink.found), partial.includes)
 
 
 def elaborate(
-    file: ast.File, sink: Sink, seed: int | None = None, recorder: Recorder | None = None
+    file: ast.File,
+    sink: Sink,
+    seed: int | None = None,
+    recorder: Recorder | None = None,
+    files: Mapping[str, tuple[File, ...]] = NO_FILES,
 ) -> tuple[Model, Timeline]:
     """The model and its timeline, with as many instances as the joins ask for.
 
@@ -99,7 +115,7 @@ def elaborate(
     needed: dict[str, int] = {}
     while True:
         attempt = Sink()
-        model = build(file, attempt, seed, raised)
+        model = build(file, attempt, seed, raised, files)
         if model.oversized and raised != needed:
             raised = dict(needed)
             continue

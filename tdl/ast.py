@@ -13,12 +13,33 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """A half-open range of the source. Lines and columns count from 1, columns in characters."""
+    """A half-open range of the source. Lines and columns count from 1, columns in characters.
+
+    `file` is the included file as `include` names it, from the file that was read first (which is
+    ""); `note` says in which round of a loop the line stood: `$i = 3`.
+    """
 
     line: int
     col: int
     end_line: int
     end_col: int
+    file: str = ""
+    note: str = ""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line, as events have them."""
+        return self.file, self.line
+
+    def over(self, line: int, col: int, end_line: int, end_col: int) -> Span:
+        """Another range of the same file, in the same round."""
+        return Span(line, col, end_line, end_col, self.file, self.note)
+
+
+def said(place: tuple[str, int]) -> str:
+    """`line 7`, `line 7 of net.tdl`."""
+    file, line = place
+    return f"line {line} of {file}" if file else f"line {line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +74,48 @@ class Routing:
 
 
 @dataclass(frozen=True, slots=True)
+class Network:
+    """`network dual` (default), `network ipv4` or `network ipv6`."""
+
+    family: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class StartWhenReady:
+    """`start when ready`."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class QuitWhen:
+    """`quit when a;b exit`, or `quit when all exit` with no names."""
+
+    services: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FileItem:
+    """One of `files=`: SOURCE[:TARGET] as written, a file or a folder."""
+
+    source: str
+    target: str  # '' = not stated
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MountItem:
+    """One of `mount=`: SOURCE:TARGET[:ro]."""
+
+    source: str
+    target: str
+    read_only: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceStatement:
     name: Name
     span: Span
@@ -66,6 +129,19 @@ class ServiceStatement:
     ports: tuple[int, ...] = ()
     cpu_millis: int | None = None
     mem_bytes: int | None = None
+    user: str | None = None
+    cwd: str | None = None
+    files: tuple[FileItem, ...] = ()
+    mounts: tuple[MountItem, ...] = ()
+    fs: str | None = None
+    sysctls: tuple[tuple[str, str], ...] = ()
+    setup: str | None = None
+    ready: str | None = None
+    ready_timeout_ns: int | None = None
+    stop: str | None = None
+    grace_ns: int | None = None
+    expect: str | None = None
+    keep: bool | None = None
     # Options of the public dialect, accepted and carried: supervisor, share, reuse, network.
     options: tuple[tuple[Name, str], ...] = ()
 
@@ -188,14 +264,41 @@ class Churn:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
+    """`for_ns`: reconnects the same after so long; None where an interval says it, or nothing."""
+
     count: Count | None
     span: Span
+    for_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reconnect:
     count: Count | None
     span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """`for_ns` as in Disconnect: when the same are resumed."""
+
+    count: Count | None
+    span: Span
+    for_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    count: Count | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A crash, and a join of the same instances `after_ns` later."""
+
+    count: Count | None
+    span: Span
+    after_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,20 +361,8 @@ class Quit:
     span: Span
 
 
-Action = (
-    Join
-    | Leave
-    | Crash
-    | Churn
-    | Disconnect
-    | Reconnect
-    | Flap
-    | Set
-    | Partition
-    | Heal
-    | Background
-    | Quit
-)
+Counted = Join | Leave | Crash | Disconnect | Reconnect | Pause | Resume | Restart
+Action = Counted | Churn | Flap | Set | Partition | Heal | Background | Quit
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +382,8 @@ class Dynamic:
     open_ended: bool = False
 
 
-Statement = Bootstrapper | Seed | Routing | ServiceStatement | Bridges | LinkStatement | Dynamic
+Setting = Bootstrapper | Seed | Routing | Network | StartWhenReady | QuitWhen
+Statement = Setting | ServiceStatement | Bridges | LinkStatement | Dynamic
 
 
 @dataclass(frozen=True, slots=True)

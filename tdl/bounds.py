@@ -22,5 +22,7 @@ MAX_SERVICES = 65_000
 MAX_BRIDGES = 65_535
 MAX_LINKS = 524_287
 MAX_EVENTS = 1_000_000
+MAX_ROUNDS = MAX_SERVICES + MAX_BRIDGES + MAX_LINKS + MAX_EVENTS  # of all loops: a line in each
+MAX_DEPTH = 16  # of files that include one another, and of loops in loops
 MAX_ERRORS = 10_000  # with more, the rest of the file is not read
 MAX_FINDINGS = 200_000  # errors and warnings

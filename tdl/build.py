@@ -8,7 +8,8 @@ statement is checked too; the parser drops statements that had errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tdl import ast
@@ -42,9 +43,7 @@ class WrittenProperty(NamedTuple):
 
     @property
     def name_span(self) -> ast.Span:
-        return ast.Span(
-            self.key.line, self.key.col, self.key.line, self.key.col + len(self.key_name)
-        )
+        return self.key.part(0, len(self.key_name))
 
     @property
     def key_name(self) -> str:
@@ -52,13 +51,13 @@ class WrittenProperty(NamedTuple):
 
 
 _NOT_TAGS = (*FLAGS, *LINK_PROPERTIES, *SERVICE_PROPERTIES)
-_ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t"}
+_ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t", "$": "$"}
 _ESCAPE = re.compile(r"\\(.)")
 
 
 def cover(first: Token, last: Token) -> ast.Span:
     """The span from the beginning of one token to the end of another."""
-    return ast.Span(first.line, first.col, last.line, last.col + len(last.text))
+    return first.span.over(first.line, first.col, last.line, last.end_col)
 
 
 def join_spans(spans: Iterable[ast.Span]) -> ast.Span:
@@ -66,7 +65,7 @@ def join_spans(spans: Iterable[ast.Span]) -> ast.Span:
     found = list(spans)
     start = min((s.line, s.col) for s in found)
     end = max((s.end_line, s.end_col) for s in found)
-    return ast.Span(*start, *end)
+    return found[0].over(*start, *end)
 
 
 def name(token: Token) -> ast.Name:
@@ -235,11 +234,19 @@ class Builder:
             return inner
         for match in _ESCAPE.finditer(inner):
             if match[1] not in _ESCAPES:
-                col = token.col + 1 + match.start()
-                span = ast.Span(token.line, col, token.line, col + 2)
+                span = token.part(1 + match.start(), 3 + match.start())
                 message = f"unknown escape '{match[0]}' in a string"
                 self.error("TS0005", span, message, "double the backslash to mean itself")
         return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), inner)
+
+
+def quotes_in_quotes(tokens: Sequence[Token]) -> int | None:
+    """Where a word follows a string without a space: the first such place, if there is any."""
+    for index, (before, token) in enumerate(pairwise(tokens), 1):
+        touches = before.line == token.line and before.end_col == token.col
+        if before.type == "STRING" and touches and token.type not in ("SEMI", "COMMA", "CLOSE"):
+            return index
+    return None
 
 
 def _owner(word: str) -> str | None:

@@ -6,8 +6,8 @@ hint where one exists. Library code never prints; the command renders (text, JSO
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from tdl.ast import Span
@@ -37,8 +37,24 @@ class TdlError(Exception):
 
 
 def sort(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """By place, then code, then message: a total order."""
-    return tuple(sorted(set(diagnostics), key=lambda d: (d.span, d.code, d.message)))
+    """By place, then code, then message: a total order. Of the rounds of a loop only the first."""
+    found = _first_rounds(dict.fromkeys(diagnostics))
+    return tuple(sorted(found, key=lambda d: (d.span.file, d.span, d.code, d.message)))
+
+
+def _first_rounds(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """What is wrong with a line in many rounds of a loop becomes one, which says so."""
+    counts: dict[Diagnostic, int] = {}
+    firsts: dict[tuple[object, ...], Diagnostic] = {}
+    for one in diagnostics:
+        if not one.span.note:
+            yield one
+            continue
+        first = firsts.setdefault((one.severity, one.code, replace(one.span, note="")), one)
+        counts[first] = counts.get(first, 0) + 1
+    for first, count in counts.items():
+        more = f", and {count - 1:,} more" if count > 1 else ""
+        yield replace(first, span=replace(first.span, note=first.span.note + more))
 
 
 class Sink:

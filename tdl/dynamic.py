@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tdl import ast, values
 from tdl.build import WrittenProperty, cover, join_spans, name, shown
 from tdl.lexer import Token
-from tdl.static import StaticActions
+from tdl.members import Clause, MemberActions
 from tdl.suggest import did_you_mean
 from tdl.words import (
     LINK_ALIASES,
@@ -19,27 +17,11 @@ from tdl.words import (
 )
 
 _Statements = tuple[ast.Statement, ...]
-_COUNTED: dict[str, type[ast.Join | ast.Leave | ast.Crash | ast.Disconnect | ast.Reconnect]] = {
-    "join": ast.Join,
-    "leave": ast.Leave,
-    "crash": ast.Crash,
-    "disconnect": ast.Disconnect,
-    "reconnect": ast.Reconnect,
-}
 _PERIOD_ONLY = (ast.Churn, ast.Flap)
-_INSTANT_ONLY = (ast.Set, ast.Partition, ast.Heal, ast.Quit, ast.Reconnect)
+_INSTANT_ONLY = (ast.Partition, ast.Heal, ast.Quit, ast.Reconnect, ast.Resume, ast.Restart)
 
 
-class Clause(NamedTuple):
-    """One selector and action; no selectors stands for everything."""
-
-    selectors: tuple[ast.Selector, ...]
-    action: ast.Action
-    verb: Token
-    span: ast.Span
-
-
-class Actions(StaticActions):
+class Actions(MemberActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---
@@ -53,6 +35,7 @@ class Actions(StaticActions):
                 if verb == "churn":
                     hint += "; for one moment use crash"
                 self.error("TS0206", clause.verb.span, f"{verb} goes on for a while", hint)
+            self.check_length(clause, start)
         return self._events(word, start, None, clauses)
 
     def interval(
@@ -66,6 +49,7 @@ class Actions(StaticActions):
             self.error("TS0301", cover(first, last), message)
         for clause in clauses:
             self._check_interval(clause, first, last)
+            self.check_tail(clause)
             if isinstance(clause.action, ast.Flap) and self.errors == errors:
                 self._check_period(clause.action, end - start)
         return self._events(word, start, end, clauses)
@@ -100,7 +84,7 @@ class Actions(StaticActions):
         for clause in clauses:
             span = clause.span
             if not events:
-                span = ast.Span(word.line, word.col, span.end_line, span.end_col)
+                span = span.over(word.line, word.col, span.end_line, span.end_col)
             targets = clause.selectors or (ast.Everything(clause.verb.span),)
             events.extend(
                 ast.Dynamic(start, end, target, clause.action, span, open_ended)
@@ -113,12 +97,14 @@ class Actions(StaticActions):
             return
         verb = clause.verb.text
         hint = f"write 'at {first.text} … {verb}'"
-        if verb == "set":
-            hint += f", and another set at {last.text} to change it back"
-        elif verb == "partition":
+        if verb == "partition":
             hint += f" and 'at {last.text} heal'"
         elif verb == "reconnect":
             hint += "; 'from … to … disconnect' reconnects the same instances at the end"
+        elif verb == "resume":
+            hint += "; 'from … to … pause' resumes the same instances at the end"
+        elif verb == "restart":
+            hint += "; churn with 'replace 100%' restarts some at random moments"
         self.error("TS0207", clause.verb.span, f"{verb} happens at one moment", hint)
 
     def _check_period(self, flap: ast.Flap, length: int) -> None:
@@ -142,72 +128,6 @@ class Actions(StaticActions):
     def tagged(self, key: Token, names: list[Token]) -> tuple[ast.Selector, ...]:
         return (ast.Tagged(self.names(names, "tag"), cover(key, names[-1])),)
 
-    # --- actions with a count ---
-
-    def counted_all(self, verb: Token, count: Token | None = None) -> Clause:
-        return self.counted((), verb, count)
-
-    def counted_verb(
-        self, verb: Token, selectors: tuple[ast.Selector, ...], count: Token | None = None
-    ) -> Clause:
-        return self.counted(selectors, verb, count)
-
-    def counted(
-        self, selectors: tuple[ast.Selector, ...], verb: Token, count: Token | None = None
-    ) -> Clause:
-        number = None if count is None else self.count(count, selectors)
-        span = cover(verb, count or verb)
-        return self._clause(selectors, _COUNTED[verb.text](number, span), verb)
-
-    def count(
-        self, token: Token, selectors: tuple[ast.Selector, ...], churn: bool = False
-    ) -> ast.Count:
-        """`3` or `40%`, and whether the selection can have a number at all."""
-        if len(selectors) > 1:
-            hint = "give them a common tag and write tags=…"
-            self.error("TS0217", token.span, "a number for a list of names", hint)
-        elif selectors and isinstance(selectors[0], ast.Element) and selectors[0].index is not None:
-            message = f"'{selectors[0].name.text}.{selectors[0].index}' is one instance"
-            hint = "one instance can crash and join" if churn else f"leave out {token.text}"
-            self.error("TS0209", token.span, message, hint)
-        if not token.text.endswith("%"):
-            return ast.Count(ast.Unit.NUMBER, self.number(token, values.whole), token.span)
-        share = self.number(token, values.percent)
-        if share > values.PPB:
-            message = f"{token.text} is more than all of them"
-            self.error("TS0208", token.span, message, "at most 100%")
-        return ast.Count(ast.Unit.PERCENT, share, token.span)
-
-    def churn_count(
-        self, count: Token, _replace: Token | None = None, share: Token | None = None
-    ) -> tuple[Token, Token | None]:
-        return count, share
-
-    def churn_all(self, verb: Token, what: tuple[Token, Token | None]) -> Clause:
-        return self.churn((), verb, what)
-
-    def churn_verb(
-        self, verb: Token, selectors: tuple[ast.Selector, ...], what: tuple[Token, Token | None]
-    ) -> Clause:
-        return self.churn(selectors, verb, what)
-
-    def churn(
-        self,
-        selectors: tuple[ast.Selector, ...],
-        verb: Token,
-        what: tuple[Token, Token | None],
-    ) -> Clause:
-        token, share = what
-        replace = 0
-        if share is not None:
-            replace = self.number(share, values.percent)
-            if replace > values.PPB:
-                message = f"{share.text} is more than every one of them"
-                self.error("TS0208", share.span, message, "at most 100%")
-        span = cover(verb, share or token)
-        count = self.count(token, selectors, churn=True)
-        return self._clause(selectors, ast.Churn(count, replace, span), verb)
-
     # --- other actions ---
 
     def period(self, value: Token, after_freq: Token | None = None) -> Token:
@@ -224,7 +144,7 @@ class Actions(StaticActions):
         length = self.number(period, values.time)
         if length == 0 and self.errors == errors:
             self.error("TS0210", period.span, "a flap needs a period greater than zero")
-        return self._clause(selectors, ast.Flap(length, cover(verb, period)), verb)
+        return self.clause(selectors, ast.Flap(length, cover(verb, period)), verb)
 
     def background_all(self, verb: Token, rate: Token) -> Clause:
         return self.background((), verb, rate)
@@ -236,11 +156,11 @@ class Actions(StaticActions):
 
     def background(self, selectors: tuple[ast.Selector, ...], verb: Token, rate: Token) -> Clause:
         number = self.number(rate, values.rate)
-        return self._clause(selectors, ast.Background(number, cover(verb, rate)), verb)
+        return self.clause(selectors, ast.Background(number, cover(verb, rate)), verb)
 
     def solo(self, verb: Token) -> Clause:
         action = ast.Quit(verb.span) if verb.text == "quit" else ast.Heal(verb.span)
-        return self._clause((), action, verb)
+        return self.clause((), action, verb)
 
     def solo_verb(self, verb: Token, selectors: tuple[ast.Selector, ...]) -> Clause:
         return self.solo_of(selectors, verb)
@@ -274,7 +194,7 @@ class Actions(StaticActions):
             self.error("TS0211", span, "a partition needs at least two groups", hint)
         self._check_members(groups)
         action = ast.Partition(tuple(tuple(group) for group in groups), span)
-        return self._clause((), action, verb)
+        return self.clause((), action, verb)
 
     def _check_members(self, groups: list[list[ast.Element | ast.Tagged]]) -> None:
         """The same words on two sides; what they resolve to is the compiler's to compare."""
@@ -284,12 +204,6 @@ class Actions(StaticActions):
                 words = _member_text(member)
                 if side.setdefault(words, index) != index:
                     self.error("TS0212", member.span, f"'{words}' is in two groups")
-
-    def _clause(
-        self, selectors: tuple[ast.Selector, ...], action: ast.Action, verb: Token
-    ) -> Clause:
-        span = join_spans([action.span, *(selector.span for selector in selectors)])
-        return Clause(selectors, action, verb, span)
 
     # --- set ---
 
@@ -316,7 +230,7 @@ class Actions(StaticActions):
                 self._set_flag(prop, found)
         self._check_together(found)
         span = join_spans([verb.span, assignments[-1].span])
-        return self._clause(selectors, ast.Set(tuple(found.values()), span), verb)
+        return self.clause(selectors, ast.Set(tuple(found.values()), span), verb)
 
     def _assign(self, prop: WrittenProperty, found: dict[str, ast.Assignment]) -> None:
         word = LINK_ALIASES.get(prop.name, prop.name)

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tdl.ast import Span
-from tdl.build import shown
+from tdl.build import cover, quotes_in_quotes, shown
 from tdl.diagnostics import Diagnostic, Severity
 from tdl.lalr import END
 from tdl.lexer import Token
 from tdl.suggest import nearest
+from tdl.terminals import EXAMPLES, WORDS_FOR
 from tdl.values import time_unit
 from tdl.words import (
     ACTIONS,
@@ -30,36 +31,13 @@ from tdl.words import (
     STATEMENTS,
 )
 
+_KNOWN_ACTIONS = tuple(action for action in ACTIONS if action != "ramp")  # which is reserved
 _VERBS = frozenset(ACTIONS.values())
 _NAMES = frozenset({"NAME", "INSTANCE", "TAGS"})
 _ALL_PROPERTIES = tuple(
     dict.fromkeys((*LINK_PROPERTIES, *SERVICE_PROPERTIES, *LINK_ALIASES, *SERVICE_ALIASES))
 )
-_EXAMPLES = {"SERVICE": "img=nginx", "BRIDGE": "tags=core", "BRIDGES": "tags=core"}
 _UNITS = ("ns", "us", "ms", "s", "m", "h", "d", "b", "Kb", "Mb", "Gb", "KB", "MB", "KiB", "MiB")
-_WORDS_FOR = {
-    "NAME": "a name",
-    "INSTANCE": "",
-    "VALUE": "a number",
-    "WORD": "text",
-    "STRING": "a string",
-    "ENVITEM": "NAME:value",
-    "TAGS": "tags=…",
-    "DASH": "'--'",
-    "ARROW": "'->'",
-    "SEMI": "';'",
-    "COMMA": "','",
-    "OPEN": "'['",
-    "CLOSE": "']'",
-    "TO": "'to'",
-    "AND": "'and'",
-    "AT": "'at'",
-    "FROM": "'from'",
-    "REPLACE": "'replace'",
-    "FREQ": "'freq'",
-    "FLAG": "",
-    END: "the end of the line",
-}
 
 
 class _Place:
@@ -79,7 +57,7 @@ class _Place:
         if self.token is not None:
             return self.token.span
         end = self.tokens[-1].span
-        return Span(end.end_line, end.end_col, end.end_line, end.end_col + 1)
+        return end.over(end.end_line, end.end_col, end.end_line, end.end_col + 1)
 
     def error(
         self, code: str, message: str, hint: str | None = None, span: Span | None = None
@@ -91,6 +69,7 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
     """The diagnostic for the statement `tokens`, which stopped making sense at `index`."""
     place = _Place(tokens, index, expected)
     for rule in (
+        _quotes_in_quotes,
         _stray_bracket,
         _first_word,
         _hyphen_at_end,
@@ -115,6 +94,19 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
         if found is not None:
             return found
     return place.error("TS0009", f"unexpected {_shown(place.token)}", _expectation(place))
+
+
+def _quotes_in_quotes(place: _Place) -> Diagnostic | None:
+    """`exec="sh -c "echo hi""`: the string ended at the second quote."""
+    index = quotes_in_quotes(place.tokens)
+    if index is None or place.token is None or place.tokens.index(place.token) < index:
+        return None
+    token, before = place.tokens[index], place.tokens[index - 1]
+    quote = before.text[0]
+    inside = "single" if quote == '"' else "double"
+    example = "exec=\"sh -c 'echo hi'\"" if quote == '"' else "exec='sh -c \"echo hi\"'"
+    hint = f"{inside} quotes inside: {example}"
+    return place.error("TS0009", "the string ends before this", hint, token.span)
 
 
 def _first_word(place: _Place) -> Diagnostic | None:
@@ -147,10 +139,10 @@ def _hyphen_at_end(place: _Place) -> Diagnostic | None:
     left = before is not None and before.span.end_col == token.col and before.type == "NAME"
     right = after is not None and token.span.end_col == after.col and after.type == "NAME"
     if left and not right and before is not None and (after is None or after.type != "NAME"):
-        span = Span(before.line, before.col, token.line, token.col + 1)
+        span = cover(before, token)
         return place.error("TS0006", f"'{before.text}-' ends with a hyphen", None, span)
     if right and not left and after is not None and "NAME" in place.expected:
-        span = Span(token.line, token.col, after.line, after.col + len(after.text))
+        span = cover(token, after)
         return place.error("TS0006", f"'-{after.text}' begins with a hyphen", None, span)
     return None
 
@@ -233,7 +225,7 @@ def _detached_time(place: _Place) -> Diagnostic | None:
         if number.type == "VALUE" and number.text.isdecimal() and word.type == "NAME":
             unit = time_unit(word.text)
             if unit is not None and number.line == word.line:
-                span = Span(number.line, number.col, word.line, word.col + len(word.text))
+                span = cover(number, word)
                 message = "a space between the number and its unit"
                 return place.error("TS0009", message, f"write {number.text}{unit}", span)
     return None
@@ -243,7 +235,7 @@ def _detached_unit(place: _Place) -> Diagnostic | None:
     token, before = place.token, place.before
     if token is None or before is None or before.type != "VALUE" or token.text not in _UNITS:
         return None
-    span = Span(before.line, before.col, token.line, token.col + len(token.text))
+    span = cover(before, token)
     hint = f"write {before.text}{token.text}"
     return place.error("TS0009", "a space between the number and its unit", hint, span)
 
@@ -352,15 +344,15 @@ def _unknown_action(place: _Place) -> Diagnostic | None:
         return None
     word = token if token is not None and token.type == "NAME" else None
     if word is None and token is None and before.type == "NAME":
-        better = OTHER_ACTIONS.get(before.text) or nearest(before.text, ACTIONS)
+        better = OTHER_ACTIONS.get(before.text) or nearest(before.text, _KNOWN_ACTIONS)
         if better is not None and before.text != better and len(before.text) > 2:
             hint = f"did you mean '{better}'?"
             message = f"what happens to '{before.text}'? The action is missing"
             return place.error("TS0010", message, hint, before.span)
     if word is None:
         return None
-    better = OTHER_ACTIONS.get(word.text) or nearest(word.text, ACTIONS)
-    hint = f"did you mean '{better}'?" if better else "actions: " + ", ".join(ACTIONS)
+    better = OTHER_ACTIONS.get(word.text) or nearest(word.text, _KNOWN_ACTIONS)
+    hint = f"did you mean '{better}'?" if better else "actions: " + ", ".join(_KNOWN_ACTIONS)
     return place.error("TS0018", f"unknown action '{word.text}'", hint)
 
 
@@ -403,9 +395,9 @@ def _expectation(place: _Place) -> str | None:
     expected = place.expected
     if place.token is not None and place.token.type in ("NAME", "INSTANCE") and "AND" in expected:
         return "a selector stands before its action; further events follow after 'and'"
-    words = [_WORDS_FOR[kind] for kind in _WORDS_FOR if kind in expected and _WORDS_FOR[kind]]
+    words = [WORDS_FOR[kind] for kind in WORDS_FOR if kind in expected and WORDS_FOR[kind]]
     if "KEY" in expected:
-        words.insert(0, "a property such as " + _EXAMPLES.get(place.first.type, "latency=5ms"))
+        words.insert(0, "a property such as " + EXAMPLES.get(place.first.type, "latency=5ms"))
     if expected & _VERBS:
         words.append("an action such as join, leave or set")
     if "FLAG" in expected and "KEY" in expected and place.first.type == "LINK":

@@ -1,18 +1,15 @@
-"""The canonical text of a tree, and `tstorm fmt`.
+"""The canonical text of a tree.
 
 `format_statement` gives one node's text on one line; it is also the identity under which the
-compiler draws for a statement. `format_text` puts a file into canonical form, line by line, with
-its comments and single blank lines; long statements are broken with a backslash.
+compiler draws for a statement. What `tstorm fmt` does with a file is in tdl/layout.py.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from tdl import ast, quantities
-from tdl.diagnostics import Sink, TdlError, sort
-from tdl.lexer import LogicalLine
-from tdl.parser import decode, statements_by_line
 from tdl.static import IMAGE
 from tdl.words import LINK_WORDS
 
@@ -24,54 +21,22 @@ _QUANTITIES = {  # by kind of a link's property
     "size": quantities.size,
 }
 _INDENT = "    "
+_BARE = re.compile(r"[A-Za-z0-9_./:@%+,~-]+", re.ASCII)  # not =: a name before it is a property
 _BARE_ENV = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@+,=%~")
 
 
-def format_text(text: str | bytes) -> str:
-    """The canonical form of a file. Raises TdlError, with all errors, if it does not parse."""
-    sink = Sink()
-    out: list[str] = []
-    for line, statements in statements_by_line(decode(text, sink), sink):
-        if line.tokens or line.comments:
-            out.extend(_line(line, statements))
-        elif out and out[-1]:
-            out.append("")
-    if sink.failed:
-        raise TdlError(sort(sink.found))
-    while out and not out[-1]:
-        out.pop()
-    return "".join(line + "\n" for line in out)
-
-
-def _line(line: LogicalLine, statements: tuple[ast.Statement, ...]) -> list[str]:
-    """One logical line: comments that had a line to themselves, then the statement.
-
-    The last comment stays behind the statement if it stood behind its last physical line.
-    """
-    comments = list(line.comments)
-    if not statements:
-        return [comment.text for comment in comments]
-    last = line.tokens[-1].line
-    trailing = ""
-    if comments and comments[-1].line == last and not comments[-1].alone:
-        trailing = "  " + comments.pop().text
-    body = _wrap(_words(statements))
-    body[-1] += trailing
-    return [comment.text for comment in comments] + body
-
-
-def _wrap(words: list[str]) -> list[str]:
+def wrap(words: list[str], width: int = WIDTH) -> list[str]:
     """Words on as few lines as fit, continued with backslashes."""
     lines = []
     current = words[0]
     for word in words[1:]:
         # Room for the word, and for ' \' in case that more follow.
-        if len(current) + 1 + len(word) + 2 > WIDTH and current.strip():
+        if len(current) + 1 + len(word) + 2 > width and current.strip():
             lines.append(current + " \\")
             current = _INDENT
             for part in word.parts if isinstance(word, _List) else (word,):
                 # A list that is too long for a line of its own goes on after a semicolon.
-                if len(current) + len(part) + 2 > WIDTH and current != _INDENT:
+                if len(current) + len(part) + 2 > width and current != _INDENT:
                     lines.append(current + " \\")
                     current = _INDENT
                 current += part
@@ -100,7 +65,7 @@ def format_statement(statement: ast.Statement) -> str:
     return " ".join(_statement(statement))
 
 
-def _words(statements: tuple[ast.Statement, ...]) -> list[str]:
+def words_of(statements: tuple[ast.Statement, ...]) -> list[str]:
     """A logical line's statements: one, or several events that were chained with `and`."""
     words = _statement(statements[0])
     for statement in statements[1:]:
@@ -117,6 +82,14 @@ def _statement(node: ast.Statement) -> list[str]:
             return ["seed", str(node.value)]
         case ast.Routing():
             return ["routing", node.metric]
+        case ast.Network():
+            return ["network", node.family]
+        case ast.StartWhenReady():
+            return ["start", "when", "ready"]
+        case ast.QuitWhen():
+            names = ";".join(name.text for name in node.services)
+            several = len(node.services) != 1
+            return ["quit", "when", names or "all", "exit" if several else "exits"]
         case ast.Bridges():
             word = "bridge" if len(node.names) == 1 else "bridges"
             return [word, *(name.text for name in node.names), *_tags(node.tags)]
@@ -149,7 +122,57 @@ def _service(node: ast.ServiceStatement) -> list[str]:
         words.append("cpu=" + quantities.cpu(node.cpu_millis))
     if node.mem_bytes is not None:
         words.append("mem=" + quantities.size(node.mem_bytes))
-    return words + _options(node.options)
+    return words + _running(node) + _options(node.options)
+
+
+def _running(node: ast.ServiceStatement) -> list[str]:
+    """How the instances of a service run, in the order of the reference."""
+    words = [
+        f"{word}={_bare(value)}"
+        for word, value in (("user", node.user), ("cwd", node.cwd))
+        if value is not None
+    ]
+    if node.files:
+        words.append(_List("files=", (_item(file.source, file.target) for file in node.files)))
+    if node.mounts:
+        words.append(_List("mount=", map(_mount, node.mounts)))
+    if node.fs is not None:
+        words.append("fs=" + node.fs)
+    if node.sysctls:
+        words.append(_List("sysctl=", (_item(key, value) for key, value in node.sysctls)))
+    if node.setup is not None:
+        words.append("setup=" + quoted(node.setup))
+    if node.ready is not None:
+        words.append("ready=" + (_bare(node.ready)))
+    if node.ready_timeout_ns is not None:
+        words.append("ready-timeout=" + quantities.time(node.ready_timeout_ns))
+    if node.stop is not None:
+        words.append("stop=" + node.stop)
+    if node.grace_ns is not None:
+        words.append("grace=" + quantities.time(node.grace_ns))
+    if node.expect is not None:
+        words.append("expect=" + node.expect)
+    if node.keep is not None:
+        words.append("keep=" + ("yes" if node.keep else "no"))
+    return words
+
+
+def _bare(text: str) -> str:
+    """Without quotes where that is the same."""
+    return text if _BARE.fullmatch(text) else quoted(text)
+
+
+def _item(before: str, after: str) -> str:
+    """`before:after`, of a list. Quotes may stand around all of it or after the colon only."""
+    if not after:
+        return _bare(before)
+    if _BARE.fullmatch(before) and not _BARE.fullmatch(after):
+        return f"{before}:{quoted(after)}"
+    return _bare(f"{before}:{after}")
+
+
+def _mount(item: ast.MountItem) -> str:
+    return _item(item.source, item.target + (":ro" if item.read_only else ""))
 
 
 def _link(node: ast.LinkStatement) -> list[str]:
@@ -251,9 +274,14 @@ def format_selector(selector: ast.Selector) -> str:
 
 def _action(action: ast.Action) -> list[str]:
     match action:
-        case ast.Join() | ast.Leave() | ast.Crash() | ast.Disconnect() | ast.Reconnect():
-            count = [] if action.count is None else [_count(action.count)]
-            return [type(action).__name__.lower(), *count]
+        case ast.Join() | ast.Leave() | ast.Crash() | ast.Reconnect() | ast.Resume():
+            return _counted(action)
+        case ast.Disconnect() | ast.Pause():
+            tail = [] if action.for_ns is None else ["for", quantities.time(action.for_ns)]
+            return [*_counted(action), *tail]
+        case ast.Restart():
+            tail = ["after", quantities.time(action.after_ns)] if action.after_ns else []
+            return [*_counted(action), *tail]
         case ast.Churn():
             replace = (
                 ["replace", quantities.share(action.replace_ppb)] if action.replace_ppb else []
@@ -272,6 +300,11 @@ def _action(action: ast.Action) -> list[str]:
             return ["background", quantities.rate(action.rate_bps)]
         case ast.Quit():
             return ["quit"]
+
+
+def _counted(action: ast.Counted) -> list[str]:
+    count = [] if action.count is None else [_count(action.count)]
+    return [type(action).__name__.lower(), *count]
 
 
 def _count(count: ast.Count) -> str:

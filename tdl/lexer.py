@@ -2,9 +2,10 @@
 
 A logical line is one statement: it ends at the end of the line, unless a bracket is open or the
 line ends with a backslash. Algorithm: one pass with one regular expression per mode; the mode
-changes only after a property that takes bare text (`img=`, `exec=`, `network=`, `env=`), after
-`bootstrapper`, and in brackets. A line in which something is wrong is reported, marked broken, and
-skipped by the parser; the lines after it are not affected. Source: docs/tdl.md, "Text".
+changes only after a property that takes bare text (`img=`, `exec=`, `files=`, `env=`, …), after
+`bootstrapper`, `include` and `let NAME =`, and in brackets. The braces of a loop end a line, too. A
+line in which something is wrong is reported, marked broken, and skipped by the parser; the lines
+after it are not affected. Source: docs/tdl.md, "Text".
 """
 
 from __future__ import annotations
@@ -12,25 +13,56 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from tdl.ast import Span
 from tdl.bounds import MAX_WORDS
 from tdl.diagnostics import Sink
-from tdl.words import MAX_NAME, RESERVED, STATEMENTS, TEXT_PROPERTIES
+from tdl.patterns import ARRAY, ENV, LIST, LISTS, PLAIN, PLAIN_MIXED, SPACE, TEXT
+from tdl.words import (
+    LIST_PROPERTIES,
+    MAX_NAME,
+    RESERVED,
+    STATEMENTS,
+    TEXT_PROPERTIES,
+)
 
 
 class Token(NamedTuple):
-    """A word of the file. `type` is a terminal of grammar.lark; `col` counts from 1."""
+    """A word of the file. `type` is a terminal of grammar.lark; `col` counts from 1.
+
+    A word that a variable stands for has the place of what is written, which is `width` characters
+    long (-1: as long as its text). `file` and `note` are those of its span.
+    """
 
     type: str
     text: str
     line: int
     col: int
+    width: int = -1
+    file: str = ""
+    note: str = ""
+
+    @property
+    def end_col(self) -> int:
+        return self.col + (len(self.text) if self.width < 0 else self.width)
 
     @property
     def span(self) -> Span:
-        return Span(self.line, self.col, self.line, self.col + len(self.text))
+        return Span(self.line, self.col, self.line, self.end_col, self.file, self.note)
+
+    def part(self, start: int, stop: int) -> Span:
+        """The place of a part of its text; of a word that nobody wrote so, the whole place."""
+        span = self.span
+        if self.width >= 0:
+            return span
+        return span.over(self.line, self.col + start, self.line, self.col + stop)
+
+    def within(self, kind: str, start: int) -> Token:
+        """What it is from there on, as a token of another type."""
+        col = self.col if self.width >= 0 else self.col + start
+        return self._replace(type=kind, text=self.text[start:], col=col)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,71 +83,30 @@ class LogicalLine:
     broken: bool = False
 
 
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
-_SPACE = r"[ \t\u00a0]*"
-_STRING = r"\"(?:[^\"\\\r\n]|\\[^\r\n])*\"|'(?:[^'\\\r\n]|\\[^\r\n])*'"
-_CURLY_STRING = r"“[^“”\r\n]*”|‘[^‘’\r\n]*’"
-_SHARED = rf"""
-    (?P<STRING>{_STRING}|{_CURLY_STRING})
-  | (?P<COMMENT>\#[^\r\n]*)
-  | (?P<CONTINUE>\\[ \t]*(?:\r\n?|\n|\Z))
-  | (?P<NEWLINE>\r\n?|\n)
-  | (?P<SEMI>;)
-"""
-_PLAIN = re.compile(
-    rf"""{_SPACE}(?:
-    (?P<NAME>{_NAME})(?:(?P<KEY>{_SPACE}[+-]?=)|(?P<INSTANCE>\.[0-9]+(?![A-Za-z0-9_.])))?
-  | (?P<DASH>--|—|–)
-  | (?P<ARROW>->)
-  | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
-  | (?P<OPEN>\[)
-  | (?P<CLOSE>\])
-  | (?P<COMMA>,)
-  | (?P<HYPHEN>[-‐‑−])
-  | {_SHARED})""",
-    re.VERBOSE,
-)
-# Bare text: an image, a program, a network. Quotes and brackets start something else.
-_TEXT = re.compile(
-    rf"""{_SPACE}(?:
-    (?P<KEY_AHEAD>(?={_NAME}{_SPACE}=))
-  | {_SHARED}
-  | (?P<WORD>[^\s;\#\"'“”‘’\[\]\\]+))""",
-    re.VERBOSE,
-)
-_ENV = re.compile(
-    rf"""{_SPACE}(?:
-    (?P<ENVITEM>[A-Za-z_][A-Za-z0-9_]*:(?:{_STRING}|{_CURLY_STRING}|[^\s;\#"'“”‘’]*))
-  | (?P<KEY_AHEAD>(?={_NAME}{_SPACE}=))
-  | {_SHARED}
-  | (?P<WORD>[^\s;\#"'“”‘’\[\]\\]+))""",
-    re.VERBOSE,
-)
-_ARRAY = re.compile(
-    rf"{_SPACE}(?:(?P<CLOSE>\])|(?P<COMMA>,)|{_SHARED}|(?P<WORD>[^\s;,\#\"'“”‘’\[\]\\]+))",
-    re.VERBOSE,
-)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _CONTROLS = re.compile(_CONTROL.pattern + "+")
 _SKIP = re.compile(r"[^\s#;,\[\]\"'=]+|(.)\1*", re.DOTALL)
-_SEMI_AHEAD = re.compile(_SPACE + ";")
-_STATEMENT_AHEAD = re.compile(rf"{_SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
+_SEMI_AHEAD = re.compile(SPACE + ";")
+_STATEMENT_AHEAD = re.compile(rf"{SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
 _SHOWN = 20  # characters of something unexpected that a message repeats
 
 
 class _Scanner:
     """The state of one pass over a file."""
 
-    def __init__(self, text: str, sink: Sink) -> None:
+    def __init__(self, text: str, sink: Sink, file: str = "") -> None:
         self.text = text
         self.sink = sink
+        self.file = file
+        self.plain = PLAIN_MIXED if "$" in text or ".." in text else PLAIN
         self.lines: list[LogicalLine] = []
         self.current = LogicalLine()
         self.line = 1
         self.line_start = 0
         self.bracket: Token | None = None
-        self.mode = _PLAIN
+        self.mode = self.plain
+        self.ended = False  # by a brace: what follows on this line is a statement of its own
 
     def run(self) -> Iterator[LogicalLine]:
         text, end = self.text, len(self.text)
@@ -130,6 +121,8 @@ class _Scanner:
                 continue
             pos = match.end()
             kind = match.lastgroup
+            if self.ended and kind not in ("NEWLINE", "COMMENT", "CONTINUE"):
+                self._finish()
             if kind == "NAME":
                 self._name(match.group(kind), match.start(kind))
             elif kind == "KEY":
@@ -152,26 +145,38 @@ class _Scanner:
         self._error("TS0031", self.current.tokens[-1].span, message, "make several of it")
 
     def _add(self, kind: str, word: str, start: int) -> None:
-        self.current.tokens.append(Token(kind, word, self.line, start - self.line_start + 1))
+        column = start - self.line_start + 1
+        self.current.tokens.append(Token(kind, word, self.line, column, -1, self.file))
 
     def _name(self, word: str, start: int) -> None:
         kind = "NAME"
         if not self.current.tokens and word in STATEMENTS:
             kind = STATEMENTS[word]
-            if kind == "BOOTSTRAPPER":
-                self.mode = _TEXT
+            if kind in ("BOOTSTRAPPER", "INCLUDE"):
+                self.mode = TEXT
+        elif word == "when" and self._after_start_or_quit():
+            kind = "WHEN"
         elif word in RESERVED:
             kind = RESERVED[word]
         elif len(word) > MAX_NAME:
-            column = start - self.line_start + 1
-            span = Span(self.line, column, self.line, column + len(word))
+            span = self._span(start - self.line_start + 1, len(word))
             self._error("TS0006", span, f"a name has at most {MAX_NAME} characters")
         self._add(kind, word, start)
+
+    def _after_start_or_quit(self) -> bool:
+        """Elsewhere `when` may be a name."""
+        before = [token.text for token in self.current.tokens]
+        return before in (["start"], ["quit"])
 
     def _key(self, name: str, op: str, start: int, end: int) -> None:
         kind = "TAGS" if name == "tags" and op == "=" else "KEY"
         self._add(kind, self.text[start:end], start)
-        self.mode = _ENV if name == "env" else _TEXT if name in TEXT_PROPERTIES else _PLAIN
+        if self.current.tokens[0].type == "LET":
+            self.mode = TEXT
+        elif name in LIST_PROPERTIES:
+            self.mode = LIST
+        else:
+            self.mode = ENV if name == "env" else TEXT if name in TEXT_PROPERTIES else self.plain
 
     def _other(self, kind: str, match: re.Match[str]) -> None:
         """The rarer tokens, and everything that is not a token."""
@@ -188,29 +193,37 @@ class _Scanner:
         elif kind == "INSTANCE":
             self._add(kind, match.group("NAME") + word, match.start("NAME"))
         elif kind == "KEY_AHEAD":
-            self.mode = _PLAIN
+            self.mode = self.plain
+        elif kind == "BRACE":
+            self._brace(word, start)
         else:
             self._add(kind, word, start)
             self._after(kind, match.end())
             control = _CONTROL.search(word)
             if control is not None:
                 column = start + control.start() - self.line_start + 1
-                span = Span(self.line, column, self.line, column + 1)
-                self._error("TS0002", span, *_describe(control.group()))
+                self._error("TS0002", self._span(column, 1), *_describe(control.group()))
+
+    def _brace(self, word: str, start: int) -> None:
+        """A `{` ends the line of a loop, a `}` is a line by itself."""
+        if word == "}" and self.current.tokens:
+            self._finish()
+        self._add("BRACE", word, start)
+        self.ended = word == "}" or self.current.tokens[0].type == "FOR"
 
     def _after(self, kind: str, end: int) -> None:
-        """Changes of mode. A list in env= goes on only after a semicolon."""
+        """Changes of mode. A list goes on only after a semicolon."""
         if kind == "OPEN":
             self.bracket = self.current.tokens[-1]
-            self.mode = _ARRAY
+            self.mode = ARRAY
         elif kind == "CLOSE":
             self.bracket = None
-            self.mode = _PLAIN
-        elif self.mode is _TEXT:
+            self.mode = self.plain
+        elif self.mode is TEXT:
             if kind in ("WORD", "STRING"):
-                self.mode = _PLAIN
-        elif self.mode is _ENV and kind != "SEMI" and not _SEMI_AHEAD.match(self.text, end):
-            self.mode = _PLAIN
+                self.mode = self.plain
+        elif self.mode in LISTS and kind != "SEMI" and not _SEMI_AHEAD.match(self.text, end):
+            self.mode = self.plain
 
     def _newline(self, end: int) -> None:
         self.line += 1
@@ -225,7 +238,8 @@ class _Scanner:
         self.lines.append(self.current)
         self.current = LogicalLine()
         self.bracket = None
-        self.mode = _PLAIN
+        self.mode = self.plain
+        self.ended = False
 
     def _end_of_file(self) -> None:
         if self.bracket is not None:
@@ -235,6 +249,9 @@ class _Scanner:
 
     def _unclosed(self, bracket: Token) -> None:
         self._error("TS0004", bracket.span, "this '[' is never closed", "add the missing ']'")
+
+    def _span(self, column: int, width: int) -> Span:
+        return Span(self.line, column, self.line, column + width, self.file)
 
     def _error(self, code: str, span: Span, message: str, hint: str | None = None) -> None:
         self.current.broken = True
@@ -251,15 +268,14 @@ class _Scanner:
         char = text[pos]
         if char in "\"'“‘":
             return self._endless(pos, column)
-        if self.mode in (_TEXT, _ENV):
+        if self.mode is TEXT or self.mode in LISTS:
             # Bare text was expected and is not there; the parser says so.
-            self.mode = _PLAIN
+            self.mode = self.plain
             return pos
         controls = _CONTROLS.match(text, pos)
         found = controls or _SKIP.match(text, pos)
         stop = found.end() if found else pos + 1
-        span = Span(self.line, column, self.line, column + stop - pos)
-        self._error("TS0002", span, *_describe(text[pos:stop]))
+        self._error("TS0002", self._span(column, stop - pos), *_describe(text[pos:stop]))
         return stop
 
     def _endless(self, pos: int, column: int) -> int:
@@ -280,7 +296,8 @@ class _Scanner:
             )
         else:
             message, hint = "this string has no end", f"close it with {quote}"
-        self._error("TS0003", Span(line, column, line, column + first - pos), message, hint)
+        span = Span(line, column, line, column + first - pos, self.file)
+        self._error("TS0003", span, message, hint)
         return stop
 
     def _line_end(self, pos: int) -> int:
@@ -325,10 +342,22 @@ def source_lines(text: str | bytes) -> list[str]:
     return _NEWLINE.split(source.removeprefix("\ufeff"))
 
 
-def logical_lines(text: str, sink: Sink) -> Iterator[LogicalLine]:
+@lru_cache(maxsize=4096)
+def words(text: str) -> tuple[tuple[str, str], ...] | None:
+    """Type and text of the tokens that a piece of a statement has; None if it cannot be one."""
+    sink = Sink()
+    scanner = _Scanner(text, sink)
+    scanner.current.tokens.append(Token("NAME", "", 1, 1))  # no word of it begins a statement
+    found = list(scanner.run())
+    if sink.found or len(found) > 1 or any(line.comments for line in found):
+        return None
+    return tuple((token.type, token.text) for line in found for token in line.tokens[1:])
+
+
+def logical_lines(text: str, sink: Sink, file: str = "") -> Iterator[LogicalLine]:
     """Splits a file into statements of tokens, one after the other. Blank lines become empty ones.
 
     What is wrong goes to `sink`, and marks its line as broken. Ends early when `sink` is full, or a
-    statement is too long.
+    statement is too long. `file` is what spans call the text.
     """
-    return _Scanner(text, sink).run()
+    return _Scanner(text, sink, file).run()

@@ -6,29 +6,27 @@ with the diagnostics, for callers that have more to check before they report.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from tdl import ast, lalr
-from tdl.ast import Span
-from tdl.bounds import MAX_BRIDGES, MAX_ERRORS, MAX_EVENTS, MAX_FILE_BYTES, MAX_LINKS, MAX_SERVICES
+from tdl.bounds import MAX_BRIDGES, MAX_ERRORS, MAX_EVENTS, MAX_LINKS, MAX_SERVICES
+from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
 from tdl.expected import explain
-from tdl.lexer import LogicalLine, logical_lines, source_lines
+from tdl.lexer import LogicalLine
+from tdl.preprocess.includes import NO_TEXTS, Texts
+from tdl.preprocess.unroll import UNFINISHED, Preprocessor
 
-ENDS = ("TS0029", "TS0030", "TS0031", "TS0032")  # after these nothing more was read
+# After these something was not read, of which nobody knows what it says.
+ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032"}
 _MOST: dict[type, tuple[int, str]] = {
     ast.ServiceStatement: (MAX_SERVICES, "services"),
     ast.Bridges: (MAX_BRIDGES, "bridges"),
     ast.LinkStatement: (MAX_LINKS, "links"),
     ast.Dynamic: (MAX_EVENTS, "events"),
 }
-_START = Span(1, 1, 1, 2)
-_SAMPLE = 65_536  # bytes of a file that tell whether it is text
-_STRAY = 8  # control characters that a text may have by mistake
-_ODD = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,8 @@ class Partial:
 
     `mentioned` are the words of the statements that had errors: a pass that looks for undeclared
     names should not complain about these. `whole` is false when a limit ended the reading: then
-    nothing can be said about what the statements make together, and `file` is empty.
+    nothing can be said about what the statements make together, and `file` is empty. `includes` are
+    the included texts, by the names that spans have for them.
     """
 
     file: ast.File
@@ -45,59 +44,81 @@ class Partial:
     failed: bool
     mentioned: frozenset[str]
     whole: bool = True
+    includes: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def parse(
     text: str | bytes,
     filename: str = "",  # noqa: ARG001
+    texts: Texts = NO_TEXTS,
 ) -> tuple[ast.File, tuple[Diagnostic, ...]]:
     """The tree of a TDL file, and warnings.
 
     Raises TdlError with every error (and warning) of the file, sorted by place. `filename` is only
-    for the caller's own messages; nothing is read from disk.
+    for the caller's own messages; nothing is read from disk. `texts` has the included files.
     """
-    partial = parse_partial(text)
+    partial = parse_partial(text, texts)
     if partial.failed:
         raise TdlError(partial.diagnostics)
     return partial.file, partial.diagnostics
 
 
-def parse_partial(text: str | bytes) -> Partial:
+def parse_partial(text: str | bytes, texts: Texts = NO_TEXTS) -> Partial:
     """As `parse`, but returns the statements that are right beside the errors of the others."""
     sink = Sink()
     source = decode(text, sink)
     statements: list[ast.Statement] = []
     mentioned: set[str] = set()
-    for _line, found in statements_by_line(source, sink, mentioned):
+    preprocessor = Preprocessor(sink, texts)
+    for found in _statements(preprocessor.lines(source), sink, mentioned):
         statements.extend(found)
     whole = all(found.code not in ENDS for found in sink.found)
     file = ast.File(tuple(statements) if whole else ())
-    return Partial(file, sort(sink.found), sink.failed, frozenset(mentioned), whole)
+    known = frozenset(mentioned)
+    includes = preprocessor.includes
+    return Partial(file, sort(sink.found), sink.failed, known, whole, includes)
 
 
-def statements_by_line(
-    source: str, sink: Sink, mentioned: set[str] | None = None
-) -> Iterator[tuple[LogicalLine, tuple[ast.Statement, ...]]]:
-    """Every logical line with its statements (none for blank lines and lines with errors).
+def _statements(
+    lines: Iterable[LogicalLine], sink: Sink, mentioned: set[str]
+) -> Iterator[tuple[ast.Statement, ...]]:
+    """The statements of every line, loops unrolled.
 
     Ends where the file has more than there may be, which is reported.
     """
-    actions = Actions(sink)
-    room = _Room(sink)
-    table = lalr.callbacks(actions)
-    line = LogicalLine()
-    for line in logical_lines(source, sink):
-        found: tuple[ast.Statement, ...] = ()
-        if line.tokens and not line.broken:
-            found = _statement(line, actions, table)
-        if line.tokens and not found and mentioned is not None:
+    reader = StatementReader(sink)
+    for line in lines:
+        found = reader.read(line)
+        if line.tokens and not found:
             for token in line.tokens:
                 mentioned.update(_words(token.text))
-        if not all(map(room.take, found)):
-            return
-        if sink.full:
+        if reader.ended:
             break
-        yield line, found
+        yield found
+    report_full(sink)
+
+
+class StatementReader:
+    """Reads lines, one after the other. `ended`: there was no room for what the last one says."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._actions = Actions(sink)
+        self._table = lalr.callbacks(self._actions)
+        self._room = _Room(sink)
+        self._sink = sink
+        self.ended = False
+
+    def read(self, line: LogicalLine) -> tuple[ast.Statement, ...]:
+        """What it says; nothing for a blank line and one with errors, which are reported."""
+        found: tuple[ast.Statement, ...] = ()
+        if line.tokens and not line.broken:
+            found = _statement(line, self._actions, self._table)
+        self.ended = not all(map(self._room.take, found)) or self._sink.full
+        return found
+
+
+def report_full(sink: Sink) -> None:
+    """Says that reading ended because of all the errors, if it did."""
     if sink.full:
         message = "so much is wrong here that the rest of the file is not read"
         hint = f"mend the first of these errors ({MAX_ERRORS:,} are enough)"
@@ -151,44 +172,3 @@ def _statement(
         actions.sink.error(said.code, said.span, said.message, said.hint)
         return ()
     return found if actions.errors == errors else ()
-
-
-def decode(text: str | bytes, sink: Sink) -> str:
-    """Bytes as UTF-8; what is not UTF-8 is reported and replaced by a question mark.
-
-    What is no text at all, or too much, is reported and becomes an empty text.
-    """
-    problem = _not_text(text)
-    if problem is not None:
-        sink.error("TS0029", _START, "this is not a text file", problem)
-        return ""
-    if len(text) > MAX_FILE_BYTES:
-        message = f"the file has more than {MAX_FILE_BYTES >> 20} MiB"
-        sink.error("TS0030", _START, message, "an experiment cannot hold so much")
-        return ""
-    return text if isinstance(text, str) else _utf8(text, sink)
-
-
-def _not_text(text: str | bytes) -> str | None:
-    """Why it is no text, if it is none: a hint."""
-    if isinstance(text, bytes) and text[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "it looks like UTF-16: save it as UTF-8"
-    zero = "\0" in text if isinstance(text, str) else b"\0" in text
-    sample = text[:_SAMPLE]
-    raw = sample if isinstance(sample, bytes) else sample.encode("utf-8", "replace")
-    odd = len(_ODD.findall(raw))
-    if zero or (odd > _STRAY and odd * 10 > len(raw)):
-        return "a TDL file is UTF-8 text; this looks like a program, an archive or an image"
-    return None
-
-
-def _utf8(text: bytes, sink: Sink) -> str:
-    try:
-        return text.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        before = source_lines(text[: problem.start])
-        line, col = len(before), len(before[-1]) + 1
-        byte = text[problem.start]
-        message = f"byte 0x{byte:02x} is not UTF-8"
-        sink.error("TS0001", Span(line, col, line, col + 1), message, "save the file as UTF-8")
-        return text.decode("utf-8", "replace").replace("\ufffd", "?")

@@ -7,8 +7,10 @@ All three are pure functions; printing is the caller's. JSON and SARIF are one c
 from __future__ import annotations
 
 import json
+import posixpath
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tdl.ast import Span
@@ -16,20 +18,41 @@ from tdl.codes.catalogue import CODES
 from tdl.diagnostics import Diagnostic, Severity, sort
 from tdl.lexer import source_lines
 
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
 _WINDOW = 110  # columns of a source line that are shown
 _BOLD, _RED, _YELLOW, _BLUE, _RESET = "\x1b[1m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[34m", "\x1b[0m"
 
 
 def render_text(
-    diagnostics: Iterable[Diagnostic], filename: str, text: str | bytes, *, colour: bool = False
+    diagnostics: Iterable[Diagnostic],
+    filename: str,
+    text: str | bytes,
+    *,
+    includes: Mapping[str, bytes] = NOTHING,
+    colour: bool = False,
 ) -> str:
     """Each diagnostic with its place, the source line, a caret span and the hint.
 
-    `text` is the source; columns are characters. Ends with a newline unless it is empty.
+    `text` is the source, `includes` are the texts that it includes; columns are characters. Ends
+    with a newline unless it is empty.
     """
-    lines = source_lines(text)
-    blocks = [_block(item, filename, lines, colour) for item in sort(diagnostics)]
+    texts = {"": source_lines(text)}
+    blocks = []
+    for item in sort(diagnostics):
+        file = item.span.file
+        if file not in texts:
+            texts[file] = source_lines(includes.get(file, b""))
+        blocks.append(_block(item, named(filename, file), texts[file], colour))
     return "\n".join(blocks)
+
+
+def named(filename: str, include: str) -> str:
+    """What a file is called that `filename` includes; "" is itself."""
+    return (
+        posixpath.normpath(posixpath.join(posixpath.dirname(filename), include))
+        if include
+        else (filename)
+    )
 
 
 def first(diagnostics: Iterable[Diagnostic], most: int) -> tuple[Diagnostic, ...]:
@@ -54,6 +77,8 @@ def _block(item: Diagnostic, filename: str, lines: Sequence[str], colour: bool) 
         number = _paint(str(span.line), _BLUE, colour)
         out.append(f" {number} {bar} {shown}")
         out.append(f"{margin} {bar} {_paint(marks, tint, colour)}")
+    if span.note:
+        out.append(f"{margin} {_paint('=', _BLUE, colour)} note: with {span.note}")
     if item.hint:
         out.append(f"{margin} {_paint('=', _BLUE, colour)} help: {visible(item.hint)}")
     return "\n".join(out) + "\n"
@@ -120,14 +145,15 @@ def render_json(
     filename: str,
     text: str | bytes = "",  # noqa: ARG001
 ) -> str:
-    """An array of {code, severity, message, hint, file, line, col, end_line, end_col}."""
+    """An array of {code, severity, message, hint, note, file, line, col, end_line, end_col}."""
     items = [
         {
             "code": item.code,
             "severity": item.severity.value,
             "message": item.message,
             "hint": item.hint,
-            "file": filename,
+            "note": item.span.note or None,
+            "file": named(filename, item.span.file),
             "line": item.span.line,
             "col": item.span.col,
             "end_line": item.span.end_line,
@@ -146,11 +172,14 @@ def render_sarif(
     """A SARIF 2.1.0 log with one run; rules are the codes that occur."""
     found = sort(diagnostics)
     codes = sorted({item.code for item in found})
+    results = [
+        _result(item, named(filename, item.span.file), codes.index(item.code)) for item in found
+    ]
     driver = {"name": "tstorm", "rules": [_rule(code) for code in codes]}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(item, filename, codes.index(item.code)) for item in found],
+        "results": results,
     }
     return _canonical(
         {
@@ -171,7 +200,8 @@ def _rule(code: str) -> dict[str, Any]:
 
 
 def _result(item: Diagnostic, filename: str, rule: int) -> dict[str, Any]:
-    message = item.message if item.hint is None else f"{item.message} ({item.hint})"
+    notes = [text for text in (item.hint, item.span.note and f"with {item.span.note}") if text]
+    message = f"{item.message} ({'; '.join(notes)})" if notes else item.message
     region = {
         "startLine": max(1, item.span.line),
         "startColumn": max(1, item.span.col),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from functools import partial
 
 from tdl import ast, values
 from tdl.bounds import MAX_SEED
-from tdl.build import Builder, WrittenProperty, cover, name, shown
+from tdl.build import WrittenProperty, cover, name, shown
 from tdl.lexer import Token
+from tdl.running import RunningActions
 from tdl.suggest import did_you_mean
 from tdl.words import (
     BRIDGE_PROPERTIES,
@@ -17,6 +17,7 @@ from tdl.words import (
     LINK_ALIASES,
     LINK_PROPERTIES,
     LINK_WORDS,
+    NETWORKS,
     ROUTINGS,
     SERVICE_ALIASES,
     SERVICE_PROPERTIES,
@@ -36,7 +37,7 @@ _OPTION_NOTES = {
 }
 
 
-class StaticActions(Builder):
+class StaticActions(RunningActions):
     """Actions of the rules for declarations."""
 
     def bootstrapper(self, _word: Token, text: Token) -> _Statements:
@@ -51,6 +52,34 @@ class StaticActions(Builder):
             hint = did_you_mean(metric.text, ROUTINGS) or "routing is 'delay' or 'hops'"
             self.error("TS0116", metric.span, f"unknown routing '{metric.text}'", hint)
         return (ast.Routing(metric.text, self.whole_span),)
+
+    def network(self, _word: Token, family: Token) -> _Statements:
+        if family.text not in NETWORKS:
+            hint = did_you_mean(family.text, NETWORKS) or "network is dual, ipv4 or ipv6"
+            self.error("TS0131", family.span, f"unknown network '{family.text}'", hint)
+        return (ast.Network(family.text, self.whole_span),)
+
+    def start_when(self, _word: Token, _when: Token, ready: Token) -> _Statements:
+        if ready.text != "ready":
+            message = f"nothing starts when '{ready.text}'"
+            self.error("TS0132", ready.span, message, "write start when ready")
+        return (ast.StartWhenReady(self.whole_span),)
+
+    def quit_when(
+        self, _verb: Token, _when: Token, services: list[ast.Selector], exits: Token
+    ) -> _Statements:
+        if exits.text not in ("exit", "exits"):
+            message = f"nothing quits when something '{exits.text}'"
+            self.error("TS0132", exits.span, message, "write quit when NAME exits")
+        found: list[ast.Name] = []
+        for service in services:
+            if isinstance(service, ast.Element) and service.index is None:
+                found.append(service.name)
+            else:
+                message = "quit when … exits waits for services"
+                self.error("TS0132", service.span, message, "name a service, or write all")
+        every = [name.text for name in found] == ["all"]
+        return (ast.QuitWhen(() if every else tuple(found), self.whole_span),)
 
     def bridge(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
         return self.bridges(_word, [token], properties)
@@ -79,7 +108,7 @@ class StaticActions(Builder):
                 name=name(token),
                 span=self.whole_span,
                 image=None if image is None else self._image_property(image),
-                exec=None if line is None else self._exec(line),
+                exec=None if line is None else self.command_line(line),
                 command=None if command is None else self._words(command, "'serve', '80'"),
                 entrypoint=None if program is None else self._entrypoint(program),
                 replicas=None if replicas is None else self._replicas(replicas),
@@ -89,6 +118,7 @@ class StaticActions(Builder):
                 cpu_millis=None if cpu is None else self._cpu(cpu),
                 mem_bytes=None if mem is None else self._size(mem),
                 options=self._options(found, (*flags, "network")),
+                **self.running(found),
             ),
         )
 
@@ -131,8 +161,8 @@ class StaticActions(Builder):
         word, dot, index = token.text.partition(".")
         if not dot:
             return ast.Element(name(token), token.span)
-        span = ast.Span(token.line, token.col, token.line, token.col + len(word))
-        number = Token("VALUE", index, token.line, token.col + len(word) + 1)
+        span = token.part(0, len(word))
+        number = token.within("VALUE", len(word) + 1)
         if len(index) > 1 and index[0] == "0":
             hint = f"write {word}.{index.lstrip('0') or '0'}"
             self.error("TS0203", token.span, f"'{token.text}' is not an instance", hint)
@@ -172,20 +202,6 @@ class StaticActions(Builder):
             hint = "such as nginx:1.27 or registry.example/app:2"
             self.error("TS0118", token.span, f"{shown(token)} is not an image", hint)
         return image
-
-    def _exec(self, prop: WrittenProperty) -> str:
-        token = self.single(prop, ("WORD", "STRING"), 'a command line such as "redis-server"')
-        if token is None:
-            return ""
-        line = self.text(token)
-        try:
-            words = shlex.split(line)
-        except ValueError:
-            self.error("TS0111", token.span, "a quote inside this command line is not closed")
-            return line
-        if not words:
-            self.error("TS0111", token.span, "this command line is empty")
-        return line
 
     def _words(self, prop: WrittenProperty, such_as: str) -> tuple[str, ...]:
         """A list of words: command=['A', 'B']."""
@@ -248,8 +264,7 @@ class StaticActions(Builder):
             if key in pairs:
                 self.error("TS0121", token.span, f"{key} is set twice")
             if value[:1] in tuple(_QUOTES):
-                inner = Token("STRING", value, token.line, token.col + len(key) + 1)
-                value = self.text(inner)
+                value = self.text(token.within("STRING", len(key) + 1))
             pairs[key] = value
         return tuple(pairs.items())
 

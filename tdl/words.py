@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAX_NAME = 63
+RUN_VARIABLES = "TSTORM_"  # how the variables begin that a run sets for its programs
 
 # First word of a statement. Elsewhere these may be names.
 STATEMENTS = {
     "bootstrapper": "BOOTSTRAPPER",
     "seed": "SEED",
     "routing": "ROUTING",
+    "network": "NETWORK",
+    "start": "START",
     "service": "SERVICE",
     "bridge": "BRIDGE",
     "bridges": "BRIDGES",
     "link": "LINK",
     "at": "AT",
     "from": "FROM",
+    "let": "LET",
+    "for": "FOR",
+    "include": "INCLUDE",
 }
 
 ACTIONS = {
@@ -25,6 +31,9 @@ ACTIONS = {
     "crash": "COUNTED",
     "disconnect": "COUNTED",
     "reconnect": "COUNTED",
+    "pause": "COUNTED",
+    "resume": "COUNTED",
+    "restart": "COUNTED",
     "churn": "CHURN",
     "flap": "FLAP",
     "set": "SET",
@@ -47,10 +56,14 @@ RESERVED = {
     "and": "AND",
     "replace": "REPLACE",
     "freq": "FREQ",
+    "for": "TAIL",
+    "after": "TAIL",
 }
 
 # Properties whose value is bare text rather than a number or a name.
-TEXT_PROPERTIES = ("img", "image", "exec", "network")
+TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready")
+# Those with several texts, separated by ';', each of which may be NAME:"some value".
+LIST_PROPERTIES = ("files", "mount", "sysctl")
 
 # Other spellings of a property, mostly of the public dialect, by statement.
 SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
@@ -76,6 +89,21 @@ OTHER_PROPERTIES = {
     "instances": "replicas",
     "scale": "replicas",
     "cpus": "cpu",
+    "uid": "user",
+    "workdir": "cwd",
+    "chdir": "cwd",
+    "file": "files",
+    "copy": "files",
+    "volume": "mount",
+    "mounts": "mount",
+    "sysctls": "sysctl",
+    "volumes": "mount",
+    "healthcheck": "ready",
+    "init": "setup",
+    "signal": "stop",
+    "stopsignal": "stop",
+    "timeout": "grace",
+    "exit": "expect",
 }
 OTHER_ACTIONS = {
     "start": "join",
@@ -87,6 +115,15 @@ OTHER_ACTIONS = {
     "kill": "crash",
     "fail": "crash",
     "isolate": "disconnect",
+    "freeze": "pause",
+    "suspend": "pause",
+    "sigstop": "pause",
+    "thaw": "resume",
+    "continue": "resume",
+    "sigcont": "resume",
+    "unpause": "resume",
+    "reboot": "restart",
+    "recover": "join",
     "change": "set",
     "split": "partition",
     "end": "quit",
@@ -113,6 +150,19 @@ SERVICE_PROPERTIES = (
     "port",
     "cpu",
     "mem",
+    "user",
+    "cwd",
+    "files",
+    "mount",
+    "fs",
+    "sysctl",
+    "setup",
+    "ready",
+    "ready-timeout",
+    "stop",
+    "grace",
+    "expect",
+    "keep",
     "network",
 )
 BRIDGE_PROPERTIES = ("tags",)
@@ -141,3 +191,8 @@ SET_PROPERTIES = tuple(LINK_WORDS)
 LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")
 ROUTINGS = ("delay", "hops")
+NETWORKS = ("dual", "ipv4", "ipv6")
+FILE_SYSTEMS = ("private",)
+EXPECTATIONS = ("success", "run", "any")
+SIGNALS = ("SIGABRT", "SIGALRM", "SIGCONT", "SIGHUP", "SIGINT", "SIGKILL", "SIGPWR", "SIGQUIT",
+           "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH")  # fmt: skip

@@ -7,7 +7,7 @@ same name; each field of which the two have different values is one difference.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.plan.properties import BY_FIELD
@@ -56,9 +56,16 @@ def _settings(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
         ("end_ns", a.end_ns, b.end_ns),
         ("routing", a.topology.routing, b.topology.routing),
         ("bootstrapper", a.topology.bootstrapper, b.topology.bootstrapper),
+        ("network", a.topology.network, b.topology.network),
+        ("start_when_ready", a.topology.start_when_ready, b.topology.start_when_ready),
+        ("quit_when", _ends(a), _ends(b)),
     ):
         if one != two:
             yield TopologyDifference("experiment", "", name, one, two)
+
+
+def _ends(plan: Plan) -> Value:
+    return [plan.topology.services[service].name for service in plan.topology.quit_when]
 
 
 Fields = dict[str, Value]
@@ -92,7 +99,9 @@ def _fields(record: Service | Node | Link, left_out: Sequence[str] = ()) -> Fiel
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists, as JSON has them."""
+    """Tuples and records as lists, as JSON has them."""
+    if is_dataclass(value):
+        value = tuple(getattr(value, field.name) for field in fields(value))
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 

@@ -1,6 +1,7 @@
 """What exists before the first statement of the timeline.
 
-Without any join for a service, all its instances join at 0 s. A join that names one instance
+Without any join for a service, or where something that takes instances away names it or one of its
+instances before the first join, all its instances join at 0 s. A join that names one instance
 concerns that instance only: it is absent at first if its join comes before anything else that names
 it. Bridges and links exist from the start, unless the first join or leave that names them (or their
 tag) is a join. Input: layout and steps. Output: `Beginning`.
@@ -16,7 +17,7 @@ from compiler.declare.steps import StatementStep
 from compiler.declare.topology import Layout
 from tdl import ast
 
-TAKES = (ast.Leave, ast.Crash, ast.Churn, ast.Disconnect)
+TAKES = (ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Pause, ast.Restart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +52,21 @@ def find_beginning(
 def _services_with_joins(
     declared: Declared, layout: Layout, steps: Iterable[StatementStep], failed: bool
 ) -> set[int]:
-    """Joins that were left out because of an error count too."""
-    found = {
-        service
-        for step in steps
-        if isinstance(step.statement.action, ast.Join)
-        for service in step.chosen.services
-    }
+    """Joins that were left out because of an error count too. `steps` are in order of time."""
+    found: set[int] = set()
+    there: set[int] = set()  # named by something else before their first join
+    service_of = [node.service for node in layout.topology.nodes]
+    for step in steps:
+        if isinstance(step.statement.action, ast.Join):
+            found.update(service for service in step.chosen.services if service not in there)
+        elif isinstance(step.statement.action, TAKES) and step.chosen.named:
+            named = {*step.chosen.services, *(service_of[node] for node in step.chosen.instances)}
+            there |= named - found
     if failed:
         for dynamic in declared.dynamics:
             if isinstance(dynamic.action, ast.Join) and isinstance(dynamic.selector, ast.Element):
                 service = layout.service_of.get(dynamic.selector.name.text)
-                if service is not None and dynamic.selector.index is None:
+                if dynamic.selector.index is None and service is not None and service not in there:
                     found.add(service)
     return found
 

@@ -7,9 +7,10 @@ events that name them are not reported a second time. Source: docs/tdl.md (stati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from compiler.declare.ends import check_ends
 from compiler.say import end_name, link_name
 from compiler.say import number as count
 from tdl import ast
@@ -37,6 +38,9 @@ class Declared:
     bootstrapper: ast.Bootstrapper | None = None
     seed: ast.Seed | None = None
     routing: ast.Routing | None = None
+    network: ast.Network | None = None
+    start: ast.StartWhenReady | None = None
+    quit: ast.QuitWhen | None = None
     dynamics: list[ast.Dynamic] = field(default_factory=list)
     guesses: Guesses = field(default_factory=Guesses)
     at: dict[str, list[int]] = field(default_factory=dict)  # name -> its links
@@ -73,23 +77,32 @@ def declare(file: ast.File, sink: Sink) -> Declared:
         _link(found, link, sink)
     _check_connected(found, sink)
     _collect_tags(found, sink)
+    check_ends(found, sink)
     return found
 
 
-def _setting(
-    found: Declared, statement: ast.Bootstrapper | ast.Seed | ast.Routing, sink: Sink
-) -> None:
-    word = type(statement).__name__.lower()
-    first = getattr(found, word)
+_SETTINGS: Mapping[type, tuple[str, str]] = {  # attribute, and what it is called
+    ast.Bootstrapper: ("bootstrapper", "bootstrapper"),
+    ast.Seed: ("seed", "seed"),
+    ast.Routing: ("routing", "routing"),
+    ast.Network: ("network", "network"),
+    ast.StartWhenReady: ("start", "start when"),
+    ast.QuitWhen: ("quit", "quit when"),
+}
+
+
+def _setting(found: Declared, statement: ast.Setting, sink: Sink) -> None:
+    attribute, word = _SETTINGS[type(statement)]
+    first = getattr(found, attribute)
     if first is not None:
         sink.error(
             "TS0109",
             statement.span,
-            f"{word!r} is given twice; the first is on line {first.span.line}",
+            f"{word!r} is given twice; the first is on {ast.said(first.span.place)}",
             "keep one of them",
         )
         return
-    setattr(found, word, statement)
+    setattr(found, attribute, statement)
 
 
 def _service(found: Declared, statement: ast.ServiceStatement, sink: Sink) -> None:
@@ -105,16 +118,16 @@ def _bridges(found: Declared, statement: ast.Bridges, sink: Sink) -> None:
 
 def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:
     if name.text in found.services:
-        kind, line = "service", found.services[name.text].span.line
+        kind, span = "service", found.services[name.text].span
     elif name.text in found.bridges:
-        kind, line = "bridge", found.bridges[name.text].name.span.line
+        kind, span = "bridge", found.bridges[name.text].name.span
     else:
         return True
     found.doubtful.add(name.text)
     sink.error(
         "TS0101",
         name.span,
-        f"{name.text!r} is declared twice; it is a {kind} on line {line}",
+        f"{name.text!r} is declared twice; it is a {kind} on {ast.said(span.place)}",
         "give one of them another name",
     )
     return False
@@ -130,7 +143,7 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
     if first is not None:
         other = found.links[first]
         ends = " and ".join(repr(end) for end in link_name(link).split("--"))
-        message = f"{ends} are linked already, on line {other.span.line}"
+        message = f"{ends} are linked already, on {ast.said(other.span.place)}"
         sink.error("TS0108", link.span, message, _one_way(other, link))
     elif all(known):
         for names in dict.fromkeys(((a, b), (b, a))):
@@ -151,7 +164,9 @@ def _known_end(found: Declared, name: ast.Name, index: int | None, sink: Sink) -
     if index is None:
         return True
     label, at = end_name(name, index), name.span
-    span = ast.Span(at.line, at.col, at.line, at.col + len(label))
+    span = at
+    if at.end_col - at.col == len(name.text):  # else the name is what a variable stands for
+        span = at.over(at.line, at.col, at.line, at.col + len(label))
     if name.text in found.bridges:
         message = f"{name.text!r} is a bridge and has no instances"
         sink.error("TS0203", span, message, f"write `{name.text}`")

@@ -15,8 +15,8 @@ from compiler.declare.beginning import Beginning, find_beginning
 from compiler.declare.declared import Declared, declare
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import Doubt, StatementStep, build_steps
-from compiler.declare.topology import Layout, expand
-from compiler.plan.types import Topology
+from compiler.declare.topology import NO_FILES, Layout, expand
+from compiler.plan.types import File, Topology
 from tdl import ast
 from tdl.diagnostics import Sink
 
@@ -43,8 +43,10 @@ def build(
     sink: Sink,
     seed: int | None = None,
     raised: Mapping[str, int] | None = None,
+    files: Mapping[str, tuple[File, ...]] = NO_FILES,
 ) -> Model:
     """`seed` wins over the file's. `raised`: replicas of services that do not declare them.
+    `files`: what services get, by name (compiler/declare/attachments.py).
 
     Without `raised` the number is what the joins of the file need at least; the timeline raises
     `NeedReplicas` (compiler/expand/world.py) where that is not enough, and pipeline.py tries with
@@ -59,7 +61,7 @@ def build(
         counts = dict.fromkeys(counts, 1)
     else:
         replicas_pass.check_linked(declared, counts, sink)
-    layout = expand(declared, counts, seed)
+    layout = expand(declared, counts, seed, files)
     resolver = Resolver(declared, layout, sink)
     steps, doubts = build_steps(declared, resolver, sink)
     beginning = find_beginning(declared, layout, steps, bool(doubts))

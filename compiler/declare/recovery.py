@@ -9,6 +9,7 @@ mentions the name, since it may have declared or used it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from compiler.declare.model import build
 from tdl.ast import Span
@@ -25,18 +26,19 @@ def also_wrong(partial: Partial, text: str | bytes) -> list[Diagnostic]:
     """The findings of the model about the statements of `partial`, which has errors already."""
     sink = Sink()
     build(partial.file, sink)
-    lines = source_lines(text)
+    texts = {"": source_lines(text)}
+    texts |= {path: source_lines(data) for path, data in partial.includes.items()}
     return [
         found
         for found in sink.found
         if found.code in CERTAIN
-        or (found.code in MISSING and partial.mentioned.isdisjoint(_names(found.span, lines)))
+        or (found.code in MISSING and partial.mentioned.isdisjoint(_names(found.span, texts)))
     ]
 
 
-def _names(span: Span, lines: list[str]) -> list[str]:
+def _names(span: Span, texts: Mapping[str, list[str]]) -> list[str]:
     """The words that a span covers."""
-    rows = lines[span.line - 1 : span.end_line]
+    rows = texts[span.file][span.line - 1 : span.end_line]
     if not rows:
         return []
     rows[-1] = rows[-1][: span.end_col - 1]

@@ -163,6 +163,10 @@ class Resolver:
         for at, letter in enumerate(name):
             if letter == "-" and (name[:at], name[at + 1 :]) in self.declared.pairs:
                 return f"a link has two hyphens: `{name[:at]}--{name[at + 1 :]}`"
+        service = name.rstrip("0123456789")
+        if service != name and service in self.declared.services:
+            number = name[len(service) :]
+            return f"instances have a dot: {service}.{number}, and several {service}.[0..{number}]"
         near = self.declared.guesses.nearest(name, self.declared.names())
         if near is not None:
             return f"did you mean {near!r}?"

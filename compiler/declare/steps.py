@@ -21,7 +21,10 @@ from tdl.diagnostics import Sink
 
 Group = tuple[int, ...]  # nodes
 
-MEMBERS = (ast.Join, ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Reconnect)
+MEMBERS = (
+    *(ast.Join, ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Reconnect),
+    *(ast.Pause, ast.Resume, ast.Restart),
+)
 WHOLE = (ast.Partition, ast.Heal, ast.Quit)
 
 KINDS: dict[type, tuple[str, ...]] = {
@@ -31,6 +34,9 @@ KINDS: dict[type, tuple[str, ...]] = {
     ast.Churn: ("service",),
     ast.Disconnect: ("service",),
     ast.Reconnect: ("service",),
+    ast.Pause: ("service",),
+    ast.Resume: ("service",),
+    ast.Restart: ("service",),
     ast.Flap: ("link",),
     ast.Set: ("link",),
     ast.Background: ("link",),
@@ -106,7 +112,7 @@ def _check_quits(quits: Sequence[ast.Dynamic], sink: Sink) -> None:
         sink.error(
             "TS0305",
             again.span,
-            f"the experiment quits already on line {quits[0].span.line}",
+            f"the experiment quits already on {ast.said(quits[0].span.place)}",
             "keep one of them",
         )
 
@@ -152,6 +158,9 @@ def _selected(
 
 def _end(statement: ast.Dynamic, quit_ns: int | None, sink: Sink) -> int | None:
     """The end of the interval; None for an instant."""
+    if isinstance(statement.action, ast.Disconnect | ast.Pause):
+        length = statement.action.for_ns
+        return statement.end_ns if length is None else statement.start_ns + length
     if not statement.open_ended:
         return statement.end_ns
     if quit_ns is None:
@@ -181,8 +190,8 @@ def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, s
 def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
     verb = _verb(statement.action)
     selector = statement.selector
-    if kind != "service" and verb in ("crash", "disconnect", "reconnect", "churn"):
-        other = {"reconnect": "join"}.get(verb, "leave")
+    if kind != "service" and isinstance(statement.action, MEMBERS):
+        other = {"reconnect": "join", "resume": "join"}.get(verb, "leave")
         return f"a {kind} can `leave` and `join`: write `{other}`"
     if isinstance(selector, ast.Element):
         name, index = selector.name.text, selector.index

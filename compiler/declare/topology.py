@@ -13,15 +13,17 @@ from dataclasses import dataclass
 
 from compiler import queues
 from compiler.declare.declared import Declared
+from compiler.declare.ends import ending
 from compiler.draws import link_seed
 from compiler.plan.properties import BY_WORD, LinkState
-from compiler.plan.types import Link, Node, Service, Topology
+from compiler.plan.types import File, Link, Mount, Node, Service, Topology
 from tdl import ast
 from tdl.words import LINK_WORDS
 
 # What the language calls the fields of LinkState, where plans have another word.
 _OTHER_WORDS = {"latency": "delay", "up": "rate", "down": "rate"}
 FIELDS = {word: BY_WORD[_OTHER_WORDS.get(word, word)].field for word in LINK_WORDS}
+NO_FILES: Mapping[str, tuple[File, ...]] = {}
 _AMOUNTS = [(word, row.field) for word, row in LINK_WORDS.items() if row.field]
 
 
@@ -46,13 +48,18 @@ class Layout:
         return range(first, len(self.topology.nodes))
 
 
-def expand(declared: Declared, replicas: Mapping[str, int], seed: int) -> Layout:
+def expand(
+    declared: Declared,
+    replicas: Mapping[str, int],
+    seed: int,
+    files: Mapping[str, tuple[File, ...]] = NO_FILES,
+) -> Layout:
     """`replicas` has every service and at most MAX_INSTANCES instances in total."""
     services: list[Service] = []
     nodes: list[Node] = []
     instances: list[range] = []
     for position, (name, statement) in enumerate(declared.services.items()):
-        services.append(_service(statement, replicas[name]))
+        services.append(_service(statement, replicas[name], files.get(name, ())))
         instances.append(range(len(nodes), len(nodes) + replicas[name]))
         for index in range(replicas[name]):
             nodes.append(_instance(f"{name}.{index}", position, len(nodes), services[-1].tags))
@@ -74,6 +81,9 @@ def expand(declared: Declared, replicas: Mapping[str, int], seed: int) -> Layout
         links=tuple(links),
         bootstrapper=declared.bootstrapper.image if declared.bootstrapper else "",
         routing=declared.routing.metric if declared.routing else "delay",
+        network=declared.network.family if declared.network else "dual",
+        start_when_ready=declared.start is not None,
+        quit_when=ending(declared),
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
     return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs))
@@ -91,7 +101,7 @@ def texts(names: Iterable[ast.Name]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.text for name in names))
 
 
-def _service(statement: ast.ServiceStatement, replicas: int) -> Service:
+def _service(statement: ast.ServiceStatement, replicas: int, files: tuple[File, ...]) -> Service:
     return Service(
         name=statement.name.text,
         image=statement.image or "",
@@ -105,6 +115,19 @@ def _service(statement: ast.ServiceStatement, replicas: int) -> Service:
         cpu_millis=statement.cpu_millis or 0,
         mem_bytes=statement.mem_bytes or 0,
         options=tuple((name.text, value) for name, value in statement.options),
+        user=statement.user or "",
+        cwd=statement.cwd or "",
+        files=files,
+        mounts=tuple(Mount(one.source, one.target, one.read_only) for one in statement.mounts),
+        fs=statement.fs or "",
+        sysctls=statement.sysctls,
+        setup=tuple(shlex.split(statement.setup)) if statement.setup else (),
+        ready=tuple(shlex.split(statement.ready)) if statement.ready else (),
+        ready_timeout_ns=statement.ready_timeout_ns or 0,
+        stop=statement.stop or "",
+        grace_ns=statement.grace_ns or 0,
+        expect=statement.expect or "",
+        keep=statement.keep is not False,
     )
 
 

@@ -5,6 +5,7 @@ The parser has checked what an assignment says by itself; here is what depends o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from compiler import queues
@@ -42,6 +43,34 @@ def apply(link: LinkNow, action: ast.Set, *, back: bool) -> LinkNow:
     own = link.own._replace(**changes)
     if own.rate_bps != link.own.rate_bps and not given:
         own = own._replace(queue_bytes=queues.default_bytes(own.rate_bps))
+    _check(own, link.background_bps)
+    return LinkNow(own, given, link.background_bps, link.background_owner)
+
+
+def fields(action: ast.Set, *, back: bool) -> list[str]:
+    """Of LinkState, those that the action sets in this direction."""
+    props = [assignment.prop.text for assignment in action.assignments]
+    return [FIELDS[prop] for prop in props if prop != ("up" if back else "down")]
+
+
+def remembered(link: LinkNow, field: str) -> int | str:
+    """What restore() needs: the value, or -1 for a queue that follows the rate."""
+    if field == "queue_bytes" and not link.queue_given:
+        return -1
+    value: int | str = getattr(link.own, field)
+    return value
+
+
+def restore(link: LinkNow, values: Mapping[str, int | str]) -> LinkNow:
+    """A copy with these properties as they were (see remembered()). Raises Illegal."""
+    given = link.queue_given
+    if "queue_bytes" in values:
+        given = values["queue_bytes"] != -1
+    changes: dict[str, Any] = dict(values)
+    if not given and values.keys() & {"queue_bytes", "rate_bps"}:
+        rate = int(changes.get("rate_bps", link.own.rate_bps))
+        changes["queue_bytes"] = queues.default_bytes(rate)
+    own = link.own._replace(**changes)
     _check(own, link.background_bps)
     return LinkNow(own, given, link.background_bps, link.background_owner)
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.declare.steps import StatementStep
+from compiler.declare.steps import MEMBERS, StatementStep
 from compiler.draws import statement_key
-from tdl import ast
 from tdl.formatter import format_statement
-
-DRAWS = (ast.Join, ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Reconnect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ def identities(steps: Iterable[StatementStep]) -> dict[int, DrawIdentity]:
     found: dict[int, DrawIdentity] = {}
     for step in steps:
         action = step.statement.action
-        if not isinstance(action, DRAWS) or (action.count is None and step.end_ns is None):
+        if not isinstance(action, MEMBERS) or (action.count is None and step.end_ns is None):
             continue  # everything legal, at once: nothing to draw
         text = format_statement(step.statement)
         ordinal = seen.get(text, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.declare.steps import StatementStep
 from compiler.expand.targets import JOIN, Targets
 from compiler.expand.walk import Walk
-from compiler.expand.world import CUT, GONE, NEVER, UP, World
+from compiler.expand.world import CUT, CUT_PAUSED, GONE, NEVER, UP, UP_PAUSED, World
 from compiler.say import moment, number
 from tdl import ast
 
@@ -14,6 +14,8 @@ _STATES = {
     UP: "is joined and connected",
     CUT: "is disconnected",
     GONE: "is not joined any more",
+    UP_PAUSED: "is paused",
+    CUT_PAUSED: "is paused and disconnected",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from compiler.declare.steps import StatementStep
 from compiler.expand import changes
 from compiler.expand.walk import Walk
-from compiler.expand.world import LinkNow
+from compiler.expand.world import Claim, LinkNow
 from compiler.plan.properties import LinkState
 from compiler.say import moment
 from tdl import ast
@@ -93,15 +93,78 @@ def set_properties(walk: Walk, step: StatementStep) -> None:
                 return
     changed = False
     for direction in sorted(after):
-        before, world.links[direction] = world.links[direction], after[direction]
-        both = zip(LinkState._fields, before.own, after[direction].own, strict=True)
-        args: dict[str, Any] = {field: new for field, old, new in both if new != old}
-        if args:
-            changed = True
-            world.emit("set", world.link_names[direction], args)
+        _claim(walk, step, direction)
+        changed |= _put(walk, direction, after[direction])
+    if step.end_ns is not None:
+        walk.later(step.end_ns, step, lambda: _set_back(walk, step, sorted(after)), closing=True)
     if not changed:
         message = f"nothing changes: these are the values at {moment(world.now)} already"
         walk.warning(step, "TS0911", message)
+
+
+def _put(walk: Walk, direction: int, link: LinkNow) -> bool:
+    """Gives the direction other properties; whether they are others."""
+    world = walk.world
+    before, world.links[direction] = world.links[direction], link
+    both = zip(LinkState._fields, before.own, link.own, strict=True)
+    args: dict[str, Any] = {field: new for field, old, new in both if new != old}
+    if args:
+        world.emit("set", world.link_names[direction], args)
+    return bool(args)
+
+
+def _claim(walk: Walk, step: StatementStep, direction: int) -> None:
+    """An interval remembers what it will set back. What `at T` sets stays: it ends all claims."""
+    world, action = walk.world, step.statement.action
+    assert isinstance(action, ast.Set)
+    link = world.links[direction]
+    for field in changes.fields(action, back=direction in _backs(step)):
+        before = changes.remembered(link, field)
+        if step.end_ns is None:
+            world.claims.pop((direction, field), None)
+        else:
+            world.claims.setdefault((direction, field), []).append(Claim(step.order, before))
+
+
+def _backs(step: StatementStep) -> frozenset[int]:
+    """The directions that `down` means."""
+    return frozenset(link[1] for link in step.chosen.links if len(link) > 1)
+
+
+def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
+    """The end of an interval: what it has set is again what it was before.
+
+    Where a later interval has set the same, that one goes on, and at its end sets it back to what
+    it was before this one.
+    """
+    world, action = walk.world, step.statement.action
+    assert isinstance(action, ast.Set)
+    backs = _backs(step)
+    lost: list[int] = []
+    for direction in directions:
+        values: dict[str, int | str] = {}
+        for field in changes.fields(action, back=direction in backs):
+            claims = world.claims.get((direction, field), [])
+            mine = next((i for i, one in enumerate(claims) if one.order == step.order), None)
+            if mine is None:
+                lost.append(direction)
+                continue
+            before = claims.pop(mine).before
+            if mine < len(claims):
+                claims[mine].before = before
+            else:
+                values[field] = before
+        try:
+            _put(walk, direction, changes.restore(world.links[direction], values))
+        except changes.Illegal as problem:
+            name, now = world.link_names[direction], moment(world.now)
+            message = f"set back, {problem.what} of {name!r} {problem.why} at {now}"
+            walk.error(step, problem.code, message, problem.hint)
+            return
+    if lost:
+        name, now = world.link_names[lost[0]], moment(world.now)
+        message = f"another statement has set {name!r} meanwhile, so it stays as it is at {now}"
+        walk.warning(step, "TS0930", message, "check what is set in the meantime")
 
 
 # --- background ---------------------------------------------------------------------------------

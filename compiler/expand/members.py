@@ -1,4 +1,4 @@
-"""join, leave, crash, churn, disconnect, reconnect: who is there, and who is reachable.
+"""join, leave, crash, churn, restart, disconnect, pause: who is there, runs, and is reachable.
 
 Each act runs at the start of its statement. At an instant the targets are drawn without
 replacement and hit in order of node and link. In an interval the number is fixed at its start, the
@@ -11,9 +11,20 @@ from collections.abc import Callable
 
 from compiler.declare.steps import StatementStep
 from compiler.expand import illegal
-from compiler.expand.targets import CRASH, DISCONNECT, JOIN, LEAVE, RECONNECT, Targets, Verb
+from compiler.expand.targets import (
+    CRASH,
+    DISCONNECT,
+    JOIN,
+    LEAVE,
+    PAUSE,
+    RECONNECT,
+    RESTART,
+    RESUME,
+    Targets,
+    Verb,
+)
 from compiler.expand.walk import Walk, asked
-from compiler.expand.world import CUT, UP
+from compiler.expand.world import PRESENT
 from compiler.say import moment
 from tdl import ast
 
@@ -54,30 +65,77 @@ def churn(walk: Walk, step: StatementStep) -> None:
 
 def disconnect(walk: Walk, step: StatementStep) -> None:
     """In an interval: those disconnected at its start are reconnected at its end."""
-    world = walk.world
-    cut = _now(walk, step, DISCONNECT)
-    for node in cut:
-        world.move(node, CUT, "disconnect")
-        world.cut_by[node] = step.order if step.end_ns is not None else -1
-    if cut and step.end_ns is not None:
-        walk.later(step.end_ns, step, lambda: _reconnect_same(walk, step, cut), closing=True)
-
-
-def _reconnect_same(walk: Walk, step: StatementStep, cut: list[int]) -> None:
-    world = walk.world
-    for node in cut:
-        if world.nodes[node] == CUT and world.cut_by[node] == step.order:
-            world.move(node, UP, "reconnect")
-            continue
-        state = {UP: "is connected already", CUT: "was disconnected again by another statement"}
-        what = state.get(world.nodes[node], "is not joined any more")
-        message = f"{world.names[node]!r} {what} at {moment(world.now)}, so it is not reconnected"
-        walk.warning(step, "TS0912", message, "check what happens to it in the meantime")
+    _for_a_while(walk, step, DISCONNECT, RECONNECT)
 
 
 def reconnect(walk: Walk, step: StatementStep) -> None:
     for node in _now(walk, step, RECONNECT):
-        walk.world.move(node, UP, "reconnect")
+        walk.world.change(node, "reconnect")
+
+
+def pause(walk: Walk, step: StatementStep) -> None:
+    """In an interval: those paused at its start are resumed at its end."""
+    _for_a_while(walk, step, PAUSE, RESUME)
+
+
+def resume(walk: Walk, step: StatementStep) -> None:
+    for node in _now(walk, step, RESUME):
+        walk.world.change(node, "resume")
+
+
+def _for_a_while(walk: Walk, step: StatementStep, verb: Verb, back: Verb) -> None:
+    world = walk.world
+    hit = _now(walk, step, verb)
+    for node in hit:
+        world.change(node, verb.name)
+        if step.end_ns is not None:
+            world.held_by[verb.name][node] = step.order
+    if hit and step.end_ns is not None:
+        walk.later(step.end_ns, step, lambda: _back(walk, step, hit, verb, back), closing=True)
+
+
+def _back(walk: Walk, step: StatementStep, nodes: list[int], verb: Verb, back: Verb) -> None:
+    """The end of it, for those that no other statement has touched in this respect."""
+    world = walk.world
+    for node in nodes:
+        if world.held_by[verb.name].get(node) == step.order:
+            world.change(node, back.name)
+            continue
+        word = {"disconnect": "disconnected", "pause": "paused"}[verb.name]
+        what = f"was {word} again by another statement"
+        if world.nodes[node] not in PRESENT:
+            what = "is not joined any more"
+        elif world.nodes[node] in verb.states:
+            what = {"disconnect": "is connected already", "pause": "is running already"}[verb.name]
+        done = {"disconnect": "reconnected", "pause": "resumed"}[verb.name]
+        message = f"{world.names[node]!r} {what} at {moment(world.now)}, so it is not {done}"
+        walk.warning(step, "TS0912", message, "check what happens to it in the meantime")
+
+
+def restart(walk: Walk, step: StatementStep) -> None:
+    """A crash, and a join of the same, at once or some time later."""
+    world, action = walk.world, step.statement.action
+    assert isinstance(action, ast.Restart)
+    hit = _now(walk, step, RESTART)
+    for node in hit:
+        world.take(node, "crash")
+        if action.after_ns:
+            world.held_by["restart"][node] = step.order
+        else:
+            world.bring(node)
+    if hit and action.after_ns:
+        walk.later(world.now + action.after_ns, step, lambda: _bring_back(walk, step, hit))
+
+
+def _bring_back(walk: Walk, step: StatementStep, nodes: list[int]) -> None:
+    world = walk.world
+    for node in nodes:
+        if world.held_by["restart"].get(node) == step.order:
+            world.bring(node)
+            continue
+        now = moment(world.now)
+        message = f"{world.names[node]!r} has joined meanwhile, so it is not joined at {now}"
+        walk.warning(step, "TS0912", message, "check what happens to it in the meantime")
 
 
 def _make_room(walk: Walk, step: StatementStep, service: int, count: int) -> bool:

@@ -13,7 +13,7 @@ from operator import eq
 
 from compiler.declare.selectors import Selection
 from compiler.draws import Stream
-from compiler.expand.world import ABSENT, CUT, PRESENT, UP, World
+from compiler.expand.world import ABSENT, CONNECTED, DISCONNECTED, PAUSED, PRESENT, RUNNING, World
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,11 @@ class Verb:
 JOIN = Verb("join", ABSENT, 1, "absent")
 LEAVE = Verb("leave", PRESENT, 0, "joined")
 CRASH = Verb("crash", PRESENT, 0, "joined")
-DISCONNECT = Verb("disconnect", frozenset((UP,)), 0, "joined and connected")
-RECONNECT = Verb("reconnect", frozenset((CUT,)), 0, "disconnected")
+DISCONNECT = Verb("disconnect", CONNECTED, 0, "joined and connected")
+RECONNECT = Verb("reconnect", DISCONNECTED, 0, "disconnected")
+PAUSE = Verb("pause", RUNNING, 0, "joined and not paused")
+RESUME = Verb("resume", PAUSED, 0, "paused")
+RESTART = Verb("restart", PRESENT, 0, "joined")
 
 
 class _Places:

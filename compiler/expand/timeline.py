@@ -23,6 +23,7 @@ from tdl import ast
 from tdl.diagnostics import Sink
 
 GRACE_NS = 10_000_000_000  # without `quit` the experiment ends this long after its last event
+WAITING_GRACE_NS = 24 * 3_600 * 10**9  # the same with `quit when`
 
 ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Join: members.join,
@@ -31,6 +32,9 @@ ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Churn: members.churn,
     ast.Disconnect: members.disconnect,
     ast.Reconnect: members.reconnect,
+    ast.Pause: members.pause,
+    ast.Resume: members.resume,
+    ast.Restart: members.restart,
     ast.Flap: links.flap,
     ast.Set: links.set_properties,
     ast.Background: links.background,
@@ -59,7 +63,8 @@ def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeli
     events = tuple(walk.world.events)
     world = walk.world
     holders = {world.link_names[d]: tuple(by) for d, by in world.holders.items()}
-    return Timeline(events, _end(events), tuple(world.declared), holders)
+    waits = bool(model.topology.quit_when)
+    return Timeline(events, _end(events, waits), tuple(world.declared), holders)
 
 
 def _act(walk: Walk, step: StatementStep) -> Callable[[], None]:
@@ -83,7 +88,9 @@ def _begin(walk: Walk) -> None:
         world.bring(node)
 
 
-def _end(events: tuple[Event, ...]) -> int:
+def _end(events: tuple[Event, ...], waits: bool) -> int:
+    """`waits`: programs end the experiment, so that this is only where it ends without them."""
     if events and events[-1].kind == "quit":
         return events[-1].at_ns
-    return min((events[-1].at_ns if events else 0) + GRACE_NS, MAX_INT)
+    grace = WAITING_GRACE_NS if waits else GRACE_NS
+    return min((events[-1].at_ns if events else 0) + grace, MAX_INT)

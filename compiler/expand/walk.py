@@ -66,7 +66,7 @@ class Walk:
             at_ns, order, _, step, _, act = heappop(agenda)
             self._begin_doubts(at_ns, order)
             world.now = at_ns
-            world.line, world.by = step.line, step.order
+            world.place, world.by = step.statement.span.place, step.order
             if self._recorder is not None:
                 self._recorder.act(step)
             try:

@@ -15,9 +15,22 @@ from compiler.declare.replicas import at_first
 from compiler.plan.properties import LinkState
 from compiler.plan.types import Event
 
-NEVER, UP, CUT, GONE = range(4)  # states of a node; a bridge is UP or GONE
+# States of a node; a bridge is UP or GONE. Of one that is paused: UP or CUT, and PAUSED beside it.
+NEVER, UP, CUT, GONE, UP_PAUSED, CUT_PAUSED = range(6)
 ABSENT = frozenset((NEVER, GONE))
-PRESENT = frozenset((UP, CUT))
+CONNECTED = frozenset((UP, UP_PAUSED))
+DISCONNECTED = frozenset((CUT, CUT_PAUSED))
+RUNNING = frozenset((UP, CUT))
+PAUSED = frozenset((UP_PAUSED, CUT_PAUSED))
+PRESENT = RUNNING | PAUSED
+
+# What an event makes of these states.
+_AFTER = {
+    "disconnect": {UP: CUT, UP_PAUSED: CUT_PAUSED},
+    "reconnect": {CUT: UP, CUT_PAUSED: UP_PAUSED},
+    "pause": {UP: UP_PAUSED, CUT: CUT_PAUSED},
+    "resume": {UP_PAUSED: UP, CUT_PAUSED: CUT},
+}
 
 MAX_EVENTS = 1_000_000
 NOBODY = -1  # in place of a statement's order: what is there at first
@@ -48,6 +61,14 @@ class LinkNow:
     background_owner: int = -1  # the order of the interval step that put it there
 
 
+@dataclass(slots=True)
+class Claim:
+    """An interval has set a property of a link direction, and will set it back."""
+
+    order: int  # of the step
+    before: int | str  # what the property was
+
+
 class World:
     """State and events. All times are `self.now`, set by the walk."""
 
@@ -55,7 +76,7 @@ class World:
         self.model = model
         self.topology = model.topology
         self.now = 0
-        self.line = 0
+        self.place = ("", 0)  # file and line of the statement that acts
         self.by = NOBODY  # the order of the statement that acts
         self.events: list[Event] = []
         layout = model.layout
@@ -72,13 +93,16 @@ class World:
         self.nodes = bytearray(len(self.names))  # NEVER
         for bridge in layout.bridges:
             self.nodes[bridge] = UP
-        self.cut_by = [-1] * len(self.names)  # the order of the interval step that cut it
+        # The order of the step that has it so and will end that, by node: one that has cut it,
+        # paused it, or is to bring it back.
+        self.held_by: dict[str, dict[int, int]] = {"disconnect": {}, "pause": {}, "restart": {}}
         count = len(self.topology.links)
         self.link_names = [link.name for link in self.topology.links]
         self.left = bytearray(count)
         self.left_by: dict[int, int] = {}  # which statement, of directions that have left
         self.holders: dict[int, list[int]] = {}  # of directions that are down, by order
         self.links = _links(model)
+        self.claims: dict[tuple[int, str], list[Claim]] = {}  # by direction and field
 
     # --- events --------------------------------------------------------------------------------
 
@@ -86,13 +110,21 @@ class World:
         seq = len(self.events)
         if seq >= MAX_EVENTS:
             raise TooManyEvents
-        self.events.append(Event(seq, self.now, kind, target, args, self.line))
+        file, line = self.place
+        self.events.append(Event(seq, self.now, kind, target, args, line, file))
 
     # --- nodes ---------------------------------------------------------------------------------
 
     def move(self, node: int, state: int, kind: str) -> None:
         self.nodes[node] = state
-        self.cut_by[node] = -1
+        for holders in self.held_by.values():
+            holders.pop(node, None)
+        self.emit(kind, self.names[node])
+
+    def change(self, node: int, kind: str) -> None:
+        """One of _AFTER happens to an instance that is there."""
+        self.nodes[node] = _AFTER[kind][self.nodes[node]]
+        self.held_by["pause" if kind in ("pause", "resume") else "disconnect"].pop(node, None)
         self.emit(kind, self.names[node])
 
     def take(self, node: int, kind: str) -> None:
@@ -172,7 +204,7 @@ class World:
     def usable(self, direction: int) -> bool:
         """Carries packets now: not taken down, and both ends there and connected."""
         link = self.topology.links[direction]
-        ends_up = self.nodes[link.src] == UP and self.nodes[link.dst] == UP
+        ends_up = self.nodes[link.src] in CONNECTED and self.nodes[link.dst] in CONNECTED
         return ends_up and direction not in self.holders
 
 

@@ -70,7 +70,7 @@ def _down(timeline: Timeline, places: Places) -> dict[str, _Element]:
             events.pop(event.target, None)
     found: dict[str, _Element] = {}
     for name, event in events.items():
-        statements: tuple[ast.Dynamic | None, ...] = (places.maker(event.kind, event.line),)
+        statements: tuple[ast.Dynamic | None, ...] = (places.maker(event),)
         if event.kind == "link_down":
             holders = (places.statement(order) for order in timeline.holders[name])
             statements = tuple(s for s in holders if not (s and isinstance(s.action, ast.Flap)))
@@ -193,20 +193,20 @@ class _Report:
             return span, "no links lead from one to the other: link them if they are to talk"
         last = max(obstacles, key=lambda element: (element.at_ns == since_ns, element.seq))
         statement = last.statements[-1]
-        also = {s.span.line for element in obstacles for s in element.statements if s is not None}
+        also = {s.span.place for element in obstacles for s in element.statements if s is not None}
         if statement is not None:
-            also.discard(statement.span.line)
+            also.discard(statement.span.place)
         more = f"; {lines(also)} too" if also else ""
         if statement is None:
             span = self._places.element(last.name)
             return span, f"{last.name!r} is absent until it joins, and it does not join{more}"
-        line = statement.span.line
+        line = ast.said(statement.span.place)
         if isinstance(statement.action, ast.Partition):
-            hint = f"the partition of line {line} is never healed: add `at T heal`{more}"
+            hint = f"the partition of {line} is never healed: add `at T heal`{more}"
             return statement.span, hint
         selector = format_selector(statement.selector)
         again = f"at T {selector} join".replace("  ", " ")
-        hint = f"line {line} takes {last.name!r} away for good: add `{again}`{more}"
+        hint = f"{line} takes {last.name!r} away for good: add `{again}`{more}"
         return statement.span, hint
 
 

@@ -40,12 +40,12 @@ def _links(model: Model, timeline: Timeline, budget_bps: int, places: Places, si
         if rate > budget_bps:
             message = f"{link_name(statement)} has {rate_text(rate)}, {limit}"
             sink.warning("TS0916", statement.span, message, hint)
-    seen: set[int] = set()
+    seen: set[tuple[str, int]] = set()
     for event in timeline.events:
         rate = int(event.args.get("rate_bps", 0)) if event.kind == "set" else 0
-        if rate > budget_bps and event.line not in seen:
-            seen.add(event.line)
-            maker = places.maker(event.kind, event.line)
+        if rate > budget_bps and event.place not in seen:
+            seen.add(event.place)
+            maker = places.maker(event)
             assert maker is not None, "only statements set properties"
             message = f"{event.target!r} gets {rate_text(rate)} at {moment(event.at_ns)}, {limit}"
             sink.warning("TS0916", maker.span, message, hint)

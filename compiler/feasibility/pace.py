@@ -19,6 +19,7 @@ from tdl.diagnostics import Sink
 NETWORK_NS = 1_000_000
 PROGRAM_NS = 10_000_000
 
+_Place = tuple[str, int]  # file and line
 _PROGRAM = frozenset(("join", "leave", "crash"))
 
 
@@ -33,10 +34,10 @@ class _Close:
 
 
 def warn(timeline: Timeline, pace: int, places: Places, sink: Sink) -> None:
-    for (_, line), close in sorted(_close(timeline, pace).items()):
-        statement = places.maker(close.later.kind, line)
+    for (_, place), close in sorted(_close(timeline, pace).items()):
+        statement = places.maker(close.later)
         assert statement is not None, "what is there by itself comes first, and at 0s"
-        if isinstance(statement.action, ast.Flap) and close.earlier.line == line:
+        if isinstance(statement.action, ast.Flap) and close.earlier.place == place:
             _flap(statement, close, pace, sink)
             continue
         bound = moment(_bound(close.earlier, close.later))
@@ -50,10 +51,10 @@ def warn(timeline: Timeline, pace: int, places: Places, sink: Sink) -> None:
         sink.warning("TS0915", statement.span, message, hint)
 
 
-def _close(timeline: Timeline, pace: int) -> dict[tuple[int, int], _Close]:
-    """By the lines of both statements, the later one's last."""
+def _close(timeline: Timeline, pace: int) -> dict[tuple[_Place, _Place], _Close]:
+    """By the places of both statements, the later one's last."""
     last: dict[str, Event] = {}
-    found: dict[tuple[int, int], _Close] = {}
+    found: dict[tuple[_Place, _Place], _Close] = {}
     limit = PROGRAM_NS * pace
     for event in timeline.events:
         before = last.get(event.target)
@@ -63,9 +64,9 @@ def _close(timeline: Timeline, pace: int) -> dict[tuple[int, int], _Close]:
         gap = event.at_ns - before.at_ns
         if not 0 < gap < limit or gap >= _bound(before, event) * pace:
             continue
-        close = found.get((before.line, event.line))
+        close = found.get((before.place, event.place))
         if close is None:
-            found[before.line, event.line] = _Close(1, gap, before, event)
+            found[before.place, event.place] = _Close(1, gap, before, event)
             continue
         close.count += 1
         if gap < close.gap_ns:
@@ -91,7 +92,7 @@ def _flap(statement: ast.Dynamic, close: _Close, pace: int, sink: Sink) -> None:
 
 
 def _what(event: Event) -> str:
-    line = f"line {event.line}" if event.line else "its start"
+    line = ast.said(event.place) if event.line else "its start"
     return f"the {event.kind.replace('_', ' ')} of {line}"
 
 

@@ -7,15 +7,18 @@ from collections.abc import Iterable
 
 from compiler.declare.model import Model
 from compiler.expand.world import NOBODY
+from compiler.plan.types import Event
 from tdl import ast
 
 # What makes an event of a kind, the likeliest first.
 _MAKERS: dict[str, tuple[type, ...]] = {
-    "join": (ast.Join, ast.Churn),
+    "join": (ast.Join, ast.Restart, ast.Churn),
     "leave": (ast.Leave,),
-    "crash": (ast.Crash, ast.Churn),
+    "crash": (ast.Crash, ast.Restart, ast.Churn),
     "disconnect": (ast.Disconnect,),
     "reconnect": (ast.Reconnect, ast.Disconnect),
+    "pause": (ast.Pause,),
+    "resume": (ast.Resume, ast.Pause),
     "bridge_up": (ast.Join,),
     "bridge_down": (ast.Leave,),
     "link_up": (ast.Join, ast.Heal, ast.Flap),
@@ -26,23 +29,42 @@ _MAKERS: dict[str, tuple[type, ...]] = {
 
 
 class Makers:
-    """From the line of an event to the statement that makes it."""
+    """From an event to the statement that makes it."""
 
     def __init__(self, dynamics: Iterable[ast.Dynamic]) -> None:
-        self._dynamics: dict[int, list[ast.Dynamic]] = {}
+        self._dynamics: dict[tuple[str, int], list[ast.Dynamic]] = {}
         for statement in dynamics:
-            self._dynamics.setdefault(statement.span.line, []).append(statement)
+            self._dynamics.setdefault(statement.span.place, []).append(statement)
 
-    def maker(self, kind: str, line: int) -> ast.Dynamic | None:
-        """The statement of this line that makes events of this kind; None for line 0.
+    def maker(self, event: Event) -> ast.Dynamic | None:
+        """The statement of its line that makes events of its kind; None for line 0.
 
-        A line has several statements if they are chained with `and`.
+        A line has several statements if they are chained with `and`, and in a loop: then it is the
+        one that names the target, if there is one.
         """
-        for action in _MAKERS[kind]:
-            for statement in self._dynamics.get(line, ()):
-                if isinstance(statement.action, action):
-                    return statement
+        there = self._dynamics.get(event.place, ())
+        for action in _MAKERS[event.kind]:
+            fits = [statement for statement in there if isinstance(statement.action, action)]
+            if fits:
+                return next((s for s in fits if _names(s.selector, event.target)), fits[0])
         return None
+
+
+def _names(selector: ast.Selector, target: str) -> bool:
+    """Whether a selector has the very names of an event's target."""
+    if isinstance(selector, ast.Element):
+        return _is(selector, target)
+    if isinstance(selector, ast.LinkSelector) and "->" in target:
+        a, b = target.split("->")
+        ways = ((a, b), (b, a))
+        return any(_is(selector.a, one) and _is(selector.b, other) for one, other in ways)
+    return False
+
+
+def _is(element: ast.Element, node: str) -> bool:
+    name = element.name.text
+    known = (node, node.partition(".")[0]) if element.index is None else (node,)
+    return (name if element.index is None else f"{name}.{element.index}") in known
 
 
 class Places(Makers):

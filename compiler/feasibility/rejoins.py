@@ -16,13 +16,14 @@ from compiler.feasibility.places import Makers
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, Service
 from compiler.say import moment, number
+from compiler.sources import Recorded
 from tdl import ast
 from tdl.diagnostics import Diagnostic, Sink, sort
 from tdl.parser import parse_partial
 
 _SHOWN = 3  # services that the hint names
 
-Maker = Callable[[str, int], ast.Dynamic | None]
+Maker = Callable[[Event], ast.Dynamic | None]
 
 
 @dataclass(slots=True)
@@ -35,9 +36,9 @@ class _Late:
 
 
 def warn(services: Sequence[Service], events: Iterable[Event], maker: Maker, sink: Sink) -> None:
-    for line, late in _by_line(services, events).items():
-        statement = maker("join", line)
-        span = statement.span if statement else ast.Span(line, 1, line, 1)
+    for (file, line), late in _by_place(services, events).items():
+        statement = maker(late.first)
+        span = statement.span if statement else ast.Span(line, 1, line, 1, file)
         message = (
             f"{late.first.target!r} comes back at {moment(late.first.at_ns)}; without its "
             "`entrypoint=` Kubernetes takes about 1s for that, and 10s or more after several "
@@ -59,29 +60,31 @@ def of_plan(plan: Plan) -> tuple[Diagnostic, ...]:
     if all(service.entrypoint for service in services):
         return ()
     sink = Sink()
-    if _by_line(services, plan.events):
-        warn(services, plan.events, Makers(_dynamics(plan.source)).maker, sink)
+    if _by_place(services, plan.events):
+        warn(services, plan.events, Makers(_dynamics(plan)).maker, sink)
     return sort(sink.found)
 
 
-def _dynamics(text: bytes) -> Iterable[ast.Dynamic]:
-    statements = parse_partial(text).file.statements
+def _dynamics(plan: Plan) -> Iterable[ast.Dynamic]:
+    statements = parse_partial(plan.source, Recorded(plan)).file.statements
     return (statement for statement in statements if isinstance(statement, ast.Dynamic))
 
 
-def _by_line(services: Sequence[Service], events: Iterable[Event]) -> Mapping[int, _Late]:
+def _by_place(
+    services: Sequence[Service], events: Iterable[Event]
+) -> Mapping[tuple[str, int], _Late]:
     if not all(service.image for service in services):
         return {}
     unknown = {service.name for service in services if not service.entrypoint}
     gone: set[str] = set()
-    found: dict[int, _Late] = {}
+    found: dict[tuple[str, int], _Late] = {}
     for event in events:
         if event.kind in ("leave", "crash"):
             gone.add(event.target)
         elif event.kind == "join" and event.target in gone:
             service = event.target.rpartition(".")[0]
             if service in unknown:
-                late = found.setdefault(event.line, _Late(event))
+                late = found.setdefault(event.place, _Late(event))
                 late.services[service] = None
                 late.count += 1
     return found

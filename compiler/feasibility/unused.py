@@ -1,4 +1,8 @@
-"""TS0918: services and instances that never join. TS0919: tags that no event selects.
+"""TS0918: services and instances that never join. TS0919: tags that look like a slip of another.
+
+Tags also tell people and other programs what an element is, so that most tags of a file may be
+selected by no event. Only one that is nearly the same as a tag that an event does select (`clients`
+beside `client`, `wset` beside `west`) is worth a word: its element is missed by that event.
 
 Input: a model without errors and its timeline.
 """
@@ -47,8 +51,8 @@ def _never_joined(model: Model, timeline: Timeline, sink: Sink) -> None:
 
 def _late_joins(
     model: Model, timeline: Timeline, service: int, absent: Sequence[int]
-) -> Iterator[int]:
-    """Lines of joins of the service, or of those of it that are absent, that the end of the
+) -> Iterator[tuple[str, int]]:
+    """Places of joins of the service, or of those of it that are absent, that the end of the
     experiment has cut off or left out."""
     if not timeline.events or timeline.events[-1].kind != "quit":
         return
@@ -59,29 +63,42 @@ def _late_joins(
         theirs = service in step.chosen.services or any(n in absent for n in step.chosen.instances)
         last = statement.start_ns if step.end_ns is None else step.end_ns
         if theirs and last > timeline.end_ns:
-            yield step.line
+            yield statement.span.place
 
 
 # --- tags ---------------------------------------------------------------------------------------
 
 
 def _tags(model: Model, sink: Sink) -> None:
-    """Silent for a file without events: its tags are for other readers. Silent, too, where an event
-    selects a tag that nobody has (TS0901): any unused one may be what it means."""
+    """Where an event selects a tag that nobody has, TS0901 says so."""
     declared, dynamics = model.declared, model.declared.dynamics
-    if all(isinstance(statement.action, ast.Quit) for statement in dynamics):
-        return
-    used = {name for statement in dynamics for name in _selected(statement)}
-    if any(name not in declared.tags and not declared.knows(name) for name in used):
-        return
+    used = {name for statement in dynamics for name in _selected(statement)} & {*declared.tags}
+    slips: dict[str, str] = {}
+    for tag in sorted(used):
+        for form in _forms(tag):
+            slips.setdefault(form, tag)
     first = _first_uses(model)
     for tag in declared.tags:
-        if tag not in used:
-            place, count = first[tag]
-            also = f" (it stands on {number(count, 'declaration')})" if count > 1 else ""
-            message = f"no event selects the tag {tag!r}{also}"
-            hint = f"select it with `tags={tag}`, or remove it"
-            sink.warning("TS0919", place.span, message, hint)
+        meant = next((slips[form] for form in _forms(tag) if form in slips), None)
+        if meant is None or tag in used:
+            continue
+        place, count = first[tag]
+        also = f" (it stands on {number(count, 'declaration')})" if count > 1 else ""
+        message = f"no event selects the tag {tag!r}{also}, and one selects {meant!r}"
+        sink.warning("TS0919", place.span, message, f"if it is the same, write {meant!r}")
+
+
+def _forms(tag: str) -> Iterator[str]:
+    """What two tags share that differ by case, hyphens, two letters swapped or an `s` at the end.
+
+    Shorter words than `west` are too often alike by chance; digits tell one from another.
+    """
+    plain = tag.lower().replace("-", "").replace("_", "")
+    yield plain
+    if len(plain) > 3:
+        yield plain.removesuffix("s")
+        if plain.isalpha():
+            yield plain[0] + "".join(sorted(plain[1:]))
 
 
 def _selected(statement: ast.Dynamic) -> Iterator[str]:

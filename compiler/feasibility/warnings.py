@@ -1,7 +1,8 @@
 """Warnings about a timeline that is legal and may still not be what is wanted, or not be possible.
 
 Input: a model and its timeline, both without errors, and what the user says about the machines.
-Output: warnings TS0914 to TS0922 in the sink. The plan does not depend on any of this.
+Output: warnings TS0914 to TS0922, TS0940 and TS0941 in the sink. The plan does not depend on any of
+this.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
-from compiler.feasibility import apart, budget, homes, pace, rejoins, unused
+from compiler.feasibility import apart, budget, commands, homes, pace, rejoins, unused
+from compiler.feasibility.commands import Finder
 from compiler.feasibility.places import Places
 from compiler.plan.reader import decode
 from tdl.diagnostics import Sink
@@ -25,6 +27,7 @@ class Machines:
     underlay_ns: int | None = None  # the round trip between two machines
     pace: int = 1  # the timeline runs this many times faster
     kubernetes: bool = False  # it is to run there, beside anywhere else
+    find: Finder | None = None  # who knows its programs
 
 
 ANY = Machines()
@@ -36,6 +39,7 @@ def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> No
     pace.warn(timeline, machines.pace, places, sink)
     unused.warn(model, timeline, sink)
     homes.warn(model, sink)
+    commands.warn(model, machines.find, sink)
     if machines.budget_bps is not None:
         budget.warn(model, timeline, machines.budget_bps, places, sink)
     if machines.kubernetes:

@@ -60,7 +60,7 @@ def and_list(words: Iterable[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def lines(numbers: Iterable[int]) -> str:
-    """`line 3`, `lines 3 and 5`."""
-    found = sorted(set(numbers))
-    return f"line{'s' if len(found) > 1 else ''} {and_list(map(str, found))}"
+def lines(places: Iterable[tuple[str, int]]) -> str:
+    """`line 3`, `lines 3, 5 and 2 of net.tdl`, of files and lines."""
+    words = [f"{line} of {file}" if file else str(line) for file, line in sorted(set(places))]
+    return f"line{'s' if len(words) > 1 else ''} {and_list(words)}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
-from compiler.plan import types
+from compiler.plan import services, types
 from compiler.plan.format import (
     MAX_INSTANCES,
     MAX_LINKS,
@@ -37,14 +38,15 @@ def topology(found: types.Topology) -> int:
     _unique([service.name for service in found.services] + bridges, place)
     _unique([node.name for node in found.nodes], place)
     for service in found.services:
-        if service.entrypoint and not service.entrypoint[0]:
-            place.fail(f"the entrypoint of service {service.name} names no program")
+        services.check(service, place)
     instances = _instances(found, place)
     _addresses(found.nodes[:instances], place)
     for node in found.nodes[instances:]:
         if node.service != -1 or node.ipv4 or node.ipv6:
             place.fail(f"{node.name} is not an instance and comes among bridges")
     _links(found, place)
+    if any(a >= b for a, b in pairwise((-1, *found.quit_when, len(found.services)))):
+        place.fail("quit_when must hold services, each once, ascending")
     return instances
 
 

@@ -12,7 +12,10 @@ from typing import Any
 from compiler.plan import types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
 from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState, Property
+from compiler.plan.services import service_from_json, service_to_json
 
+TOPOLOGY_FIELDS = ("bootstrapper", "links", "network", "nodes", "quit_when", "routing", "services",
+                   "start_when_ready")  # fmt: skip
 NODE_WORDS = ("up", "cut", "down")
 
 
@@ -23,26 +26,12 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
     return {
         "bootstrapper": topology.bootstrapper,
         "links": [_link_to_json(link) for link in topology.links],
+        "network": topology.network,
         "nodes": [_node_to_json(node) for node in topology.nodes],
+        "quit_when": list(topology.quit_when),
         "routing": topology.routing,
-        "services": [_service_to_json(service) for service in topology.services],
-    }
-
-
-def _service_to_json(service: types.Service) -> dict[str, object]:
-    return {
-        "command": list(service.command),
-        "cpu_millis": service.cpu_millis,
-        "entrypoint": list(service.entrypoint),
-        "env": [list(pair) for pair in service.env],
-        "exec": list(service.exec),
-        "image": service.image,
-        "mem_bytes": service.mem_bytes,
-        "name": service.name,
-        "options": [list(pair) for pair in service.options],
-        "ports": list(service.ports),
-        "replicas": service.replicas,
-        "tags": list(service.tags),
+        "services": [service_to_json(service) for service in topology.services],
+        "start_when_ready": int(topology.start_when_ready),
     }
 
 
@@ -68,46 +57,20 @@ def _link_to_json(link: types.Link) -> dict[str, object]:
 
 
 def topology_from_json(value: Any, place: Place) -> types.Topology:
-    boot, links, nodes, routing, services = place.fields(
-        value, "bootstrapper", "links", "nodes", "routing", "services"
+    boot, links, network, nodes, ends, routing, services, waits = place.fields(
+        value, *TOPOLOGY_FIELDS
     )
+    most = len(place.items(services)) - 1
     return types.Topology(
-        services=tuple(_service(item, place, i) for i, item in enumerate(place.items(services))),
+        services=tuple(service_from_json(item, place, i) for i, item in enumerate(services)),
         nodes=tuple(node_from_json(item, place, i) for i, item in enumerate(place.items(nodes))),
         links=tuple(link_from_json(item, place, i) for i, item in enumerate(place.items(links))),
         bootstrapper=place.text(boot, "bootstrapper"),
         routing=place.word(routing, "routing", ROUTINGS),
+        network=place.word(network, "network", types.NETWORKS),
+        start_when_ready=place.integer(waits, "start_when_ready", 0, 1) == 1,
+        quit_when=tuple(place.integer(end, "quit_when", 0, most) for end in place.items(ends)),
     )
-
-
-def _service(value: Any, outer: Place, index: int) -> types.Service:
-    place = Place(outer.file, outer.line, f"service {index}")
-    names = ("command", "cpu_millis", "entrypoint", "env", "exec", "image", "mem_bytes")
-    command, cpu, program, env, argv, image, mem, name, options, ports, replicas, tags = (
-        place.fields(value, *names, "name", "options", "ports", "replicas", "tags")
-    )
-    return types.Service(
-        name=place.text(name, "name"),
-        image=place.text(image, "image"),
-        exec=place.texts(argv, "exec"),
-        command=place.texts(command, "command"),
-        entrypoint=place.texts(program, "entrypoint"),
-        replicas=place.integer(replicas, "replicas", 0, MAX_NODES),
-        tags=place.texts(tags, "tags"),
-        env=_pairs(env, "env", place),
-        ports=tuple(place.integer(port, "port", 1, 65_535) for port in place.items(ports)),
-        cpu_millis=place.integer(cpu, "cpu_millis"),
-        mem_bytes=place.integer(mem, "mem_bytes"),
-        options=_pairs(options, "options", place),
-    )
-
-
-def _pairs(value: Any, name: str, place: Place) -> tuple[tuple[str, str], ...]:
-    found = []
-    for item in place.items(value):
-        key, word = place.items(item, 2)
-        found.append((place.text(key, name), place.text(word, name)))
-    return tuple(found)
 
 
 def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
@@ -163,15 +126,16 @@ def event_line(event: types.Event) -> bytes:
     """
     args = canonical(dict(event.args))[:-1].decode() if event.args else "{}"
     text = (
-        f'{{"args":{args},"at_ns":{event.at_ns},"kind":{_quoted(event.kind)},'
-        f'"line":{event.line},"seq":{event.seq},"target":{_quoted(event.target)}}}\n'
+        f'{{"args":{args},"at_ns":{event.at_ns},"file":{_quoted(event.file)},'
+        f'"kind":{_quoted(event.kind)},"line":{event.line},"seq":{event.seq},'
+        f'"target":{_quoted(event.target)}}}\n'
     )
     return text.encode("ascii")
 
 
 def event_from_json(value: Any, place: Place) -> types.Event:
-    args, at, kind, line, seq, target = place.fields(
-        value, "args", "at_ns", "kind", "line", "seq", "target"
+    args, at, file, kind, line, seq, target = place.fields(
+        value, "args", "at_ns", "file", "kind", "line", "seq", "target"
     )
     word = place.word(kind, "kind", types.KINDS)
     return types.Event(
@@ -181,6 +145,7 @@ def event_from_json(value: Any, place: Place) -> types.Event:
         target=place.text(target, "target"),
         args=_args(args, word, place),
         line=place.integer(line, "line"),
+        file=place.text(file, "file"),
     )
 
 

@@ -42,6 +42,7 @@ class Misfit:
     at_ns: int
     link: str  # 'a.0->s1'
     line: int  # of the source, of the `set` that made it so; 0: it is declared so
+    file: str = ""  # the included file that the line is in
 
     def __str__(self) -> str:
         value, limit = (_shown(number, self.unit) for number in (self.value, self.limit))
@@ -67,21 +68,24 @@ def _of_links(plan: Plan, paths: Mapping[str, int]) -> Misfit | None:
         for field, limit in limits.items():
             value: int = getattr(link.state, field)
             if value > limit:
-                return _misfit(field, value, limit, 0, link.name, 0)
+                return _misfit(field, value, limit, 0, link.name, ("", 0))
     for event in plan.events:
         if event.kind != "set":
             continue
         for field, limit in limits.items():
             value = int(event.args.get(field, 0))
             if value > limit:
-                return _misfit(field, value, limit, event.at_ns, event.target, event.line)
+                return _misfit(field, value, limit, event.at_ns, event.target, event.place)
     return None
 
 
-def _misfit(field: str, value: int, limit: int, at_ns: int, link: str, line: int) -> Misfit:
+def _misfit(
+    field: str, value: int, limit: int, at_ns: int, link: str, place: tuple[str, int]
+) -> Misfit:
+    file, line = place
     unit = field.rpartition("_")[2]
     what = f"the {BY_FIELD[field].word} of link {link}"
-    return Misfit(what, value, limit, _UNITS.get(unit, unit), at_ns, link, line)
+    return Misfit(what, value, limit, _UNITS.get(unit, unit), at_ns, link, line, file)
 
 
 # --- paths --------------------------------------------------------------------------------------
@@ -147,8 +151,8 @@ def _in_state(
             limit = jitter_limit(datapath, state.links[worst].distribution)
             if jitter > limit:
                 what = f"the jitter of the path from {nodes[row.source].name} to {nodes[dest].name}"
-                line = _line(plan, links[worst].name, at_ns)
-                return Misfit(what, jitter, limit, "ns", at_ns, links[worst].name, line)
+                file, line = _place(plan, links[worst].name, at_ns)
+                return Misfit(what, jitter, limit, "ns", at_ns, links[worst].name, line, file)
     return None
 
 
@@ -157,13 +161,13 @@ def _worst(state: NetworkState, links: Sequence[int]) -> int:
     return max(links, key=lambda link: state.links[link].jitter_ns)
 
 
-def _line(plan: Plan, link: str, at_ns: int) -> int:
+def _place(plan: Plan, link: str, at_ns: int) -> tuple[str, int]:
     """Of the last `set` of the link's jitter or distribution by then."""
-    line = 0
+    place = ("", 0)
     for event in plan.events:
         if event.at_ns > at_ns:
             break
         made = event.args.keys() & {"jitter_ns", "distribution"}
         if event.kind == "set" and event.target == link and made:
-            line = event.line
-    return line
+            place = event.place
+    return place

@@ -11,7 +11,7 @@ import json
 from typing import Any, NoReturn
 
 FORMAT_NAME = "thunderstorm-plan"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 TOOL_VERSION = "0.1.0"  # of this release; tests hold it equal to pyproject.toml
 
 HEADER = "plan.json"
@@ -20,12 +20,14 @@ TOPOLOGY = "topology.json"
 TIMELINE = "timeline.jsonl"
 SNAPSHOTS = "snapshots.jsonl"
 ROUTES = "routes.bin"
+ATTACHED = "files.tar"  # what services are given, and included texts
 MANIFESTS = "manifests"  # folder of rendered files, no part of the plan
-FILES = (ROUTES, SNAPSHOTS, SOURCE, TIMELINE, TOPOLOGY)  # all but the header, sorted
+FILES = (ATTACHED, ROUTES, SNAPSHOTS, SOURCE, TIMELINE, TOPOLOGY)  # all but the header, sorted
 REBUILT = (ROUTES, SNAPSHOTS)  # follow from the others: compiler/plan/rebuild.py makes them again
 
 MAX_HEADER_BYTES = 1 << 20
 MAX_FILE_BYTES = 1 << 30
+MAX_ATTACHED_BYTES = 64 << 20  # contents of files.tar, without what tar adds
 MAX_INT = (1 << 63) - 1
 MAX_NODES = 65_535
 MAX_LINKS = 1_048_574

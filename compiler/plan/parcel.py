@@ -1,10 +1,10 @@
 """A plan in pieces small enough to be carried by a cluster's configuration, and back again.
 
-A bundle is a ustar archive (POSIX.1-2017, pax) of the plan's files, by name, each with mode 0644
-and neither owner nor time, compressed with bzip2 and cut into shards. The archive is compressed in
-pieces of 900,000 bytes, one bzip2 stream each, so that several processors can work on it; bzip2
-reads streams one after the other as one. A slim bundle leaves out what can be computed again from
-the rest (compiler/plan/rebuild.py). The bytes depend on the plan alone.
+A bundle is a ustar archive (POSIX.1-2017, pax) of the plan's files, plan.json first, then by name,
+each with mode 0644 and neither owner nor time, compressed with bzip2 and cut into shards. The
+archive is compressed in pieces of 900,000 bytes, one bzip2 stream each, so that several processors
+can work on it; bzip2 reads streams one after the other as one. A slim bundle leaves out what can be
+computed again from the rest (compiler/plan/rebuild.py). The bytes depend on the plan alone.
 
 `cat plan-* | bunzip2 | tar x` is the plan.
 """
@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-import io
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NoReturn
 
+from compiler.plan import attached
 from compiler.plan import format as form
 from compiler.plan.format import REBUILT, Place, PlanError
 
 SHARD_BYTES = 180_000
 MAX_SHARDS = 1000
 PIECE_BYTES = 900_000  # one block of bzip2 at its highest level
-_ALL = tuple(sorted((form.HEADER, *form.FILES)))  # plan.json is the first
+_ALL = (form.HEADER, *form.FILES)  # plan.json is the first
 _SLIM = tuple(name for name in _ALL if name not in REBUILT)
 _NAME = "plan-{:03}"
 _PARALLEL_FROM = 4  # pieces; below it threads cost more than they save
@@ -36,7 +36,7 @@ def pack(files: Mapping[str, bytes], *, slim: bool = False) -> dict[str, bytes]:
 
     `files` is what compiler.plan.writer.encode() returns. Raises PlanError when they are too many.
     """
-    archive = _archive({name: files[name] for name in (_SLIM if slim else _ALL)})
+    archive = attached.tar({name: files[name] for name in (_SLIM if slim else _ALL)})
     pieces = [archive[at : at + PIECE_BYTES] for at in range(0, len(archive), PIECE_BYTES)]
     data = b"".join(_compressed(pieces))
     count = -(-len(data) // SHARD_BYTES)
@@ -49,16 +49,6 @@ def pack(files: Mapping[str, bytes], *, slim: bool = False) -> dict[str, bytes]:
             f"split the experiment{hint}",
         )
     return {_NAME.format(i): data[i * SHARD_BYTES : (i + 1) * SHARD_BYTES] for i in range(count)}
-
-
-def _archive(files: Mapping[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)  # mode 0644, no owner, time 0
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
 
 
 def _compressed(pieces: Sequence[bytes]) -> list[bytes]:
@@ -87,8 +77,7 @@ def unpack(shards: Mapping[str, bytes], digest: str) -> dict[str, bytes]:
     archive += b"".join(islice(pieces, max(0, -(-most // PIECE_BYTES) - 2)))
     if next(pieces, None) is not None or len(archive) > most:
         _fail("it holds more than the plan")
-    second = tarfile.BLOCKSIZE + _padded(len(header), tarfile.BLOCKSIZE)
-    names = _ALL if archive.startswith(_ALL[1].encode() + b"\0", second) else _SLIM
+    names = _ALL if archive.startswith(REBUILT[0].encode() + b"\0", _after(sizes)) else _SLIM
     files = _members(archive, {name: sizes[name] for name in names})
     for name, data in files.items():
         if hashlib.sha256(data).hexdigest() != contents[name][1]:
@@ -168,6 +157,12 @@ def _padded(size: int, unit: int) -> int:
     return -(-size // unit) * unit
 
 
+def _after(sizes: Mapping[str, int]) -> int:
+    """Where the first file that a slim bundle leaves out begins in a whole one."""
+    before = [size for name, size in sizes.items() if name < REBUILT[0] or name == form.HEADER]
+    return sum(tarfile.BLOCKSIZE + _padded(size, tarfile.BLOCKSIZE) for size in before)
+
+
 def _archive_size(sizes: Mapping[str, int]) -> int:
     """Of the archive of files of these sizes: a block of head each, two blocks of end, records."""
     block = tarfile.BLOCKSIZE
@@ -183,6 +178,6 @@ def _members(archive: bytes, sizes: Mapping[str, int]) -> dict[str, bytes]:
         at += tarfile.BLOCKSIZE
         files[name] = archive[at : at + size]
         at += _padded(size, tarfile.BLOCKSIZE)
-    if _archive(files) != archive:
+    if attached.tar(files) != archive:
         _fail("it is truncated, or its archive is not as tstorm writes it")
     return files

@@ -16,6 +16,7 @@ from typing import Any
 
 from compiler.plan import consistency, sparse
 from compiler.plan import format as form
+from compiler.plan.attached import Attached
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
 from compiler.plan.files import Files, Memory, PlanFiles
 from compiler.plan.format import Place, PlanError
@@ -97,6 +98,13 @@ class Plan:
     def source(self) -> bytes:
         """The TDL source, as it was given."""
         return self._load(form.SOURCE)
+
+    @cached_property
+    def attached(self) -> Attached:
+        """What the files of services hold, by digest, and included texts, by path."""
+        found = Attached(self._load(form.ATTACHED))
+        found.check(self.topology.services)
+        return found
 
     @cached_property
     def topology(self) -> Topology:
@@ -224,6 +232,7 @@ class Plan:
         every route is replayed too (routes themselves are taken as given: compiling is not redone).
         """
         self._load(form.SOURCE)
+        _ = self.attached
         consistency.folded(self.topology, self.events, self.epochs)
         if deep:
             self.routes.verify()
@@ -261,7 +270,7 @@ def _check_version(value: Any, place: Place) -> None:
         place.fail(
             f"the plan has format {version}, {age} than {form.FORMAT_VERSION}, which this "
             f"release ({form.TOOL_VERSION}) reads; it was written by {value.get('tool')!r:.60}",
-            "use that release, or compile the source again",
+            f"compile the source again ({form.SOURCE} in it), or use that release",
         )
 
 

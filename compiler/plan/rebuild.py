@@ -47,14 +47,14 @@ def _wanted(files: Mapping[str, bytes], name: str) -> tuple[int, str]:
 
 
 def complete(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """All six files of a plan, by name; REBUILT are made anew whether they are there or not.
+    """All files of a plan, by name; REBUILT are made anew whether they are there or not.
 
     Raises PlanError if what is there is no plan, or if what is made is not what plan.json says.
     """
     plan = Plan(_Partial(files))
     made = rebuild(plan.topology, plan.events)
     whole = {form.HEADER: files[form.HEADER], form.SOURCE: plan.source}
-    whole |= {name: files[name] for name in (form.TIMELINE, form.TOPOLOGY)}
+    whole |= {name: plan.raw(name) for name in (form.ATTACHED, form.TIMELINE, form.TOPOLOGY)}
     whole |= {form.SNAPSHOTS: made.snapshots, form.ROUTES: made.routes}
     for name in REBUILT:
         if (len(whole[name]), hashlib.sha256(whole[name]).hexdigest()) != _wanted(files, name):

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, overload
 from compiler.plan import consistency
 from compiler.plan.encoding import (
     NODE_WORDS,
+    TOPOLOGY_FIELDS,
     epoch_head_from_json,
     link_from_json,
     node_from_json,
@@ -67,9 +68,7 @@ class Outline:
 
     def __init__(self, value: Any, counts: Mapping[str, int]) -> None:
         self._place = Place(TOPOLOGY, 1)
-        _, links, nodes, _, services = self._place.fields(
-            value, "bootstrapper", "links", "nodes", "routing", "services"
-        )
+        _, links, _, nodes, _, _, services, _ = self._place.fields(value, *TOPOLOGY_FIELDS)
         self._nodes: list[Any] = self._counted(nodes, "nodes", counts)
         self._links: list[Any] = self._counted(links, "links", counts)
         if len(nodes) > MAX_NODES or len(links) > MAX_LINKS:

@@ -52,6 +52,7 @@ class Fold:
             self._incident[link.dst].append(i)
         self._touched_nodes = set(range(len(topology.nodes)))
         self._touched_links = set(range(len(topology.links)))
+        self._paused: set[int] = set()  # instances, by node
         self._quit = False
 
     def apply(self, event: Event) -> None:
@@ -99,6 +100,16 @@ class Fold:
             _refuse(event, f"is not possible: the target is {self.nodes[node]}")
         self.nodes[node] = new
         self._touched_nodes.add(node)
+        if new == DOWN:
+            self._paused.discard(node)
+
+    def _pause(self, event: Event, paused: bool) -> None:
+        """Changes nothing of the network: the program stands still."""
+        node = self._node(event, instance=True)
+        if self.nodes[node] == DOWN or (node in self._paused) == paused:
+            is_now = "paused" if node in self._paused else self.nodes[node]
+            _refuse(event, f"is not possible: the target is {is_now}")
+        (self._paused.add if paused else self._paused.discard)(node)
 
     def _link(self, event: Event) -> int:
         link = self.links.index.get(event.target, -1)
@@ -145,6 +156,8 @@ _APPLY: dict[str, Callable[[Fold, Event], None]] = {
     "crash": lambda fold, event: fold._instance(event, (UP, CUT), DOWN),
     "disconnect": lambda fold, event: fold._instance(event, (UP,), CUT),
     "reconnect": lambda fold, event: fold._instance(event, (CUT,), UP),
+    "pause": lambda fold, event: fold._pause(event, True),
+    "resume": lambda fold, event: fold._pause(event, False),
     "bridge_up": lambda fold, event: fold._bridge(event, (DOWN,), UP),
     "bridge_down": lambda fold, event: fold._bridge(event, (UP,), DOWN),
     "link_up": lambda fold, event: fold._switch(event, True),

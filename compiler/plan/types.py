@@ -11,6 +11,32 @@ from dataclasses import dataclass
 
 from compiler.plan.properties import LinkState
 
+DEFAULT_READY_TIMEOUT_NS = 60 * 10**9
+DEFAULT_GRACE_NS = 5 * 10**9
+NO_CHECK = "none"  # as `ready`: there at once
+TCP_CHECK = "tcp:"  # as `ready`, before a port
+PRIVATE = "private"  # as `fs`
+EXPECTATIONS = ("success", "run", "any")
+NETWORKS = ("dual", "ipv4", "ipv6")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that each instance of a service gets before its first start."""
+
+    path: str  # relative: in the instance's directory; absolute: in its own file system
+    mode: int  # 0o644 or 0o755
+    digest: str  # SHA-256 of the content, which is in files.tar
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Something of the machine's file system that instances of a service see at `target`."""
+
+    source: str  # on the machine, as written: absolute, or relative to the TDL file
+    target: str  # absolute
+    read_only: bool
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -26,6 +52,19 @@ class Service:
     cpu_millis: int  # 0 = not stated
     mem_bytes: int  # 0 = not stated
     options: tuple[tuple[str, str], ...]
+    user: str = ""  # 'postgres', '1000', 'postgres:ssl'; '' = not stated
+    cwd: str = ""  # '' = not stated: the instance's directory, or what an image says
+    files: tuple[File, ...] = ()  # by path
+    mounts: tuple[Mount, ...] = ()
+    fs: str = ""  # '' or 'private': the machine's files, changes are the instance's own
+    sysctls: tuple[tuple[str, str], ...] = ()
+    setup: tuple[str, ...] = ()  # argv, run once before the first start
+    ready: tuple[str, ...] = ()  # () = not stated, ('none',), ('tcp:5432',), else argv
+    ready_timeout_ns: int = 0  # 0 = not stated: DEFAULT_READY_TIMEOUT_NS
+    stop: str = ""  # 'SIGINT'; '' = not stated: what an image says, else SIGTERM
+    grace_ns: int = 0  # 0 = not stated: DEFAULT_GRACE_NS
+    expect: str = ""  # '' = not stated, or one of EXPECTATIONS
+    keep: bool = True  # False: its data directories are not kept after the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +104,9 @@ class Topology:
     links: tuple[Link, ...]
     bootstrapper: str  # agent image, '' = this release's
     routing: str  # 'delay' | 'hops'
+    network: str = "dual"  # one of NETWORKS: which addresses instances have
+    start_when_ready: bool = False  # time 0 is when all that are there at first are ready
+    quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +119,12 @@ class Event:
     target: str  # 'server.3', 's1', 'a.0->s1', '' for quit
     args: Mapping[str, int | str]  # integers and words only
     line: int  # source line of the statement, 0 = implied (a default join)
+    file: str = ""  # the included file that the line is in, '' = the source itself
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line of the statement."""
+        return self.file, self.line
 
 
 KINDS = (
@@ -85,6 +133,8 @@ KINDS = (
     "crash",
     "disconnect",
     "reconnect",
+    "pause",
+    "resume",
     "link_up",
     "link_down",
     "bridge_up",

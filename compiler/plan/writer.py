@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from compiler.plan import consistency, outdir
+from compiler.plan import attached, consistency, outdir
 from compiler.plan import format as form
 from compiler.plan.encoding import epoch_to_json, event_line, topology_to_json
 from compiler.plan.format import Place, PlanError
@@ -32,6 +32,8 @@ class PlanContents:
     end_ns: int
     snapshots: Iterable[tuple[Epoch, RouteDelta]]
     tool_version: str = form.TOOL_VERSION
+    attached: Collection[bytes] = ()  # what the files of services hold
+    includes: Mapping[str, bytes] = field(default_factory=dict)  # included texts, by path
 
 
 def encode(contents: PlanContents) -> dict[str, bytes]:
@@ -42,6 +44,7 @@ def encode(contents: PlanContents) -> dict[str, bytes]:
     _check(contents)
     epochs, routes, count = encode_snapshots(contents.topology, contents.snapshots)
     files = {
+        form.ATTACHED: _attached(contents),
         form.SOURCE: contents.source,
         form.TOPOLOGY: form.canonical(topology_to_json(contents.topology)),
         form.TIMELINE: b"".join(map(event_line, contents.events)),
@@ -58,6 +61,12 @@ def _check(contents: PlanContents) -> None:
     for event in contents.events:
         consistency.event(event, last, contents.end_ns, Place(form.TIMELINE, event.seq + 1))
         last = event
+
+
+def _attached(contents: PlanContents) -> bytes:
+    data = attached.encode(contents.attached, contents.includes)
+    attached.Attached(data).check(contents.topology.services)
+    return data
 
 
 def encode_snapshots(

@@ -46,7 +46,7 @@ ACTIONS = (
         "TS0207",
         "action needs an instant",
         "This action happens at one moment: `at T …`.",
-        "from 5s to 6s a--b set latency=5",
+        "from 5s to 6s a reconnect",
     ),
     Code(
         "TS0208",
@@ -127,6 +127,39 @@ ACTIONS = (
         "action misses an argument",
         "The action needs more than its name. The message says what.",
         "from 1s to 2s a churn",
+    ),
+    Code(
+        "TS0221",
+        "duration out of place",
+        "`at T … disconnect for 5s` and `at T … pause for 5s` end by themselves; an interval "
+        "(`from … to …`) has its end already. `at T … restart after 2s` comes back by itself.",
+        "at 5s a crash for 3s",
+    ),
+    Code(
+        "TS0222",
+        "no time at all",
+        "A disconnect or a pause for 0s would do nothing.",
+        "at 5s a pause for 0s",
+    ),
+)
+
+COMMANDS = (
+    Code(
+        "TS0940",
+        "program that is not there",
+        "A program of `exec=`, `setup=` or `ready=` is not on this machine: in no folder of PATH "
+        "(with /usr/sbin and /sbin, where daemons live, and without a virtual environment that is "
+        "active), or not at the path that is written, which begins at the TDL file. `tstorm check` "
+        "and `run` look.",
+        "",
+    ),
+    Code(
+        "TS0941",
+        "shell syntax without a shell",
+        "A command line is split into words, and the first is started with the others. `&&`, `|`, "
+        "`>`, `;` and variables other than `$TSTORM_…` mean something to a shell only, which would "
+        "be `sh -c '…'`.",
+        'service a exec="sleep 5 && echo done"\nbridge s1\nlink a--s1',
     ),
 )
 
@@ -251,9 +284,12 @@ WARNINGS = (
     ),
     Code(
         "TS0919",
-        "tag that nothing selects",
-        "The file has events, and none of them selects this tag.",
-        "service a tags=x\nbridge s1\nlink a--s1\nat 5s a leave",
+        "tag that may be a slip",
+        "No event selects this tag, and one selects another that is the same but for case, "
+        "hyphens, two letters swapped or an `s` at the end. Tags that only say what an element is "
+        "are no reason for a warning.",
+        "service a tags=clients\nservice b tags=client\nbridge s1\nlink a--s1\nlink b--s1\n"
+        "at 5s tags=client leave",
     ),
     Code(
         "TS0920",
@@ -283,5 +319,13 @@ WARNINGS = (
         "are run otherwise nothing changes. `compile` tells where it renders manifests, so do "
         "`render` and, as an error, `run --backend k8s`:",
         "service a img=nginx\nbridge s1\nlink a--s1\nat 0s a join\nat 5s a crash\nat 9s a join",
+    ),
+    Code(
+        "TS0930",
+        "interval does not set back",
+        "`from … to … set` sets properties back at its end to what they were before. What another "
+        "statement has set in the meantime with `at T … set` stays.",
+        "bridges s1 s2\nlink s1--s2 latency=1ms\n"
+        "from 1s to 9s s1--s2 set latency=5ms\nat 5s s1--s2 set latency=2ms",
     ),
 )

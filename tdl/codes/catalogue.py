@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 
-from tdl.codes.actions import ACTIONS, WARNINGS
+from tdl.codes.actions import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
+from tdl.codes.running import RUNNING
 from tdl.codes.structure import DECLARATIONS, TIMELINE
 from tdl.codes.syntax import SYNTAX
 
 CODES: dict[str, Code] = {
-    c.code: c for c in (*SYNTAX, *DECLARATIONS, *ACTIONS, *TIMELINE, *WARNINGS)
+    c.code: c for c in (*SYNTAX, *DECLARATIONS, *RUNNING, *ACTIONS, *TIMELINE, *WARNINGS, *COMMANDS)
 }
 
 _HEADINGS = {

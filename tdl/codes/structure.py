@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tdl.codes.code import Code
+from tdl.codes.loops import LOOPS
 
 DECLARATIONS = (
     Code(
@@ -59,7 +60,8 @@ DECLARATIONS = (
     Code(
         "TS0109",
         "setting given twice",
-        "bootstrapper, seed and routing are given once in a file.",
+        "bootstrapper, seed, routing, network, `start when` and `quit when` are given once in a "
+        "file.",
         "seed 1\nseed 2",
     ),
     Code(
@@ -71,8 +73,8 @@ DECLARATIONS = (
     Code(
         "TS0111",
         "command line cannot be split",
-        "exec= is split into words as a shell would, but no shell runs it. Quotes inside must be "
-        "closed, and there must be at least one word.",
+        "exec=, setup= and ready= are split into words as a shell would, but no shell runs them. "
+        "Quotes inside must be closed, and there must be at least one word.",
         'service a exec="sh -c \'x"',
     ),
     Code(
@@ -87,7 +89,7 @@ DECLARATIONS = (
     Code(
         "TS0113",
         "not at least one",
-        "replicas, cpu, mem and queue are greater than zero.",
+        "replicas, cpu, mem, queue, grace and ready-timeout are greater than zero.",
         "service a replicas=0",
     ),
     Code(
@@ -151,6 +153,7 @@ DECLARATIONS = (
         "one, also those that joins add.",
         "service a replicas=2\nbridge s1\nlink a.0--s1",
     ),
+    *LOOPS,
 )
 
 TIMELINE = (

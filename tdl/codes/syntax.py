@@ -114,9 +114,9 @@ SYNTAX = (
     Code(
         "TS0018",
         "unknown action",
-        "The actions are join, leave, crash, churn, disconnect, reconnect, flap, set, partition, "
-        "heal, background and quit.",
-        "at 5s a restart",
+        "The actions are join, leave, crash, restart, churn, disconnect, reconnect, pause, resume, "
+        "flap, set, partition, heal, background and quit.",
+        "at 5s a explode",
     ),
     Code(
         "TS0020",

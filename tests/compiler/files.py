@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 TAGS = ("red", "green", "blue")
 VERBS = (
     *("join", "join", "join", "leave", "crash", "disconnect", "reconnect", "churn", "churn"),
+    *("pause", "pause", "resume", "restart", "restart", "set"),
     *("flap", "set", "background", "partition", "heal"),
 )
 times = st.integers(0, 24).map(lambda half: f"{half * 500}ms")
@@ -160,10 +161,12 @@ def statements(draw: st.DrawFn, names: Names) -> str:
     if verb in ("join", "leave"):
         what = draw(selector(names, "any"))
         return f"{when} {what} {verb}{with_count(draw, what, names)}"
-    if verb in ("crash", "disconnect", "reconnect"):
+    if verb in ("crash", "disconnect", "reconnect", "pause", "resume", "restart"):
         what = draw(selector(names, "service"))
-        when = now if verb == "reconnect" else when
-        return f"{when} {what} {verb}{with_count(draw, what, names)}"
+        when = now if verb in ("reconnect", "resume", "restart") else when
+        word = {"disconnect": " for 3s", "pause": " for 4s", "restart": " after 2s"}.get(verb, "")
+        tail = word if when == now and draw(st.booleans()) else ""
+        return f"{when} {what} {verb}{with_count(draw, what, names)}{tail}"
     if verb == "churn":
         what = draw(st.sampled_from(["", *names.services]))
         replace = draw(st.sampled_from(["", " replace 50%", " replace 100%"]))
@@ -172,7 +175,7 @@ def statements(draw: st.DrawFn, names: Names) -> str:
     if verb == "flap":
         return f"{spans(draw)} {what} flap {draw(st.sampled_from(['700ms', '1s', '2.3s', '9s']))}"
     if verb == "set":
-        return f"{now} {what} set {draw(changes())}"
+        return f"{when} {what} set {draw(changes())}"
     if verb == "background":
         return f"{when} {what} background {draw(st.sampled_from(['500Kb', '2Mb', '0b']))}"
     return f"{now} {draw(partitions(names))}" if verb == "partition" else f"{now} heal"

@@ -31,6 +31,10 @@ def expand(file: ast.File, seed: int, skip: frozenset[int] = frozenset()) -> Ora
         return oracle
 
 
+TAKES = (ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Pause, ast.Restart)
+THERE = "up cut up! cut!"  # the ones with a mark are paused
+
+
 class Oracle(Links):
     """The walk, and the statements about members."""
 
@@ -67,6 +71,9 @@ class Oracle(Links):
             ast.Churn: self.churn,
             ast.Disconnect: self.disconnect,
             ast.Reconnect: self.reconnect,
+            ast.Pause: self.pause,
+            ast.Resume: self.resume,
+            ast.Restart: self.restart,
             ast.Flap: self.flap,
             ast.Set: self.set,
             ast.Background: self.background,
@@ -85,12 +92,24 @@ class Oracle(Links):
             if self._joins_first(self._names_link, ends):
                 self.block(ends, "left", 0)
         for service in self.services:
-            joins = [s for s in self.dynamics if isinstance(s.action, ast.Join)]
-            if any(service in self._services(s.selector) for s in joins):
+            if self._starts_with_a_join(service):
                 continue
             for node in self._nodes_of(service):
                 if not self._joins_first(self._names_instance, node):
                     self.move(node, "up", "join", 0)
+
+    def _starts_with_a_join(self, service: str) -> bool:
+        for s in sorted(self.dynamics, key=lambda s: s.start_ns):
+            e = s.selector
+            if isinstance(s.action, ast.Join) and service in self._services(e):
+                return True
+            if (
+                isinstance(s.action, TAKES)
+                and isinstance(e, ast.Element)
+                and e.name.text == service
+            ):
+                return False
+        return False
 
     def _joins_first(self, names: Callable[[ast.Dynamic, Any], bool], what: object) -> bool:
         mine = [s for s in self.dynamics if names(s, what)]
@@ -111,7 +130,7 @@ class Oracle(Links):
         return any(ends in link for link in self.links_of(s.selector))
 
     def _names_instance(self, s: ast.Dynamic, node: str) -> bool:
-        if not isinstance(s.action, ast.Join | ast.Leave | ast.Crash | ast.Churn | ast.Disconnect):
+        if not isinstance(s.action, (ast.Join, *TAKES)):
             return False
         e = s.selector
         return isinstance(e, ast.Element) and f"{e.name.text}.{e.index}" == node
@@ -154,7 +173,7 @@ class Oracle(Links):
             count = s.action.count
             if service and count and count.unit is ast.Unit.NUMBER:
                 mine = [f"{service}.{i}" for i in range(self.wanted[service])]
-                joined = sum(self.state[n] in ("up", "cut") for n in mine)
+                joined = sum(self.state[n] in THERE.split() for n in mine)
                 self.ask_for(service, joined + count.value)
             candidates = self.candidates(s.selector, "sbl", every_link=count is None)
             chosen = self.at_once(order, s, candidates, "never gone")
@@ -207,25 +226,25 @@ class Oracle(Links):
         every_link = s.end_ns is None and s.action.count is None
         candidates = self.candidates(s.selector, kinds, every_link=every_link)
         if s.end_ns is None:
-            for target in self.at_once(order, s, candidates, "up cut"):
+            for target in self.at_once(order, s, candidates, THERE):
                 self.remove(s, target)
             return
         who = self.draws(order, "who")
-        for moment in self.moments(order, s, len(self.legal(candidates, "up cut"))):
+        for moment in self.moments(order, s, len(self.legal(candidates, THERE))):
             yield moment
             candidates = self.candidates(s.selector, kinds)
-            legal = self.legal(candidates, "up cut")
+            legal = self.legal(candidates, THERE)
             if not legal:
                 raise Problem("none")
             self.remove(s, who.sample(candidates, legal, 1)[0])
 
     def churn(self, order: int, s: ast.Dynamic) -> Iterator[int]:
         who, coin = self.draws(order, "who"), self.draws(order, "replace")
-        legal = self.legal(self.candidates(s.selector, "s"), "up cut")
+        legal = self.legal(self.candidates(s.selector, "s"), THERE)
         for moment in self.moments(order, s, len(legal)):
             yield moment
             candidates = self.candidates(s.selector, "s")
-            legal = self.legal(candidates, "up cut")
+            legal = self.legal(candidates, THERE)
             if not legal:
                 raise Problem("none")
             node = who.sample(candidates, legal, 1)[0]
@@ -234,25 +253,58 @@ class Oracle(Links):
                 self.move(str(node), "up", "join", s.span.line)
 
     def disconnect(self, order: int, s: ast.Dynamic) -> Iterator[int]:
-        chosen = self.at_once(order, s, self.candidates(s.selector, "s"), "up")
-        for node in chosen:
-            self.move(str(node), "cut", "disconnect", s.span.line)
-            self.owner[str(node)] = order
-        if s.end_ns is None:
-            self.owner = {n: o for n, o in self.owner.items() if o != order}
-        elif chosen:
-            yield s.end_ns
-            for node in chosen:
-                if self.owner.get(str(node)) == order:
-                    self.move(str(node), "up", "reconnect", s.span.line)
-                else:
-                    self.warned.append(s.span.line)
+        yield from self.a_while(order, s, "disconnect", "reconnect")
 
     def reconnect(self, order: int, s: ast.Dynamic) -> Iterator[int]:
-        for node in self.at_once(order, s, self.candidates(s.selector, "s"), "cut"):
-            self.move(str(node), "up", "reconnect", s.span.line)
-        return
-        yield
+        yield from self.a_while(order, s, "reconnect", "")
+
+    def pause(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        yield from self.a_while(order, s, "pause", "resume")
+
+    def resume(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        yield from self.a_while(order, s, "resume", "")
+
+    def a_while(self, order: int, s: ast.Dynamic, verb: str, back: str) -> Iterator[int]:
+        changes = {
+            "disconnect": {"up": "cut", "up!": "cut!"},
+            "reconnect": {"cut": "up", "cut!": "up!"},
+            "pause": {"up": "up!", "cut": "cut!"},
+            "resume": {"up!": "up", "cut!": "cut"},
+        }
+        of = "network" if verb in ("disconnect", "reconnect") else "program"
+        chosen = self.at_once(order, s, self.candidates(s.selector, "s"), " ".join(changes[verb]))
+        for node in map(str, chosen):
+            self.owner[of, node] = order
+            self.state[node] = changes[verb][self.state[node]]
+            self.emit(verb, node, s.span.line)
+        end = self.end_of(s) if s.end_ns is not None else None
+        if isinstance(s.action, ast.Disconnect | ast.Pause) and s.action.for_ns is not None:
+            end = s.start_ns + s.action.for_ns
+        if end is None or not chosen:
+            return
+        yield end
+        for node in map(str, chosen):
+            if self.owner.get((of, node)) == order:
+                self.state[node] = changes[back][self.state[node]]
+                del self.owner[of, node]
+                self.emit(back, node, s.span.line)
+            else:
+                self.warned.append(s.span.line)
+
+    def restart(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        chosen = self.at_once(order, s, self.candidates(s.selector, "s"), THERE)
+        for node in map(str, chosen):
+            self.move(node, "gone", "crash", s.span.line)
+            self.owner["life", node] = order
+            if not s.action.after_ns:
+                self.move(node, "up", "join", s.span.line)
+        if chosen and s.action.after_ns:
+            yield s.start_ns + s.action.after_ns
+            for node in map(str, chosen):
+                if self.owner.get(("life", node)) == order:
+                    self.move(node, "up", "join", s.span.line)
+                else:
+                    self.warned.append(s.span.line)
 
     def quit(self, _order: int, s: ast.Dynamic) -> Iterator[int]:
         self.emit("quit", "", s.span.line)

@@ -33,16 +33,25 @@ class Links(State):
             for ends in mine:
                 self.unblock(ends, order, s.span.line)
 
-    def set(self, _order: int, s: ast.Dynamic) -> Iterator[int]:
+    def set(self, order: int, s: ast.Dynamic) -> Iterator[int]:
         after: dict[Direction, dict[str, int | str]] = {}
         assert isinstance(s.action, ast.Set)
         queues = set(self.own_queue)
+        before = {ends: dict(props) for ends, props in self.props.items()}
+        owned = set(self.own_queue)
         for link in self.links_of(s.selector):
             for place, ends in enumerate(link):
                 after[ends] = self.changed(ends, s.action, ("up", "down")[place])
                 if any(a.prop.text == "queue" for a in s.action.assignments):
                     queues.add(ends)
         self.own_queue = queues
+        mine = [(ends, key) for ends in after for key in self.keys(s, ends)]
+        for ends, key in mine:
+            if s.end_ns is None:
+                self.intervals.pop((ends, key), None)
+                continue
+            old = "follows" if key == "queue_bytes" and ends not in owned else before[ends][key]
+            self.intervals.setdefault((ends, key), []).append([order, old])
         changed = False
         for ends in self.in_order(list(after)):
             args = {k: v for k, v in after[ends].items() if v != self.props[ends][k]}
@@ -52,8 +61,59 @@ class Links(State):
                 self.emit("set", f"{ends[0]}->{ends[1]}", s.span.line, **args)
         if not changed:
             self.warned.append(s.span.line)
-        return
-        yield
+        if s.end_ns is not None:
+            yield s.end_ns
+            self.set_back(order, s, mine)
+
+    def keys(self, s: ast.Dynamic, ends: Direction) -> list[str]:
+        """What the statement sets of this direction."""
+        found = []
+        for link in self.links_of(s.selector):
+            for place, one in enumerate(link):
+                for a in s.action.assignments if one == ends else ():
+                    key = {**KEYS, ("up", "down")[place]: "rate_bps", "dist": "distribution"}
+                    if a.prop.text in key:
+                        found.append(key[a.prop.text])
+        return found
+
+    def set_back(self, order: int, s: ast.Dynamic, mine: list[tuple[Direction, str]]) -> None:
+        """Of those that set a property one after the other, the last one's value holds."""
+        missing = False
+        for ends in self.in_order([ends for ends, _ in mine]):
+            new, queue = dict(self.props[ends]), ends in self.own_queue
+            for key in [key for one, key in mine if one == ends]:
+                stack = self.intervals.get((ends, key), [])
+                place = (
+                    [entry[0] for entry in stack].index(order)
+                    if any(entry[0] == order for entry in stack)
+                    else None
+                )
+                if place is None:
+                    missing = True
+                    continue
+                old = stack.pop(place)[1]
+                if place < len(stack):
+                    stack[place][1] = old
+                elif old == "follows":
+                    queue = False
+                else:
+                    new[key] = old
+                    queue = queue or key == "queue_bytes"
+            rated = new["rate_bps"] != self.props[ends]["rate_bps"]
+            if not queue and (rated or ends in self.own_queue):
+                new["queue_bytes"] = default_queue(int(new["rate_bps"]))
+            taken = self.load[ends][0]
+            if int(new["jitter_ns"]) > int(new["delay_ns"]):
+                raise Problem("illegal value")
+            if taken and int(new["rate_bps"]) <= taken:
+                raise Problem("background")
+            (self.own_queue.add if queue else self.own_queue.discard)(ends)
+            args = {k: v for k, v in new.items() if v != self.props[ends][k]}
+            self.props[ends] = new
+            if args:
+                self.emit("set", f"{ends[0]}->{ends[1]}", s.span.line, **args)
+        if missing:
+            self.warned.append(s.span.line)
 
     def changed(self, ends: Direction, action: ast.Set, rate: str) -> dict[str, int | str]:
         new = dict(self.props[ends])
@@ -103,7 +163,7 @@ class Links(State):
     # --- partition, heal, quit ---
 
     def usable(self, ends: Direction) -> bool:
-        return not self.down[ends] and all(self.state[n] == "up" for n in ends)
+        return not self.down[ends] and all(self.state[n] in ("up", "up!") for n in ends)
 
     def partition(self, order: int, s: ast.Dynamic) -> Iterator[int]:
         """Two groups only. Tries every way to place the others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tdl import ast
 from tdl.formatter import format_statement
@@ -99,14 +99,16 @@ class State:
         self.wanted = {n: s.replicas or named[n] for n, s in self.services.items()}
         self.replicas = {n: max(extra.get(n, 1), self.wanted[n]) for n in self.services}
         self.tags: dict[str, tuple[str, ...]] = {}
-        self.state: dict[str, str] = {}  # instances: never up cut gone; bridges: up gone
-        self.owner: dict[str, int] = {}  # who cut it
+        self.state: dict[str, str] = {}  # instances: never up cut up! cut! gone; bridges: up gone
+        self.owner: dict[tuple[str, str], int] = {}  # who last changed what of it
         self.links: list[Direction] = []
         self.link_tags: dict[Direction, tuple[str, ...]] = {}
         self.down: dict[Direction, set[object]] = {}
         self.props: dict[Direction, dict[str, int | str]] = {}
         self.load: dict[Direction, tuple[int, int | None]] = {}
         self.own_queue: set[Direction] = set()
+        # By direction and property: [who, what it was before], of intervals in force.
+        self.intervals: dict[tuple[Direction, str], list[list[Any]]] = {}
         self.partitions: list[tuple[object, list[Direction]]] = []
         self._build(file)
 
@@ -221,7 +223,8 @@ class State:
 
     def move(self, node: str, state: str, kind: str, line: int) -> None:
         self.state[node] = state
-        self.owner.pop(node, None)
+        for what in ("network", "program", "life"):
+            self.owner.pop((what, node), None)
         self.emit(kind, node, line)
 
     def block(self, ends: Direction, why: object, line: int) -> None:

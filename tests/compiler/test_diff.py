@@ -37,17 +37,17 @@ def compiled(text: str) -> Plan | None:
 @given(text=files(), data=st.data())
 @settings(deadline=None, max_examples=80)
 def test_a_statement_more_adds_its_events(text: str, data: st.DataObject) -> None:
-    """At 13 s, after all others: nothing follows from it."""
+    """At one minute, after all others: nothing follows from it."""
     lines = text.splitlines()
     ends = re.findall(r"^link (\S+)--(\S+) ", text, re.MULTILINE)
     first, second = data.draw(st.sampled_from(ends))
     place = data.draw(st.integers(0, len(lines)))
-    more = [*lines[:place], f"at 13s {first}--{second} set queue=12345B", *lines[place:]]
+    more = [*lines[:place], f"at 1m {first}--{second} set queue=12345B", *lines[place:]]
     plan, other = compiled(text), compiled("\n".join(more) + "\n")
     if plan is None or other is None or "quit" in text:
         return
     diff = compare_plans(plan, other)
-    assert {(one.field, one.b) for one in diff.topology} == {("end_ns", 23 * 10**9)}
+    assert {(one.field, one.b) for one in diff.topology} == {("end_ns", 70 * 10**9)}
     assert {entry.what for entry in diff.timeline} == {"added"}
     added = [entry.b for entry in diff.timeline if entry.b is not None]
     assert added == [event for event in other.events if event.line == place + 1]

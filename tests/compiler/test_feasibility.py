@@ -53,8 +53,7 @@ def test_machines_do_not_change_the_plan() -> None:
 @settings(max_examples=100, deadline=None)
 @given(files())
 def test_any_file_gets_warnings_in_it_and_no_more(text: str) -> None:
-    rates = {"budget_bps": 100_000_000, "underlay_ns": SECOND // 100, "pace": 1000}
-    machines = Machines(**rates, kubernetes=True)
+    machines = Machines(100_000_000, underlay_ns=SECOND // 100, pace=1000, kubernetes=True)
     try:
         found = compile_source(text, machines=machines).diagnostics
     except TdlError:

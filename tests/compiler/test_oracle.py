@@ -13,7 +13,7 @@ from tests.compiler.files import files
 
 # A tag that nothing of the right kind carries: for the oracle the line is not there.
 STATIC = ("TS0204", "TS0219")
-STATE_WARNINGS = ("TS0903", "TS0911", "TS0912")
+STATE_WARNINGS = ("TS0903", "TS0911", "TS0912", "TS0930")
 
 
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))

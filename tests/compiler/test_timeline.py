@@ -339,3 +339,111 @@ def test_a_file_that_grows_by_single_joins_is_walked_a_few_times(
     compilation = compiled(NET.replace("b replicas=2", "b") + "\n".join(lines) + "\n")
     assert compilation.topology.services[1].replicas == 199
     assert len(walks) < 12
+
+
+# --- pause, restart, for a while ---------------------------------------------------------------
+
+
+def test_a_restart_is_a_crash_and_a_join() -> None:
+    assert shown(events(NET + "at 5s a.2 restart\n")) == [
+        (5.0, "crash", "a.2"),
+        (5.0, "join", "a.2"),
+    ]
+    assert shown(events(NET + "at 5s a.2 restart after 1.5s\n")) == [
+        (5.0, "crash", "a.2"),
+        (6.5, "join", "a.2"),
+    ]
+
+
+def test_those_that_are_restarted_come_back() -> None:
+    found = events(NET + "at 5s a restart 3 after 2s\n")
+    assert [event.kind for event in found] == ["crash"] * 3 + ["join"] * 3
+    assert [e.target for e in found[:3]] == [e.target for e in found[3:]]
+
+
+def test_pause_and_disconnect_for_a_while() -> None:
+    text = "at 5s b.1 {0} for 3s\n"
+    assert shown(events(NET + text.format("pause"))) == [
+        (5.0, "pause", "b.1"),
+        (8.0, "resume", "b.1"),
+    ]
+    assert shown(events(NET + text.format("disconnect"))) == [
+        (5.0, "disconnect", "b.1"),
+        (8.0, "reconnect", "b.1"),
+    ]
+    same = events(NET + "from 5s to 8s b.1 pause\n")
+    assert shown(same) == shown(events(NET + text.format("pause")))
+
+
+def test_a_paused_instance_can_be_cut_and_crash() -> None:
+    text = NET + "at 1s b.0 pause and b.0 disconnect and b.0 crash\n"
+    assert [e.kind for e in events(text)] == ["pause", "disconnect", "crash"]
+    assert not compiled(text).plan.verify()
+
+
+def test_a_pause_changes_nothing_of_the_network() -> None:
+    plan = compiled(NET + "at 1s b.0 pause\n").plan
+    assert (plan.epochs[1].nodes, plan.epochs[1].links) == ((), ())
+
+
+# --- who is there at first ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["crash", "leave", "disconnect", "pause", "restart"])
+def test_a_service_that_does_something_else_first_is_there(what: str) -> None:
+    found = compiled(NET + f"at 5s b {what} 1\nat 9s a join\nat 4s a.1 crash\n").events
+    assert [e.target for e in found if e.at_ns == 0] == ["a.0", "a.1", "a.2", "a.3", "b.0", "b.1"]
+
+
+def test_a_service_whose_first_event_is_a_join_is_not() -> None:
+    found = compiled(NET + "at 5s b join\nat 6s b crash\nat 7s b join\n").events
+    assert [e.target for e in found if e.at_ns == 0] == ["a.0", "a.1", "a.2", "a.3"]
+
+
+# --- set in an interval ------------------------------------------------------------------------
+
+
+def delays(text: str) -> list[tuple[float, int]]:
+    """When the delay of s1->s2 changes, and to what, in ms."""
+    return [
+        (e.at_ns / SECOND, int(e.args["delay_ns"]) // 10**6)
+        for e in compiled(NET + text).events
+        if e.kind == "set" and e.target == "s1->s2" and "delay_ns" in e.args
+    ]
+
+
+def test_an_interval_sets_and_sets_back() -> None:
+    assert delays("from 1s to 2s s1--s2 set latency=50") == [(1, 50), (2, 10)]
+    found = events(NET + "from 1s to 2s s1->s2 set rate=1Mb loss=1% dist=pareto\n")
+    assert [dict(event.args) for event in found] == [
+        {"rate_bps": 10**6, "loss_ppb": 10**7, "queue_bytes": 30_000, "distribution": "pareto"},
+        {"rate_bps": 10**8, "loss_ppb": 0, "queue_bytes": 625_000, "distribution": "normal"},
+    ]
+
+
+def test_intervals_within_each_other() -> None:
+    text = "from 1s to 9s s1--s2 set latency=50\nfrom 3s to 5s s1--s2 set latency=200%"
+    assert delays(text) == [(1, 50), (3, 100), (5, 50), (9, 10)]
+
+
+def test_intervals_that_overlap() -> None:
+    text = "from 1s to 5s s1--s2 set latency=50\nfrom 3s to 9s s1--s2 set latency=70"
+    assert delays(text) == [(1, 50), (3, 70), (9, 10)]
+
+
+def test_intervals_that_end_together() -> None:
+    text = "from 1s to 9s s1--s2 set latency=50\nfrom 3s to 9s s1--s2 set latency=70"
+    assert delays(text) == [(1, 50), (3, 70), (9, 10)]
+
+
+def test_what_an_instant_sets_stays() -> None:
+    text = "from 1s to 9s s1--s2 set latency=50 loss=1%\nat 3s s1--s2 set latency=7"
+    assert delays(text) == [(1, 50), (3, 7)]
+    last = [e for e in compiled(NET + text).events if e.at_ns == 9 * SECOND]
+    assert [dict(e.args) for e in last] == [{"loss_ppb": 0}] * 2
+
+
+def test_a_queue_that_was_stated_for_a_while_follows_the_rate_again() -> None:
+    text = "from 1s to 2s a.0->s1 set queue=9KB\nat 3s a.0->s1 set rate=20Mb\n"
+    found = [e for e in compiled(NET + text).events if e.kind == "set"]
+    assert [e.args["queue_bytes"] for e in found] == [9000, 62_500, 125_000]

@@ -19,7 +19,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tdl.diagnostics import TdlError
-from tdl.formatter import format_text
+from tdl.layout import format_text
 from tdl.parser import parse
 from tests.tdl.helpers import unspanned
 
@@ -54,8 +54,31 @@ churn web 3
 at 10s a--b background 5Mb
 at 1d quit
 """,
+    """\
+let wan = "latency=20ms rate=100Mb"  # far
+let n = 2
+service web replicas=3 exec="sh -c 'echo $n $HOME \\$n'" env=A:$n tags=x[0..1];y
+bridges s[0..2] core
+for i in 0..$n { link web.$i--s$i latency=0.$i }
+for i in 0..1 {   # each
+  let far = s$i
+  for k in 2..3 {
+    at ${i}.${k}s $far--core set latency=${k}ms  # now
+  }
+  link $far--core $wan
+}
+at 5s s[0..1] leave and web.[0..2] disconnect
+at 6s partition s[0..1] tags=x[0..1];s2
+""",
 )
 MARKS = [
+    "{",
+    "}",
+    "$i",
+    "${n}",
+    "[0..3]",
+    "let i = ",
+    "for i in 0..2 {",
     ";",
     "--",
     "[",

@@ -32,7 +32,7 @@ def states_at(
             link[event.target] = link[event.target]._replace(**dict(event.args))  # type: ignore[arg-type]
         elif event.kind == "background":
             background[event.target] = int(event.args["rate_bps"])
-        elif event.kind != "quit":
+        elif event.kind not in ("quit", "pause", "resume"):
             node[event.target] = words.get(event.kind, "down")
     for item in topology.links:
         own = link[item.name]

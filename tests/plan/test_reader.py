@@ -97,6 +97,13 @@ def test_newer_plan_names_the_release_that_wrote_it() -> None:
     assert "use that release" in error.hint
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_plan_says_what_to_do(version: int) -> None:
+    error = refused(edited(HEADER, 1, lambda header: header.update(version=version, tool="0.0.9")))
+    assert f"format {version}, older than {FORMAT_VERSION}" in error.what
+    assert "compile the source again (source.tdl in it)" in error.hint
+
+
 @pytest.mark.parametrize("data", [b"", b"[]\n", b"{}\n", b'{"format":"something"}\n', b"\x00\n"])
 def test_not_a_plan(data: bytes) -> None:
     assert refused({**files(), HEADER: data}).file == HEADER

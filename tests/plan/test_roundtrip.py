@@ -117,7 +117,7 @@ def test_a_line_of_the_timeline() -> None:
     topology = listing()
     files = encode(contents(topology, timeline(topology, (SECOND, "crash", "client.1"))))
     assert files[form.TIMELINE].splitlines()[-1] == (
-        b'{"args":{},"at_ns":1000000000,"kind":"crash","line":7,"seq":4,"target":"client.1"}'
+        b'{"args":{},"at_ns":1000000000,"file":"","kind":"crash","line":7,"seq":4,"target":"client.1"}'
     )
     assert files[form.SNAPSHOTS].splitlines()[-1] == (
         b'{"at_ns":1000000000,"first_seq":4,"index":1,"last_seq":5,"links":'

@@ -19,6 +19,8 @@ from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, networks, timeline
 
+NO_OBSTACLES = ("set", "background", "pause", "resume")  # whom they concern is still there
+
 
 def plan_of(topology: Topology, events: tuple[Event, ...]) -> Plan:
     return decode(encode(contents(topology, events)))
@@ -133,7 +135,7 @@ def _fewest(plan: Plan, state: NetworkState, down: set[str], src: int, dst: int)
 def _check_since(plan: Plan, told: Direction, until: int) -> None:
     for obstacle in told.obstacles:
         mine = [event for event in plan.events if event.target == obstacle.element]
-        mine = [event for event in mine if event.kind not in ("set", "background")]
+        mine = [event for event in mine if event.kind not in NO_OBSTACLES]
         before = [event for event in mine if event.seq < until]
         assert obstacle.since == (before[-1] if before else None)
         assert obstacle.until is None or obstacle.until.seq >= until

@@ -15,7 +15,21 @@ from tdl.diagnostics import TdlError
 ROOT = Path(__file__).parents[2]
 WITH_EXAMPLES = sorted(code for code, entry in CODES.items() if entry.example)
 # What an example cannot show in a few lines.
-WITHOUT_EXAMPLES = {"TS0001", "TS0029", "TS0030", "TS0031", "TS0032", "TS0309"}
+WITHOUT_EXAMPLES = {
+    *(
+        "TS0001",
+        "TS0029",
+        "TS0030",
+        "TS0031",
+        "TS0032",
+        "TS0134",
+        "TS0135",
+        "TS0309",
+        "TS0152",
+        "TS0153",
+        "TS0940",
+    )
+}
 # As the explanation says: `--budget 1Gb`, `--underlay 500us`, and what is rendered.
 MACHINES = Machines(budget_bps=1_000_000_000, underlay_ns=500_000, kubernetes=True)
 WITH_MACHINES = {"TS0916", "TS0917", "TS0920", "TS0922"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tdl.diagnostics import TdlError
-from tdl.formatter import WIDTH, format_statement, format_text
+from tdl.formatter import WIDTH, format_statement
+from tdl.layout import format_text
 from tests.tdl.helpers import meaning, one
 
 UNTIDY = """\

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tdl.codes.catalogue import CODES
 from tdl.diagnostics import TdlError
-from tdl.formatter import format_text
+from tdl.layout import format_text
 from tdl.lexer import source_lines
 from tdl.parser import parse, parse_partial
 from tdl.presentation import render_text

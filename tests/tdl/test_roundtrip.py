@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tdl import ast
-from tdl.formatter import format_statement, format_text
+from tdl.formatter import format_statement
+from tdl.layout import format_text
 from tests.tdl import trees
 from tests.tdl.helpers import meaning
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 from tdl import ast, bounds, values
-from tdl.words import DISTRIBUTIONS, RESERVED, STATEMENTS
+from tdl.words import DISTRIBUTIONS, EXPECTATIONS, NETWORKS, RESERVED, SIGNALS, STATEMENTS
 from tests.tdl.helpers import NOWHERE
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -55,6 +55,28 @@ def _options(pairs: list[tuple[str, str]] | None) -> tuple[tuple[ast.Name, str],
     return tuple((ast.Name(word, NOWHERE), value) for word, value in pairs or [])
 
 
+_PART = st.text(_MORE, min_size=1, max_size=5) | st.text(plain, min_size=1, max_size=5).filter(
+    lambda part: "/" not in part and ":" not in part and part not in (".", "..")
+)
+_below = st.lists(_PART, min_size=1, max_size=3).map("/".join)
+_absolute = _below.map(lambda path: "/" + path)
+_files = st.lists(
+    st.builds(
+        ast.FileItem,
+        (_below | _absolute).filter(lambda path: path.strip("./")),
+        st.just("") | _below | _absolute,
+        st.just(NOWHERE),
+    ),
+    max_size=3,
+    unique=True,
+).map(tuple)
+_mounts = st.lists(
+    st.builds(ast.MountItem, _below | _absolute, _absolute, st.booleans(), st.just(NOWHERE)),
+    max_size=3,
+    unique_by=lambda item: item.target,
+).map(tuple)
+_values = texts.map(lambda text: text.replace("\n", "")).filter(str.strip)
+_sysctls = st.dictionaries(st.from_regex(r"\Anet\.ipv4\.[a-z_]{1,8}\Z"), _values, max_size=3)
 _WORDS = (texts.filter(bool), st.lists(texts, max_size=2))
 services = st.builds(
     ast.ServiceStatement,
@@ -72,6 +94,19 @@ services = st.builds(
     ports=st.lists(st.integers(1, 65535), max_size=3, unique=True).map(tuple),
     cpu_millis=st.none() | st.integers(1, bounds.MAX_COUNT),
     mem_bytes=st.none() | st.integers(1, bounds.MAX_SIZE_BYTES),
+    user=st.none() | st.from_regex(r"\A[a-z_][a-z0-9_-]{0,8}(:[a-z][a-z0-9]{0,4}|:[0-9]{1,5})?\Z"),
+    cwd=st.none() | _absolute,
+    files=_files,
+    mounts=_mounts,
+    fs=st.none() | st.just("private"),
+    sysctls=_sysctls.map(lambda found: tuple(found.items())),
+    setup=st.none() | texts.map(_argv),
+    ready=st.sampled_from([None, "none", "tcp:5432"]) | texts.map(_argv),
+    ready_timeout_ns=st.none() | st.integers(1, bounds.MAX_TIME_NS),
+    stop=st.none() | st.sampled_from(SIGNALS),
+    grace_ns=st.none() | st.integers(1, bounds.MAX_TIME_NS),
+    expect=st.none() | st.sampled_from(EXPECTATIONS),
+    keep=st.none() | st.booleans(),
     options=options.map(_options),
 )
 
@@ -111,6 +146,13 @@ settings = (
     st.builds(ast.Bootstrapper, images, st.just(NOWHERE))
     | st.builds(ast.Seed, st.integers(0, bounds.MAX_SEED), st.just(NOWHERE))
     | st.builds(ast.Routing, st.sampled_from(["delay", "hops"]), st.just(NOWHERE))
+    | st.builds(ast.Network, st.sampled_from(NETWORKS), st.just(NOWHERE))
+    | st.builds(ast.StartWhenReady, st.just(NOWHERE))
+    | st.builds(
+        ast.QuitWhen,
+        tag_lists.filter(lambda found: [name.text for name in found] != ["all"]),
+        st.just(NOWHERE),
+    )
 )
 
 elements = st.builds(ast.Element, names, st.just(NOWHERE), st.none() | st.integers(0, 99))
@@ -222,9 +264,13 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
             ast.Leave,
             ast.Crash,
             ast.Disconnect,
+            ast.Pause,
         ]
         action = draw(st.sampled_from(kinds))(count, NOWHERE)
         end = draw(st.sampled_from([None, end]))
+        length = draw(st.integers(1, bounds.MAX_TIME_NS - start))
+        if end is None and isinstance(action, ast.Disconnect | ast.Pause) and draw(st.booleans()):
+            action = type(action)(count, NOWHERE, length)
     elif form == "period":
         churn = st.builds(ast.Churn, counts, shares, st.just(NOWHERE))
         flap = st.builds(ast.Flap, st.integers(1, bounds.MAX_TIME_NS), st.just(NOWHERE))
@@ -232,8 +278,15 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
         open_ended = draw(st.booleans())
         end = None if open_ended else end
     elif form == "instant":
-        action = draw(changes | st.just(ast.Reconnect(count, NOWHERE)))
-        end = None
+        after = draw(st.integers(0, bounds.MAX_TIME_NS - start))
+        single_moment: list[ast.Action] = [
+            ast.Reconnect(count, NOWHERE),
+            ast.Resume(count, NOWHERE),
+            ast.Restart(count, NOWHERE, after),
+        ]
+        action = draw(changes | st.sampled_from(single_moment))
+        if not isinstance(action, ast.Set) or draw(st.booleans()):
+            end = None
     else:
         ends: list[ast.Action] = [ast.Heal(NOWHERE), ast.Quit(NOWHERE)]
         action = draw(partitions() | st.sampled_from(ends))

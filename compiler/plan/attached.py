@@ -1,0 +1,90 @@
+"""What a plan carries beside itself: contents of files that services get, and included texts.
+
+`files.tar` is a ustar archive (POSIX.1-2017, pax) whose bytes depend on its members alone: by name,
+each with mode 0644 and neither owner nor time. Its members are `files/SHA256`, each content once,
+and `include/PATH`, the text that a statement of this path included. Format in docs/plan.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Iterable, Mapping
+
+from compiler.plan.format import ATTACHED, MAX_ATTACHED_BYTES, PlanError
+from compiler.plan.types import Service
+
+_FILES, _INCLUDE = "files/", "include/"
+_HINT = "it was damaged, or written by another program: compile the source again"
+
+
+def tar(members: Mapping[str, bytes]) -> bytes:
+    """The archive of these members, in their order. ValueError for a name that ustar has no room
+    for (100 bytes, or 255 with a `/` at the right place)."""
+    buffer = io.BytesIO()
+    options = {"format": tarfile.USTAR_FORMAT, "encoding": "utf-8", "errors": "strict"}
+    with tarfile.open(fileobj=buffer, mode="w", **options) as archive:  # type: ignore[call-overload]
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)  # mode 0644, no owner, time 0
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def encode(contents: Iterable[bytes], includes: Mapping[str, bytes]) -> bytes:
+    """files.tar of contents (each is kept once) and of included texts by path. PlanError."""
+    members = {_FILES + hashlib.sha256(data).hexdigest(): data for data in contents}
+    members |= {_INCLUDE + path: data for path, data in includes.items()}
+    _check_size(sum(map(len, members.values())))
+    try:
+        return tar(dict(sorted(members.items())))
+    except ValueError as error:
+        raise PlanError(ATTACHED, f"a path is too long ({error})", "shorten it") from None
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_ATTACHED_BYTES:
+        most = MAX_ATTACHED_BYTES >> 20
+        raise PlanError(ATTACHED, f"its contents are {size} bytes, more than {most} MiB")
+
+
+class Attached:
+    """The contents of files.tar. PlanError for anything but what encode() writes."""
+
+    def __init__(self, data: bytes) -> None:
+        members = _members(data)
+        self.contents: dict[str, bytes] = {}  # by digest
+        self.includes: dict[str, bytes] = {}  # by path
+        for name, content in members.items():
+            if name.startswith(_INCLUDE):
+                self.includes[name.removeprefix(_INCLUDE)] = content
+            else:
+                self.contents[name.removeprefix(_FILES)] = content
+        try:
+            same = encode(self.contents.values(), self.includes) == data
+        except PlanError:
+            same = False
+        if not same:
+            raise PlanError(ATTACHED, "is not as tstorm writes it", _HINT)
+
+    def check(self, services: Iterable[Service]) -> None:
+        """Raises PlanError unless there is just what the services are given."""
+        wanted = {file.digest for service in services for file in service.files}
+        for digest in sorted(wanted ^ self.contents.keys()):
+            what = "is missing" if digest in wanted else "belongs to no service"
+            raise PlanError(ATTACHED, f"the content {digest:.12} {what}", _HINT)
+
+
+def _members(data: bytes) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:", encoding="utf-8") as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.isreg() else None
+                if content is None or member.size > len(data):
+                    raise PlanError(ATTACHED, f"{member.name!r:.60} is no file", _HINT)
+                found[member.name] = content.read()
+    except (tarfile.TarError, ValueError, OSError) as error:
+        raise PlanError(ATTACHED, f"is not an archive ({error})", _HINT) from None
+    return found

@@ -1,0 +1,208 @@
+"""Where the files that a source names come from. The compiler itself looks at no file system.
+
+`files=` of a service names files and folders, `include` texts; `Sources` gives what they hold.
+`Folder` reads them beside the TDL file, `Recorded` takes them from the plan of an earlier
+compilation, `NOWHERE` has none. What is wrong with a name goes to the sink, at its place.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from compiler.plan.format import MAX_ATTACHED_BYTES, PlanError
+from compiler.plan.reader import Plan
+from tdl import ast
+from tdl.bounds import MAX_FILE_BYTES
+from tdl.diagnostics import Sink
+from tdl.preprocess.includes import NO_TEXTS, NoTextError
+from tdl.suggest import did_you_mean
+
+MAX_FILES = 10_000  # of one service
+_PASSED_OVER = "__pycache__"  # what running a Python program leaves behind
+_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not be waited for
+EXECUTABLE, PLAIN = 0o755, 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file that a service gets: where, and what it holds."""
+
+    path: str
+    mode: int  # EXECUTABLE or PLAIN
+    data: bytes
+    span: ast.Span
+
+
+class Sources(Protocol):
+    def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
+        """What `files=` of a service stands for, in any order."""
+
+    def text(self, path: str) -> bytes:
+        """An included text, as tdl.preprocess.includes.Texts has it. Raises NoTextError."""
+
+
+class _Nowhere:
+    def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
+        for item in service.files:
+            sink.error(
+                "TS0133",
+                item.span,
+                f"{item.source!r} cannot be read: this text has no folder",
+                "give a TDL file, beside which the files are",
+            )
+        return []
+
+    def text(self, path: str) -> bytes:
+        return NO_TEXTS.text(path)
+
+
+NOWHERE: Sources = _Nowhere()
+
+
+class Recorded:
+    """The files that a plan has already, by service."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:  # noqa: ARG002
+        """Raises PlanError if the plan's text names files and the plan has none."""
+        found = [one for one in self._plan.topology.services if one.name == service.name.text]
+        if not found or bool(service.files) != bool(found[0].files):
+            raise PlanError(self._plan.source_name, f"service {service.name.text} is another")
+        contents = self._plan.attached.contents
+        return [
+            Content(file.path, file.mode, contents[file.digest], service.span)
+            for file in found[0].files
+        ]
+
+    def text(self, path: str) -> bytes:
+        known = self._plan.attached.includes.get(member(path))
+        if known is None:
+            raise NoTextError(f"the plan does not have {path!r}", "compile the source again")
+        return known
+
+
+def member(path: str) -> str:
+    """What a plan calls an included text (docs/plan.md): `..` may not stand in archives."""
+    parts = (part.replace("%", "%25") for part in path.split("/"))
+    return "/".join("%2E%2E" if part == ".." else part for part in parts)
+
+
+def path_of(name: str) -> str:
+    """The path of an included text from what a plan calls it."""
+    parts = (".." if part == "%2E%2E" else part.replace("%25", "%") for part in name.split("/"))
+    return "/".join(parts)
+
+
+class Folder:
+    """Files of the machine; relative names begin in the folder of the TDL file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._left = MAX_ATTACHED_BYTES
+
+    def text(self, path: str) -> bytes:
+        place = self._folder / path
+        try:
+            with os.fdopen(os.open(place, _OPEN), "rb") as stream:
+                if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                    return stream.read(MAX_FILE_BYTES + 1)
+            raise NoTextError(f"{path!r} is not a file")
+        except FileNotFoundError:
+            raise NoTextError(f"there is no file {path!r}", self._near(place)) from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise NoTextError(f"{path!r} cannot be read: {reason}") from None
+
+    def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
+        return [one for item in service.files for one in self._item(item, sink)]
+
+    def _item(self, item: ast.FileItem, sink: Sink) -> list[Content]:
+        path = self._folder / item.source
+        try:
+            if path.is_dir():
+                return self._tree(item, path, sink)
+            one = self._read(item, path, _target(item), sink)
+            return [] if one is None else [one]
+        except FileNotFoundError:
+            sink.error("TS0133", item.span, f"there is no file {item.source!r}", self._near(path))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            sink.error("TS0133", item.span, f"{item.source!r} cannot be read: {reason}")
+        return []
+
+    def _near(self, path: Path) -> str:
+        """What may have been meant."""
+        try:
+            names = sorted(one.name for one in path.parent.iterdir())[:MAX_FILES]
+        except OSError:
+            return f"there is no folder {path.parent}"
+        return did_you_mean(path.name, names) or f"names begin in {self._folder}"
+
+    def _tree(self, item: ast.FileItem, path: Path, sink: Sink) -> list[Content]:
+        found: list[Content] = []
+        target = _target(item)
+        for name in _names(path):
+            if len(found) == MAX_FILES:
+                message = f"{item.source!r} holds more than {MAX_FILES:,} files"
+                sink.error("TS0133", item.span, message, "name a smaller folder")
+                break
+            one = self._read(item, path / name, f"{target}/{name}", sink)
+            if one is None:
+                return []
+            found.append(one)
+        if not found:
+            message = f"there is no file in the folder {item.source!r}"
+            sink.error("TS0133", item.span, message, "leave it out, or put something in")
+        return found
+
+    def _read(self, item: ast.FileItem, path: Path, target: str, sink: Sink) -> Content | None:
+        with os.fdopen(os.open(path, _OPEN), "rb") as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                hint = "only files and folders can be copied; mount= gives an instance others"
+                sink.error("TS0133", item.span, f"{path} is not a file", hint)
+                return None
+            data = stream.read(self._left + 1)
+        self._left -= len(data)
+        if self._left < 0:
+            message = f"all files together have more than {MAX_ATTACHED_BYTES >> 20} MiB"
+            hint = "mount=HOST:PATH:ro gives instances what is too large to copy"
+            sink.error("TS0134", item.span, message, hint)
+            self._left = 0
+            return None
+        mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN
+        return Content(target, mode, data, item.span)
+
+
+def _names(folder: Path) -> Iterator[str]:
+    """Of all files below a folder, relative to it, sorted. OSError where one cannot be listed."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    names: list[str] = []
+    for base, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if name != _PASSED_OVER]
+        links = [name for name in folders if (Path(base) / name).is_symlink()]
+        if links:
+            raise ValueError(f"{Path(base) / links[0]} is a link to a folder")
+        names += [(Path(base) / name).relative_to(folder).as_posix() for name in files]
+    return iter(sorted(names))
+
+
+def _target(item: ast.FileItem) -> str:
+    """Where it goes: beside the program, under its own name, unless something else is said."""
+    parts = [part for part in item.source.split("/") if part not in ("", ".")]
+    if not item.target:
+        outside = item.source.startswith("/") or ".." in parts
+        return parts[-1] if outside else "/".join(parts)
+    if item.target.endswith("/") and not item.source.endswith("/"):
+        return f"{item.target}{parts[-1]}"
+    return item.target.rstrip("/")

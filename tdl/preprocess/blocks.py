@@ -1,0 +1,68 @@
+"""Logical lines to a tree: each `for … {` with the lines up to its `}`.
+
+One pass; only a loop is held in memory. A brace without its counterpart is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tdl.diagnostics import Sink
+from tdl.lexer import LogicalLine
+
+
+@dataclass(slots=True)
+class Loop:
+    """`end` is the line of the `}`, None where it is missing."""
+
+    head: LogicalLine
+    body: list[LogicalLine | Loop] = field(default_factory=list)
+    end: LogicalLine | None = None
+
+
+Item = LogicalLine | Loop
+
+
+def blocks(lines: Iterator[LogicalLine], sink: Sink) -> Iterator[Item]:
+    """The lines and loops of a file, in order."""
+    for line in lines:
+        if is_end(line):
+            message = "this '}' closes nothing"
+            sink.error("TS0144", line.tokens[0].span, message, "it stands after the lines of a for")
+            yield LogicalLine(comments=line.comments)
+        elif is_for(line):
+            yield _loop(line, lines, sink)
+        else:
+            yield line
+
+
+def _loop(head: LogicalLine, lines: Iterator[LogicalLine], sink: Sink) -> Loop:
+    """Reads on to the end of the loop, or of the text."""
+    stack = [Loop(head)]
+    for line in lines:
+        inner = stack[-1]
+        if is_end(line):
+            inner.end = line
+            if len(stack) == 1:
+                return inner
+            stack.pop()
+        elif is_for(line):
+            deeper = Loop(line)
+            inner.body.append(deeper)
+            stack.append(deeper)
+        else:
+            inner.body.append(line)
+    for loop in stack:
+        if loop.head.tokens[-1].type == "BRACE":
+            sink.error("TS0144", loop.head.tokens[-1].span, "this '{' is never closed", "add '}'")
+    return stack[0]
+
+
+def is_for(line: LogicalLine) -> bool:
+    return bool(line.tokens) and line.tokens[0].type == "FOR"
+
+
+def is_end(line: LogicalLine) -> bool:
+    first = line.tokens[0] if line.tokens else None
+    return first is not None and first.type == "BRACE" and first.text == "}"

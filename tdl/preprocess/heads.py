@@ -1,0 +1,90 @@
+"""The lines that begin with let, for and include: what they say, or what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tdl.build import cover
+from tdl.diagnostics import Sink
+from tdl.lexer import LogicalLine, Token
+from tdl.words import MAX_NAME, RUN_VARIABLES
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RANGE = re.compile(r"([^.]+)\.\.([^.]+)")
+
+
+class Let(NamedTuple):
+    name: Token
+    value: Token  # a STRING or a WORD
+
+
+class For(NamedTuple):
+    """`for NAME in FIRST..LAST {`; the bounds as written, variables and all."""
+
+    name: Token
+    bounds: Token
+    first: str
+    last: str
+
+
+def let(line: LogicalLine, sink: Sink) -> Let | None:
+    tokens = line.tokens
+    if len(tokens) < 2 or tokens[1].type != "KEY" or not tokens[1].text.endswith("="):
+        _wrong(tokens, sink)
+        return None
+    name = tokens[1].text[:-1].rstrip(" \t\u00a0")
+    if name[-1] in "+-":
+        _wrong(tokens, sink)
+        return None
+    if len(tokens) != 3 or tokens[2].type not in ("STRING", "WORD"):
+        message = "let takes one value"
+        span = tokens[1].span if len(tokens) < 3 else cover(tokens[2], tokens[-1])
+        sink.error("TS0140", span, message, f'quote one of several words: let {name} = "…"')
+        return None
+    token = tokens[1]._replace(text=name)
+    return Let(token, tokens[2]) if _is_variable(token, sink) else None
+
+
+def _wrong(tokens: list[Token], sink: Sink) -> None:
+    span = cover(tokens[0], tokens[-1])
+    sink.error("TS0140", span, "a let has a name and a value", "write let NAME = VALUE")
+
+
+def loop(line: LogicalLine, sink: Sink) -> For | None:
+    match line.tokens:
+        case [_, name, Token(text="in"), bounds, Token(type="BRACE", text="{")] if (
+            name.type == "NAME"
+        ):
+            found = _RANGE.fullmatch(bounds.text)
+            if found:
+                return For(name, bounds, found[1], found[2]) if _is_variable(name, sink) else None
+    span = cover(line.tokens[0], line.tokens[-1])
+    message = "a for has a name and a range of whole numbers"
+    sink.error("TS0143", span, message, "write for i in 0..9 {, and } after the lines of the loop")
+    return None
+
+
+def _is_variable(name: Token, sink: Sink) -> bool:
+    """Whether this may be the name of a variable."""
+    text = name.text
+    if text.startswith(RUN_VARIABLES):
+        message = f"'{text}' is a variable that the run sets"
+        sink.error("TS0142", name.span, message, f"names must not begin with {RUN_VARIABLES}")
+        return False
+    if len(text) > MAX_NAME or not _VARIABLE.fullmatch(text):
+        hint = "write '_' instead of '-'" if "-" in text else None
+        message = f"'{text}' is no name for a variable"
+        sink.error("TS0142", name.span, message, hint or f"it has at most {MAX_NAME} characters")
+        return False
+    return True
+
+
+def include(line: LogicalLine, sink: Sink) -> Token | None:
+    """The file's name: a STRING or a WORD."""
+    tokens = line.tokens
+    if len(tokens) == 2 and tokens[1].type in ("STRING", "WORD"):
+        return tokens[1]
+    span = cover(tokens[0], tokens[-1])
+    sink.error("TS0150", span, "include takes the name of one file", 'write include "FILE"')
+    return None

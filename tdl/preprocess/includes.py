@@ -1,0 +1,112 @@
+"""Which file an `include` names, and its text. Nothing here reads a file: `Texts` does.
+
+A file is called by its path from the file that was read first, `net/wan.tdl` or `../lib/wan.tdl`,
+wherever the line stands that includes it. Refused are files that include themselves, and more than
+a person could have meant.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Protocol
+
+from tdl.bounds import MAX_DEPTH, MAX_FILE_BYTES
+from tdl.decoding import decode
+from tdl.diagnostics import Sink
+from tdl.lexer import Token
+
+MAX_PATH = 80  # bytes: a plan carries the texts in an archive
+
+
+class NoTextError(Exception):
+    """A file that cannot be read: why, and what to do."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Texts(Protocol):
+    """Where included files come from."""
+
+    def text(self, path: str) -> bytes:
+        """What is in the file at `path`, seen from the folder of the file that includes all others.
+        Raises NoTextError."""
+
+
+class _NoTexts:
+    def text(self, path: str) -> bytes:
+        message = f"'{path}' cannot be read: this text has no folder"
+        raise NoTextError(message, "give a TDL file, beside which it is")
+
+
+NO_TEXTS: Texts = _NoTexts()
+
+
+class Includes:
+    """The files of one text. `read` has what they hold, by path."""
+
+    def __init__(self, texts: Texts, sink: Sink) -> None:
+        self._texts = texts
+        self._sink = sink
+        self._open: list[str] = []
+        self._total = 0
+        self.read: dict[str, bytes] = {}
+        self.failed = False  # there is a file that could not be entered
+
+    def enter(self, name: str, token: Token) -> tuple[str, str] | None:
+        """The path and the text of a file that is named at `token`; None after a report."""
+        found = self._enter(name, token)
+        self.failed = self.failed or found is None
+        return found
+
+    def _enter(self, name: str, token: Token) -> tuple[str, str] | None:
+        path = self._path(name, token)
+        if path is None or not self._may_enter(path, token):
+            return None
+        if path not in self.read:
+            try:
+                self.read[path] = self._texts.text(path)
+            except NoTextError as problem:
+                self._sink.error("TS0151", token.span, problem.message, problem.hint)
+                return None
+        self._total += len(self.read[path])
+        if self._total > MAX_FILE_BYTES:
+            message = f"more than {MAX_FILE_BYTES >> 20} MiB are included"
+            self._sink.error("TS0153", token.span, message, "an experiment cannot hold so much")
+            return None
+        self._open.append(path)
+        return path, decode(self.read[path], self._sink, path)
+
+    def leave(self) -> None:
+        """After the last line of the file entered last."""
+        self._open.pop()
+
+    def _path(self, name: str, token: Token) -> str | None:
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(token.file), name))
+        message = hint = None
+        if not name or not name.isprintable() or path in (".", ".."):
+            message = "this is not the name of a file"
+        elif name.startswith("/"):
+            message = "an included file is named from the file that the line is in"
+            hint = "write its path without the folders that both are in"
+        elif len(path.encode("utf-8", "surrogatepass")) > MAX_PATH:
+            message, hint = "this path is too long", f"it has at most {MAX_PATH} bytes"
+        if message is None:
+            return path
+        self._sink.error("TS0150", token.span, message, hint)
+        return None
+
+    def _may_enter(self, path: str, token: Token) -> bool:
+        if path in self._open:
+            chain = " -> ".join((*self._open[self._open.index(path) :], path))
+            message = f"'{path}' includes itself"
+            hint = f"{chain}: put what both need into a third file"
+            self._sink.error("TS0152", token.span, message, hint)
+        elif len(self._open) >= MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} files include one another"
+            self._sink.error("TS0153", token.span, message)
+        else:
+            return True
+        return False

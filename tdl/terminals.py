@@ -1,0 +1,31 @@
+"""What messages call the terminals of the grammar. An empty text: nothing to mention."""
+
+from __future__ import annotations
+
+from tdl.lalr import END
+
+# Properties that a statement may have, by its first terminal.
+EXAMPLES = {"SERVICE": "img=nginx", "BRIDGE": "tags=core", "BRIDGES": "tags=core"}
+WORDS_FOR = {
+    "NAME": "a name",
+    "INSTANCE": "",
+    "VALUE": "a number",
+    "WORD": "text",
+    "STRING": "a string",
+    "ENVITEM": "NAME:value",
+    "TAGS": "tags=…",
+    "DASH": "'--'",
+    "ARROW": "'->'",
+    "SEMI": "';'",
+    "COMMA": "','",
+    "OPEN": "'['",
+    "CLOSE": "']'",
+    "TO": "'to'",
+    "AND": "'and'",
+    "AT": "'at'",
+    "FROM": "'from'",
+    "REPLACE": "'replace'",
+    "FREQ": "'freq'",
+    "FLAG": "",
+    END: "the end of the line",
+}
