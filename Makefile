@@ -26,7 +26,7 @@ PACKAGES := tdl compiler manifests runtime tstorm
 export FUZZ_SECONDS TRIAL_SECONDS
 
 all: $(VENV)/.installed programs
-	@echo "ready: $(VENV)/bin/tstorm --help"
+	@echo "ready. Type:  . $(VENV)/bin/activate    and then:  tstorm --help"
 
 $(PY):
 	@python=$$(scripts/find-python) && echo "creating $(VENV) with $$python" \

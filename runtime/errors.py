@@ -32,6 +32,16 @@ class MachineError(RunError):
     exit_code = 3
 
 
+class ProgramsError(RunError):
+    """A program, of this instance, does not do what is right, and that ends the run."""
+
+    exit_code = 5
+
+    def __init__(self, message: str, instance: str) -> None:
+        super().__init__(message)
+        self.instance = instance
+
+
 class UnfitError(RunError):
     """The datapath that was chosen cannot do what the plan asks of it."""
 

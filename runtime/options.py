@@ -30,6 +30,8 @@ CLOCK_START_NS = 946_684_800 * 10**9  # 2000-01-01T00:00:00Z
 LEAST_SPIN_LIMIT_NS = 1_000_000_000
 # Up to 2100: what kernel and programs bear. A guest starts 10 s before time 0, and not before 1970.
 CLOCK_RANGE_NS = 10 * 10**9, 4_102_444_800 * 10**9
+# Of services with img=: run the image where there is no exec=, wherever there is one, or nowhere.
+IMAGES = ALONE, PREFERRED, NEVER = ("alone", "preferred", "never")
 DATAPATHS = ("auto", "user", "kernel")
 ON_AGENT_LOSS = KEEP, CLOSE = ("keep", "close")
 MAX_HOSTS = 1024
@@ -66,6 +68,7 @@ class RunOptions:
     hosts: int = 0  # how many; 0: none, one engine models every link
     backend: str = LOCAL  # where the instances are: on this machine, or in a Kubernetes cluster
     nodes: str = ""  # k8s: a label selector of the nodes to use; '' = all that take pods
+    images: str = ALONE  # on this machine; in a cluster everything is an image
     period_ns: int = 25_000_000  # of the agents' sharing loop
     clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
     on_agent_loss: str = KEEP  # traffic of a host without agent: as it was last, or closed
@@ -74,6 +77,8 @@ class RunOptions:
     packets: bool = False  # a file of packets for each link, where one engine has them all
     max_lateness_ns: int | None = None  # what the user allows anything that is judged
     fail_on_exit: bool = False  # programs that fail make the run end with PROGRAMS_FAILED
+    fail_fast: bool = False  # so they do, and at once
+    discard_instances: bool = False  # data directories of instances go at the end
 
     def __post_init__(self) -> None:
         if self.version != VERSION:
@@ -103,6 +108,13 @@ class RunOptions:
             raise RunError(
                 "local hosts are for runs on this machine: a cluster has its own",
                 "leave --hosts out, and say with --nodes which nodes to use",
+            )
+        if self.images not in IMAGES:
+            known = " or ".join(IMAGES)
+            raise RunError(f"there is no {self.images!r} for images", f"use {known}")
+        if self.backend == K8S and self.images != ALONE:
+            raise RunError(
+                "in a cluster every program comes from an image", "leave --images or --programs out"
             )
         if self.backend == LOCAL and self.nodes:
             raise RunError("a run on this machine has no nodes to select", "add --backend k8s")
@@ -209,6 +221,8 @@ class RunPlaces:
     name: str = ""  # NAME; '' = run
     start_directory: str = ""  # where the run was called; '' = here
     source_directory: str = ""  # where relative programs are; '' = where the run was called
+    kept_directory: str = ""  # of a recorded run: copies of those programs
+    digests: Mapping[str, str] = field(default_factory=dict)  # of images, by img=, that it must be
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +234,16 @@ class RunResult:
     directory: Path
     message: str = ""  # why it failed
     summary: Mapping[str, Any] = field(default_factory=dict)
-    programs_failed: bool = False  # and that was asked for (fail_on_exit)
+    programs_failed: bool = False  # they did not do what is right, and that was stated or asked for
+    options: RunOptions = DEFAULTS
 
     @property
     def exit_code(self) -> int:
-        """A result that is not to be trusted says nothing of programs either."""
+        """A result that is not to be trusted says nothing of programs either. A run that programs
+        have ended (fail_fast) has failed because of them."""
         if self.outcome != COMPLETED:
-            return EXIT_CODES[self.outcome]
+            because = self.outcome == FAILED and self.programs_failed
+            return PROGRAMS_FAILED if because else EXIT_CODES[self.outcome]
         if self.summary.get("verdict", {}).get("too_late"):
             return TOO_LATE
         return PROGRAMS_FAILED if self.programs_failed else EXIT_CODES[COMPLETED]

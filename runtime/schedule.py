@@ -6,7 +6,7 @@ time by `pace` and by where the run starts; nothing here reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
@@ -31,15 +31,28 @@ class Step:
         return tuple(dict.fromkeys(names))
 
 
+def paused(events: Iterable[Event]) -> frozenset[str]:
+    """The instances that these events, from the first on, leave paused."""
+    found: set[str] = set()
+    for event in events:
+        if event.kind == "pause":
+            found.add(event.target)
+        elif event.kind in ("resume", "leave", "crash"):
+            found.discard(event.target)
+    return frozenset(found)
+
+
 START_GRID_NS = 10_000_000_000
+READY_GRID_NS = 100_000_000  # where programs run before T0: they would be idle until a later one
 
 
-def first_moment(options: RunOptions, earliest_ns: int) -> int:
-    """T0, not before `earliest_ns`. In virtual time it is a round number, which costs nothing
-    there: that getting ready took a little longer leaves no trace in the run."""
+def first_moment(options: RunOptions, earliest_ns: int, grid_ns: int = START_GRID_NS) -> int:
+    """T0, or when programs start before it; not before `earliest_ns`. In virtual time it is a round
+    number, which costs nothing there: that getting ready took a little longer leaves no trace in
+    the run."""
     if options.time != VIRTUAL:
         return earliest_ns
-    return -(-earliest_ns // START_GRID_NS) * START_GRID_NS
+    return -(-earliest_ns // grid_ns) * grid_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +75,7 @@ class Schedule:
     start    nodes and links as they are when the run begins
     first    the epoch the run begins in (all before it is folded into it)
     present  instances that are there at the start without a join event
+    paused   those of them that are paused then
     folded   how many events are part of that state instead of happening; 0 for a start at 0
     steps    what happens; the first is due at 0
     end_ns   plan time of the end
@@ -72,6 +86,7 @@ class Schedule:
             raise RunError(
                 f"the start (--start-at) is after the experiment's end at {plan.end_ns / 1e9:g} s"
             )
+        self.options = options
         self.clock = PlanClock(options.start_at_ns, options.pace)
         end = plan.end_ns if options.until_ns is None else min(options.until_ns, plan.end_ns)
         self.end_ns = max(end, options.start_at_ns)
@@ -83,6 +98,7 @@ class Schedule:
         nodes = zip(plan.topology.nodes, self.start.nodes, strict=True)
         there = (node.name for node, state in nodes if node.service >= 0 and state != DOWN)
         self.present = frozenset(there if self.folded else ())
+        self.paused = paused(plan.events[: self.folded])
         self.steps = tuple(self._steps(plan, whole))
         self.total = sum(len(step.events) for step in self.steps)
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "replay": "Run a recorded experiment again.",
     "exec": "Run a command inside an instance of a running experiment.",
     "inspect": "Show the state of a run.",
+    "logs": "Show what programs wrote and what happened, by time.",
     "destroy": "End runs and remove what they left behind.",
     "kernel": "Build and keep the kernel for virtual time.",
     "doctor": "Check what this machine or a cluster can do and what is missing.",
@@ -50,7 +51,7 @@ Exit codes:
   2    wrong usage of the command line
   3    this machine or cluster lacks something that is needed (see tstorm doctor)
   4    the result is not to be trusted: something was later than --max-lateness
-  5    the experiment failed: its programs did (--fail-on-exit)
+  5    the experiment failed: its programs did (expect=, --fail-on-exit, --fail-fast)
   130  interrupted
 """
 

@@ -157,7 +157,7 @@ def _entry(entry: Entry, statements: tuple[Statements, Statements]) -> Iterator[
         yield f"  {mark} {at} {action(a)} -> {arguments(b)}"
     else:
         yield f"  {mark} {at} the same events in another order, from {action(a)} on"
-    shown = [side.said(one.line) for side, one in zip(statements, (a, b), strict=True) if one]
+    shown = [side.said(one.place) for side, one in zip(statements, (a, b), strict=True) if one]
     for text in dict.fromkeys(shown):
         yield f"      {text}"
 

@@ -48,16 +48,18 @@ def show(story: EventStory, statements: Statements, end_ns: int) -> None:
 def _statement(story: EventStory, statements: Statements) -> Iterator[str]:
     step = story.origin.step
     if step is None:
-        yield f"  {statements.said(0)}"
+        yield f"  {statements.said(('', 0))}"
         return
     from tdl.presentation import excerpt
 
     span = step.statement.span
-    shown, carets = excerpt(statements.line(span.line), span)
+    shown, carets = excerpt(statements.line(span.place), span)
     margin = " " * (len(str(span.line)) + 1)
-    yield f"{statements.place(span.line)}:{span.col}"
+    yield f"{statements.place(span.place)}:{span.col}"
     yield f" {span.line} | {shown}"
     yield f"{margin} | {carets}"
+    if span.note:
+        yield f"{margin} = with {span.note}"
 
 
 def _moment(story: EventStory, _: Statements) -> Iterator[str]:

@@ -23,9 +23,11 @@ from tstorm.exits import CommandError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from compiler.feasibility.commands import Finder
     from compiler.feasibility.warnings import Machines
     from compiler.pipeline import Compilation
     from compiler.plan.reader import Plan
+    from compiler.sources import Sources
     from tdl.diagnostics import Diagnostic
 
 STDIN = "-"
@@ -56,6 +58,31 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
+
+
+class _Remembered:
+    """Sources that keep the included texts, to show lines of them."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self.files = sources.files
+        self.texts: dict[str, bytes] = {}
+
+    def text(self, path: str) -> bytes:
+        self.texts[path] = self._sources.text(path)
+        return self.texts[path]
+
+
+def included(plan: Plan) -> Mapping[str, bytes]:
+    """The texts that a plan's source includes, by the names that events and spans have for them."""
+    from compiler.sources import path_of
+
+    return {path_of(name): data for name, data in plan.attached.includes.items()}
+
+
+def folder_of(file: str) -> Path:
+    """Where relative names in a text begin: beside the file, for standard input right here."""
+    return Path.cwd() if file == STDIN else Path(file).absolute().parent
 
 
 def read_source(file: str) -> bytes:
@@ -89,10 +116,12 @@ def show(
     raw: bytes,
     form: str = "text",
     most: int | None = None,
+    includes: Mapping[str, bytes] | None = None,
 ) -> None:
     """Prints diagnostics: text on stderr, JSON and SARIF on stdout.
 
-    At most so many, 0 for all; None: what is usual, which for programs is all of them.
+    At most so many, 0 for all; None: what is usual, which for programs is all of them. `includes`
+    are the texts that `raw` includes.
     """
     from tdl import presentation
 
@@ -104,10 +133,12 @@ def show(
     elif found:
         coloured = output.colour(sys.stderr)
         shown = presentation.first(found, MAX_SHOWN if most is None else most)
-        click.echo(presentation.render_text(shown, name, text, colour=coloured), nl=False, err=True)
+        said = presentation.render_text(shown, name, text, includes=includes or {}, colour=coloured)
         more = presentation.rest(found, shown)
-        if more:
-            click.echo(f"\nand {more}; 'tstorm check --max-errors 0' shows all", err=True)
+        with output.kept_going(sys.stderr):  # whoever reads them or not, a run goes on
+            click.echo(said, nl=False, err=True)
+            if more:
+                click.echo(f"\nand {more}; 'tstorm check --max-errors 0' shows all", err=True)
 
 
 def _judged(found: Sequence[Diagnostic], strict: bool) -> Sequence[Diagnostic]:
@@ -126,21 +157,31 @@ def compile_text(
     form: str = "text",
     machines: Machines | None = None,
     most: int | None = None,
+    recorded: Plan | None = None,
 ) -> Compilation:
-    """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it."""
+    """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it.
+
+    Files that the text names are beside `file`, or those of the `recorded` plan that it is from.
+    """
     from compiler.feasibility.warnings import ANY
     from compiler.pipeline import compile_source
+    from compiler.sources import Folder, Recorded
     from tdl.diagnostics import TdlError
 
+    sources = _Remembered(Folder(folder_of(file)) if recorded is None else Recorded(recorded))
     try:
         with plan_errors_shown(), collector_paused():
             compilation = compile_source(
-                raw, filename=source_name(file), seed=seed, machines=machines or ANY
+                raw,
+                filename=source_name(file),
+                seed=seed,
+                machines=machines or ANY,
+                sources=sources,
             )
     except TdlError as error:
-        show(_judged(error.diagnostics, strict), file, raw, form, most)
+        show(_judged(error.diagnostics, strict), file, raw, form, most, sources.texts)
         raise CommandError from None
-    show(_judged(compilation.diagnostics, strict), file, raw, form, most)
+    show(_judged(compilation.diagnostics, strict), file, raw, form, most, sources.texts)
     if strict and compilation.diagnostics:
         from tdl.presentation import summary
 
@@ -158,7 +199,7 @@ def show_rejoins(plan: Plan, source: str, *, refuse: bool = False) -> None:
     recorded = recorded_plan(source)
     file = source if recorded is None else str(recorded / plan.source_name)
     found = _judged(rejoins.of_plan(plan), refuse)
-    show(found, file, plan.source)
+    show(found, file, plan.source, includes=included(plan))
     if refuse and found:
         from tdl.presentation import summary
 
@@ -168,7 +209,7 @@ def show_rejoins(plan: Plan, source: str, *, refuse: bool = False) -> None:
 def format_source(file: str, raw: bytes) -> str:
     """The canonical form of a TDL text. Ends with its diagnostics if it has a syntax error."""
     from tdl.diagnostics import TdlError
-    from tdl.formatter import format_text
+    from tdl.layout import format_text
 
     try:
         return format_text(raw)
@@ -245,7 +286,8 @@ def load_plan(source: str, seed: int | None) -> Plan:
         plan = read_plan(directory, lazy=True)
         if seed is None or seed == plan.seed:
             return plan
-        return compile_text(plan.source, str(directory / plan.source_name), seed).plan
+        name = str(directory / plan.source_name)
+        return compile_text(plan.source, name, seed, recorded=plan).plan
 
 
 def experiment_name(source: str) -> str:
@@ -254,14 +296,21 @@ def experiment_name(source: str) -> str:
 
 
 def plan_to_run(
-    source: str, seed: int | None, *, budget_bps: int | None = None, pace: int | None = None
+    source: str,
+    seed: int | None,
+    *,
+    budget_bps: int | None = None,
+    pace: int | None = None,
+    find: Finder | None = None,
 ) -> PlanToRun:
     """The plan of `source`, read and checked whole, or compiled.
 
-    With a seed, what was recorded is compiled again from its source. `budget_bps` and `pace` are
-    for the warnings of compiling; a plan that is not compiled has none to give.
+    With a seed, what was recorded is compiled again from its source. `budget_bps`, `pace` and
+    `find` (who knows the programs of this machine) are for the warnings of compiling; a plan that
+    is not compiled has none to give.
     """
     recorded = recorded_plan(source)
+    plan = None
     if recorded is None:
         file, raw = source_name(source), read_source(source)
     else:
@@ -277,6 +326,6 @@ def plan_to_run(
             return PlanToRun(plan, recorded.resolve().name.removesuffix(".plan"), file)
     from compiler.feasibility.warnings import Machines
 
-    machines = Machines(budget_bps=budget_bps, pace=pace or 1)
-    compilation = compile_text(raw, file, seed, machines=machines)
+    machines = Machines(budget_bps=budget_bps, pace=pace or 1, find=find)
+    compilation = compile_text(raw, file, seed, machines=machines, recorded=plan)
     return PlanToRun(compilation.plan, Path(source_name(source)).stem, file)

@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING
 from tstorm.exits import CommandError
 
 if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
     from runtime.errors import UnfitError
 
 
-def shown(error: UnfitError, source_name: str, source: bytes) -> CommandError:
+def shown(error: UnfitError, source_name: str, plan: Plan) -> CommandError:
     """`FILE:LINE: what is beyond the datapath`, and what to do."""
-    line = error.misfit.line or declared_line(source, error.misfit.link)
-    place = f"{source_name}:{line}: " if line else ""
+    from tdl.presentation import named
+
+    misfit = error.misfit
+    file, line = (misfit.file, misfit.line) if misfit.line else declared_at(plan, misfit.link)
+    place = f"{named(source_name, file)}:{line}: " if line else ""
     return CommandError(f"error: {place}{error.message}\nhint: {error.remedy}", error.exit_code)
 
 
-def declared_line(source: bytes, link: str) -> int:
-    """The line that declares a link direction such as `pg.0->s1`; 0 if none does."""
+def declared_at(plan: Plan, link: str) -> tuple[str, int]:
+    """File and line that declare a link direction such as `pg.0->s1`; line 0 if none does."""
+    from compiler.sources import Recorded
     from tdl import ast
     from tdl.parser import parse_partial
 
     ends = [end.partition(".") for end in link.split("->")]
     wanted = [(name, int(index) if index else None) for name, _, index in ends]
-    for statement in parse_partial(source).file.statements:
+    for statement in parse_partial(plan.source, Recorded(plan)).file.statements:
         if isinstance(statement, ast.LinkStatement):
             found = [
                 (statement.a.text, statement.a_index),
@@ -32,8 +37,8 @@ def declared_line(source: bytes, link: str) -> int:
             ]
             for way in (found, found[::-1]):
                 if all(map(_stands_for, way, wanted)):
-                    return statement.span.line
-    return 0
+                    return statement.span.place
+    return "", 0
 
 
 def _stands_for(end: tuple[str, int | None], node: tuple[str, int | None]) -> bool:

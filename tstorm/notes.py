@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from compiler.plan.types import Event
 
+Place = tuple[str, int]  # file ("" is the source itself) and line
 SHOWN_EVENTS = 4  # of one statement at one instant, in text
 
 
@@ -47,11 +48,15 @@ def record(event: Event) -> dict[str, Any]:
         "target": event.target,
         "args": dict(event.args),
         "line": event.line,
+        "file": event.file,
     }
 
 
 class Statements:
-    """The lines of a plan's source, and where they stand. Reads them at once (PlanError)."""
+    """The lines of a plan's source and of what it includes, and where they stand.
+
+    Reads them at once (PlanError). A place is a file and a line, as events have them.
+    """
 
     def __init__(self, plan: Plan, given: str) -> None:
         from tdl.lexer import source_lines
@@ -59,41 +64,50 @@ class Statements:
 
         directory = loading.recorded_plan(given)
         self.name = loading.source_name(given)
+        self._recorded = directory is not None
         if directory is not None:
             self.name = str(directory / plan.source_name)
-        self._lines = source_lines(plan.source)
+        texts = {"": plan.source, **loading.included(plan)}
+        self._lines = {file: source_lines(text) for file, text in texts.items()}
 
-    def place(self, line: int) -> str:
-        """`quickstart.tdl:8`."""
-        return f"{self.name}:{line}"
+    def place(self, place: Place) -> str:
+        """`quickstart.tdl:8`. A plan has included texts, not their files, and so calls them as its
+        events do."""
+        from tdl.presentation import named
 
-    def line(self, line: int) -> str:
+        file, line = place
+        known = file if file and self._recorded else named(self.name, file)
+        return f"{known}:{line}"
+
+    def line(self, place: Place) -> str:
         """A line of the source as it is; '' if there is none such."""
-        return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+        file, line = place
+        lines = self._lines.get(file, ())
+        return lines[line - 1] if 0 < line <= len(lines) else ""
 
-    def text(self, line: int) -> str:
+    def text(self, place: Place) -> str:
         """A line of the source, fit for a terminal."""
         from tdl.presentation import visible
 
-        return visible(self.line(line)).strip()
+        return visible(self.line(place)).strip()
 
-    def said(self, line: int) -> str:
+    def said(self, place: Place) -> str:
         """The place and text of a statement, or that nobody wrote it."""
-        if not line:
+        if not place[1]:
             return "not written: what is there at first (docs/timeline.md)"
-        return f"{self.place(line)}: {self.text(line)}"
+        return f"{self.place(place)}: {self.text(place)}"
 
     def record(self, event: Event) -> dict[str, Any]:
         """An event as JSON, with its statement."""
-        return {**record(event), "statement": self.text(event.line)}
+        return {**record(event), "statement": self.text(event.place)}
 
     def tell(self, events: Iterable[Event], margin: str = "  ") -> Iterator[str]:
         """Lines about events of one instant, those of a statement together."""
-        ordered = sorted(events, key=lambda event: (event.line, event.seq))
-        for line, group in groupby(ordered, key=lambda event: event.line):
+        ordered = sorted(events, key=lambda event: (event.place, event.seq))
+        for place, group in groupby(ordered, key=lambda event: event.place):
             mine = list(group)
             for event in mine[:SHOWN_EVENTS]:
                 yield f"{margin}event {event.seq}: {action(event)}"
             if len(mine) > SHOWN_EVENTS:
                 yield f"{margin}… and {len(mine) - SHOWN_EVENTS:,} more events of this statement"
-            yield f"{margin}  {self.said(line)}"
+            yield f"{margin}  {self.said(place)}"

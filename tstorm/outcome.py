@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tstorm import output
@@ -53,7 +53,12 @@ def _doubts(result: RunResult) -> Iterator[str]:
         figures = (judged["largest_ns"], judged["max_lateness_ns"])
         worst, allowed = map(verdict.milliseconds, figures)
         yield f"error: something was {worst} late; --max-lateness allows {allowed}"
+    if not any(reason["what"] == "engine_late_p99" for reason in judged["reasons"]):
+        yield from (f"warning: {one['text']}" for one in result.summary.get("limits", ()))
     yield from _programs(result)
+    left = result.summary.get("not_discarded", ())
+    if left:
+        yield f"warning: data of {len(left)} instances could not be removed: {', '.join(left)}"
     if result.outcome == INTERRUPTED:
         yield f"interrupted: {result.message}" if result.message else "interrupted"
     elif result.message:
@@ -73,22 +78,37 @@ def _missing_packets(captures: Mapping[str, int]) -> Iterator[str]:
 
 
 def _programs(result: RunResult) -> Iterator[str]:
-    """Instances whose program could not start; those whose program failed, if that matters."""
-    from runtime.results.summary import failed_exits
+    """Instances whose program did not do what is right: an error where somebody has said what that
+    is, else a warning."""
+    from runtime.judge.programs import counts
 
-    exits = result.summary["exits"]
-    failed = failed_exits(exits) if result.programs_failed else exits
-    found = {one["target"]: one for one in failed if result.programs_failed or "error" in one}
-    if not found:
-        return
-    some = "of one instance" if len(found) == 1 else f"of {len(found)} instances"
-    if result.programs_failed:
-        yield f"error: programs {some} failed"
-    else:
-        yield f"warning: programs {some} could not start"
+    found = result.summary.get("failures", ())
+    options = result.options
+    asked = options.fail_on_exit or options.fail_fast
+    counted = [one for one in found if counts(one, fail_on_exit=asked)]
+    others = [one for one in found if not counts(one, fail_on_exit=asked)]
+    if counted:
+        yield f"error: programs {_some(counted)} failed"
+        yield from _listed(counted)
+    if others:
+        only_starts = all("error" in one for one in others)
+        what = "could not start" if only_starts else "failed"
+        names = ", ".join(dict.fromkeys(one["target"].rpartition(".")[0] for one in others))
+        yield f"warning: programs {_some(others)} {what}; no expect= of {names} says what is right"
+        yield from _listed(others)
+
+
+def _some(failures: Sequence[Mapping[str, Any]]) -> str:
+    count = len({one["target"] for one in failures})
+    return "of one instance" if count == 1 else f"of {count} instances"
+
+
+def _listed(failures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The last failure of each instance."""
+    found = {one["target"]: one for one in failures}
     for name, one in sorted(found.items(), key=_place)[:SHOWN_PROGRAMS]:
         line = f"; last log line: {one['last_log_line']}" if one["last_log_line"] else ""
-        yield f"  {name}: {_how(one)}{line}"
+        yield f"  {name}: {how(one)}{line}"
     if len(found) > SHOWN_PROGRAMS:
         yield f"  … and {len(found) - SHOWN_PROGRAMS} more in summary.json"
 
@@ -99,11 +119,15 @@ def _place(item: tuple[str, Any]) -> tuple[str, int]:
     return service, int(number)
 
 
-def _how(one: Mapping[str, Any]) -> str:
+def how(one: Mapping[str, Any]) -> str:
+    """How the program of a failure in a summary failed."""
+    right = f", and expect={one['expect']}" if one.get("expect") else ""
+    if one.get("still_running"):
+        return f"it ran to the end of the run{right}"
     if "error" in one:
         return f"could not start: {one['error']}"
     if one.get("killed"):
         return "the instance was killed from outside"
     from runtime.rundir.eventlog import how_ended
 
-    return f"ended by itself with {how_ended(one)}"
+    return f"ended by itself with {how_ended(one)}{right}"

@@ -51,6 +51,22 @@ _CPU = MeasureType("number of processors", "cpu", "a number of processors is mis
 _ROUND_TRIP = MeasureType("round trip", "latency", "a time is missing, such as 0.5ms or 200us")
 
 
+class AroundType(click.ParamType[tuple[int, int]]):
+    """A moment and how far to look before and after it: `45s±3s`, both in ns."""
+
+    name = "moment"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        at, sign, reach = value.replace("+-", "±").partition("±")
+        found = DURATION.convert(at.strip(), param, ctx)
+        return found, DURATION.convert(reach.strip(), param, ctx) if sign else 10**9
+
+
+AROUND = AroundType()
 _TOO_FINE = re.compile(r"[.,]\d{7}")
 
 
@@ -439,6 +455,19 @@ _RUNNING = (
     _NODES,
     _KEEP,
     click.option(
+        "--images",
+        "images",
+        flag_value="preferred",
+        help="Run the image of every service that has one (img=), also where exec= is stated.  "
+        "[default: where exec= is not stated]",
+    ),
+    click.option(
+        "--programs",
+        "images",
+        flag_value="never",
+        help="Run no images: services without exec= are idle.",
+    ),
+    click.option(
         "--clock-budget",
         "clock_budget_ns",
         metavar="T",
@@ -464,7 +493,18 @@ _RUNNING = (
         "--fail-on-exit/--no-fail-on-exit",
         default=None,
         help="End with 5 if a program could not start, or ended by itself with another status than "
-        "0 or by a signal.",
+        "0 or by a signal, also where its service does not state expect=.",
+    ),
+    click.option(
+        "--fail-fast/--no-fail-fast",
+        default=None,
+        help="As --fail-on-exit, and end the run at the first such failure, or the first program "
+        "that does not do what expect= of its service states.",
+    ),
+    click.option(
+        "--discard-instances/--no-discard-instances",
+        default=None,
+        help="Remove the data directories of all instances at the end; logs and results stay.",
     ),
     click.option(
         "--packets/--no-packets",

@@ -50,6 +50,8 @@ def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = No
         changes = {**elsewhere, **asked}
     if asked.get("backend") == K8S and "time" not in asked:
         changes["time"] = REAL  # a cluster has no other
+    if asked.get("backend") == K8S and "images" not in asked:
+        changes["images"] = DEFAULTS.images
     if (asked.get("backend") == K8S or asked.get("hosts")) and "packets" not in asked:
         changes["packets"] = False  # no process sees them there; who asks for them is told
     in_cluster = changes.get("backend", before.backend) == K8S
@@ -78,7 +80,22 @@ def places_of(source: str, out: str | None, name: str) -> RunPlaces:
     from runtime.options import RunPlaces
 
     start, beside = directories(source)
-    return RunPlaces(Path(out) if out else None, name, start, beside)
+    return RunPlaces(
+        Path(out) if out else None,
+        name,
+        start,
+        beside,
+        kept_programs(source),
+        recorded_digests(source),
+    )
+
+
+def kept_programs(source: str) -> str:
+    """Where the run at `source` has copies of what it ran; '' if it is no run."""
+    from runtime.rundir.runfiles import PROGRAMS
+    from tstorm.loading import is_run
+
+    return str(Path(source).absolute() / PROGRAMS) if is_run(source) else ""
 
 
 def recorded_run(source: str) -> dict[str, Any] | None:
@@ -98,6 +115,17 @@ def directories(source: str) -> tuple[str, str]:
     found = (known.get("start_directory"), known.get("source_directory"))
     first, second = (one if isinstance(one, str) and one.startswith("/") else "" for one in found)
     return first or here, second or beside
+
+
+def recorded_digests(source: str) -> dict[str, str]:
+    """What the images of a recorded run on this machine were; {} if `source` is none."""
+    from runtime.options import LOCAL, decode
+
+    known = recorded_run(source) or {}
+    found = known.get("images")
+    if not isinstance(found, dict) or decode(known["options"], "options").backend != LOCAL:
+        return {}  # a cluster has other digests of them
+    return {str(name): digest for name, digest in found.items() if isinstance(digest, str)}
 
 
 def carry_out(
@@ -124,7 +152,7 @@ def carry_out(
         try:
             return run(found.plan, options, places, relay)
         except UnfitError as error:
-            raise misfits.shown(error, found.source_name, found.plan.source) from error
+            raise misfits.shown(error, found.source_name, found.plan) from error
 
 
 def _runner(

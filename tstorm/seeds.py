@@ -67,7 +67,6 @@ def one(source: str, options: RunOptions, out: str | None, seed: int) -> Found:
     """Runs the experiment with that seed, without progress."""
     from runtime.errors import RunError
     from runtime.launch.launch import run
-    from runtime.results.summary import failed_exits
     from tstorm.loading import plan_to_run
     from tstorm.running import places_of
 
@@ -79,7 +78,7 @@ def one(source: str, options: RunOptions, out: str | None, seed: int) -> Found:
         return Found(seed, error.exit_code, "failed", "", (), "", error.message)
     except CommandError as error:
         return Found(seed, error.code, "failed", "", (), "", error.message or "it does not compile")
-    failed = sorted({str(exited["target"]) for exited in failed_exits(result.summary["exits"])})
+    failed = sorted({str(failure["target"]) for failure in result.summary["failures"]})
     state = str(result.summary["verdict"]["state"])
     directory = str(result.directory)
     return Found(

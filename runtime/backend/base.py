@@ -145,6 +145,10 @@ class Network(Protocol):
     async def start(self) -> None:
         """Makes ready what it needs; instances may be attached after it."""
 
+    async def put_in_force(self, bound: Mapping[int, int]) -> None:
+        """The network of the first step, now: for programs that run before T0. Once, and `begin`
+        follows with the same ports."""
+
     async def begin(self, bound: Mapping[int, int]) -> int:
         """Everything that is there at the start, with these ports. Returns T0."""
 

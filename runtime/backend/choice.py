@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from compiler.plan import carried
 from compiler.plan.fit import misfit
 from compiler.plan.reader import Plan
 from runtime.backend.local import environment
@@ -37,12 +38,15 @@ def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
 
 
 def check(plan: Plan, options: RunOptions) -> None:
-    """Raises RunError for more hosts than one machine is good for, UnfitError if the plan has what
-    the datapath would refuse in the middle of the run."""
+    """Raises RunError for what cannot be carried out, such as more hosts than one machine is good
+    for, UnfitError if the plan has what the datapath would refuse in the middle of the run."""
     if options.hosts > MAX_LOCAL_HOSTS:
         raise RunError(
             f"a run cannot have {options.hosts} local hosts", f"give --hosts 1 to {MAX_LOCAL_HOSTS}"
         )
+    refused = carried.refusal(plan, options.backend)
+    if refused:
+        raise RunError(refused, "leave it out")
     kernel = options.datapath == "kernel"
     end = {} if options.until_ns is None else {"end_ns": options.until_ns}
     found = misfit(plan, "kernel" if kernel else "user", options.start_at_ns, **end)

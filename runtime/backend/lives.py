@@ -7,6 +7,7 @@ Times are ns of this process's CLOCK_MONOTONIC.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,16 +54,47 @@ class Left:
     life: Life | None
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command in an instance ended: `status` as a shell says it (128 + N: by signal N), and
+    the last line of its output if that went nowhere else."""
+
+    status: int
+    said: str = ""
+
+
+class Commands(Protocol):
+    """What an instance's service says of it beside its program, and how that is done inside."""
+
+    setup: tuple[str, ...]  # argv, to be run once before the first start; empty: nothing
+    ready: tuple[str, ...]  # () or ('none',): at once; ('tcp:PORT',); else an argv
+    ready_timeout_ns: int
+
+    async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
+        """Runs a command in this life, as its program would run, to its end; cancelling kills it.
+        Its output goes to the instance's log if that is asked for. RunError if it cannot be
+        started."""
+
+    async def connect(self, life: Life, port: int) -> str:
+        """Tries a TCP connection to the instance's own address from inside. Why there is none,
+        '' if it was accepted."""
+
+    def mark(self, text: str) -> None:
+        """Writes a line of the run's own into the instance's log."""
+
+
 class Lives(Protocol):
     """One instance through all its lives. `state` is 'up', 'cut' or 'down', as the timeline has it;
     whoever follows that sets it, and `start_error`. The rest is of the present life."""
 
     node: Node
     state: str
+    commands: Commands | None  # None: whoever starts its program sees to setup and readiness
     start_error: str  # why its program was not started
     ended: Ended | None  # its program ended by itself
     started: bool  # its program was
     killed: bool  # all of it died, unasked
+    paused: bool  # the timeline has stopped its processes; whoever follows that sets it, too
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -87,8 +119,21 @@ class Lives(Protocol):
         """Starts its program, once all processes of the life before are dead. `opened_ns` is when
         its gate was opened, if it was held."""
 
+    async def arrive(self, life: Life) -> int:
+        """Takes this life as the present one, its program not started. Returns when that was. Only
+        where there are `commands`, as `start`."""
+
+    async def start(self, life: Life) -> Joined:
+        """Starts the program of a life that has arrived."""
+
     async def leave(self) -> Left:
         """SIGTERM now, SIGKILL after the grace."""
+
+    async def pause(self) -> int:
+        """Stops all of its processes. Returns when that was."""
+
+    async def resume(self) -> int:
+        """Lets them go on. Returns when that was."""
 
     async def crash(self) -> int:
         """SIGKILL to all of it now. Returns when that was."""

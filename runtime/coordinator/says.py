@@ -32,8 +32,10 @@ def _digests(value: Any) -> bool:
     )
 
 
+LIVES = ("join", "leave", "crash", "pause", "resume")
 REPORTS = (
-    *("held", "started", "failed", "ended", "left", "crashed", "ignored", "released"),
+    *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
+    *("paused", "resumed", "left", "crashed", "ignored", "released"),
     "gone",  # said by the agent: the process that kept the program has ended
 )
 
@@ -49,7 +51,7 @@ _FORMS: dict[str, Form] = {
     "life": {
         "step": COUNT,
         "node": COUNT,
-        "what": Kind("join, leave or crash", lambda value: value in ("join", "leave", "crash")),
+        "what": Kind("what happens to an instance", lambda value: value in LIVES),
         "elapsed_ns": INTEGER,
         "status": TEXT,
     },

@@ -11,28 +11,31 @@ import os
 import re
 import resource
 import sys
+from pathlib import Path
 
 from runtime.backend import choice
 from runtime.backend.local import environment
-from runtime.doctor import virtualtime
+from runtime.doctor import imagetools, virtualtime
 from runtime.doctor.findings import FAIL, OK, WARN, Check
 from runtime.errors import RunError
-from runtime.system import namespaces, openfiles, programs, shortage
+from runtime.system import groups, namespaces, openfiles, programs, shortage, userids
 
 OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
 FILES_MINIMUM = 1024
 PROBE_SECONDS = 60.0
+_GAI = Path("/etc/gai.conf")
 
 
 def probe() -> list[Check]:
     """All checks, in a fixed order. Leaves nothing behind."""
-    checks = [_kernel(), _files()]
+    checks = [_kernel(), _files(), _users(), _names(), _limits()]
     found = [_program(name) for name in ("pktd", "tstorm-ns")]
     checks.extend(found)
     if all(check.status == OK for check in found):
         checks.extend(_in_namespaces())
         checks.append(_kernel_datapath())
         checks.append(virtualtime.check())
+        checks.append(imagetools.check())
     return checks
 
 
@@ -57,6 +60,35 @@ def _files() -> Check:
     if hard >= FILES_MINIMUM:
         return Check("open files", OK, detail)
     return Check("open files", WARN, detail, openfiles.REMEDY)
+
+
+def _users() -> Check:
+    """Runs are possible with one number, and programs that want a second one fail."""
+    name = "user numbers"
+    if os.geteuid() == 0:
+        return Check(name, OK, "root has all")
+    count = sum(one.count for one in userids.ranges())
+    if userids.sandbox_arguments():
+        return Check(name, OK, f"{count + 1} in a run (newuidmap, /etc/subuid)")
+    detail = "one in a run: programs cannot become other users, user= is only a name"
+    return Check(name, WARN, detail, userids.remedy())
+
+
+def _names() -> Check:
+    name = "names"
+    if _GAI.exists():
+        return Check(name, OK, "instances resolve names to IPv4 first")
+    detail = "no /etc/gai.conf to mount over: programs with glibc resolve names to IPv6 first"
+    return Check(name, WARN, detail, "touch /etc/gai.conf as root; it may be empty")
+
+
+def _limits() -> Check:
+    name = "cpu= and mem="
+    found = groups.make(f"doctor-{os.getpid()}")
+    found.remove()
+    if found.cpu is not None and found.memory is not None:
+        return Check(name, OK, "control groups enforce them")
+    return Check(name, WARN, "no control groups to enforce them with", groups.REMEDY)
 
 
 def _program(name: str) -> Check:

@@ -21,20 +21,27 @@ from runtime.backend.lives import Ended, Lives
 from runtime.driver import status
 from runtime.driver.config import DriverConfig
 from runtime.driver.control import ControlServer, Reply, answered_by
+from runtime.driver.logwatch import LogWatch
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
 from runtime.driver.timelinerunner import TimelineRunner
-from runtime.errors import MachineError, RunError, fail, unexpected, unwritten
+from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpected, unwritten
+from runtime.judge import programs
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
-from runtime.options import COMPLETED, FAILED, INTERRUPTED, REAL
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, LOCAL, REAL
+from runtime.results.logtail import last_line
+from runtime.rundir import discard
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import EventLog, how_ended
 from runtime.rundir.records import LineFile
-from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, SAMPLES
+from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, SAMPLES
 from runtime.schedule import Schedule
 from runtime.system import wallclock
 from runtime.system.memory import Watch, told
 from runtime.system.scheduling import prefer
+
+WARNED = 20  # programs that fail, of which each is a warning; the others are notices
+NOTICED = 20  # programs that end as they should, of which each is a notice
 
 
 class Channel(Protocol):
@@ -58,7 +65,7 @@ class Driver:
     ) -> None:
         self.config = config
         self.channel = channel
-        held = HeldDirectory.hold(Path(config.directory))
+        self._held = held = HeldDirectory.hold(Path(config.directory))
         self.plan = read_plan(config.plan, lazy=True)
         self.timeline = Schedule(self.plan, config.options)
         self._memory = Watch()
@@ -66,11 +73,18 @@ class Driver:
         try:
             self.events = EventLog(LineFile(held, EVENTS, self._cannot_write))
             self.samples = LineFile(held, SAMPLES, self._cannot_write)
+            self.log_times = self._log_watch()
         except OSError as error:
             raise unwritten(error) from error
         self.backend = make_backend(self._context(log))
         self.conductor = TimelineRunner(
-            self.plan, self.timeline, self.backend.instances, self.events.append, self.warn
+            self.plan,
+            self.timeline,
+            self.backend.instances,
+            self.events.append,
+            self.warn,
+            self._failed,
+            self.report,
         )
         self.pulse = Pulse(DRIVER, self._stalled)
         self.watching: asyncio.Task[None] | None = None
@@ -80,6 +94,9 @@ class Driver:
         self.facts: dict[str, Any] = {}
         self.phase = STARTING
         self.refused = False  # by this machine: a failure that is not the experiment's
+        self.programs_failed = False  # which has ended the run
+        self._warned = 0  # of programs that failed
+        self._noticed = 0  # of programs that ended as they should
         self._stopping = False
 
     # -- set-up ---------------------------------------------------------------------------------
@@ -109,6 +126,8 @@ class Driver:
         t0_ns = self.conductor.t0_ns  # what programs' own times count from
         start_unix_ns = wallclock.unix_ns(t0_ns)
         self.events.begin(start_unix_ns, t0_ns)
+        if self.log_times is not None:
+            self.log_times.begin()
         self.sampler = network.sampler(self.samples, self.pulse)
         self.facts.update(
             network.facts,
@@ -119,6 +138,16 @@ class Driver:
         gc.collect()
         gc.freeze()  # what is here stays: later collections look at new objects only
         return network
+
+    def _log_watch(self) -> LogWatch | None:
+        """Elsewhere programs do not write here. OSError."""
+        if self.config.options.backend != LOCAL:
+            return None
+        file = LineFile(self._held, LOG_TIMES, self._cannot_write)
+        return LogWatch(self._held.enter(LOGS), file, self._elapsed)
+
+    def _elapsed(self) -> int:
+        return self.conductor.elapsed()
 
     def _cannot_write(self, message: str) -> None:
         """A run whose log has holes is no result: it ends at once."""
@@ -162,7 +191,6 @@ class Driver:
         record: dict[str, object] = {
             "kind": "exit",
             "target": name,
-            "applied_ns": self.conductor.elapsed(),
             "status": ended.status,
             "signal": ended.signal,
             "asked": asked or self._stopping,
@@ -171,19 +199,40 @@ class Driver:
         news = self._memory.news() if unasked and ended.signal == signal.SIGKILL else ""
         if news:
             record["reason"] = news
-        self.events.append(record)
+        self.conductor.book.note(record)
         if unasked:
             why = f": {news}" if news else ""
             how = how_ended(record)
-            self.report(f"{name}: its program ended by itself with {how}{why}{help_text}")
+            text = f"{name}: its program ended by itself with {how}{why}{help_text}"
+            self._failed(instance, record, text)
+            self.conductor.look_for_the_end()
+
+    def _failed(self, instance: Lives, record: Mapping[str, Any], text: str) -> None:
+        """A program could not be started or has ended by itself. What is right is no more than a
+        notice, of the first ones; of many that fail in the same way the first ones are warned
+        about."""
+        service = self.plan.topology.services[instance.node.service]
+        last = last_line(self._held, f"{instance.node.name}.log")
+        said = f"{text}; last log line: {last}" if last else text
+        if not programs.is_failure(service.expect, record):
+            self._noticed += 1
+            if self._noticed <= NOTICED:
+                self.report(text)
+            return
+        self._warned += 1
+        self.report(said, warning=self._warned <= WARNED)
+        if self.config.options.fail_fast:
+            fail(self.conductor.broken, ProgramsError(f"{text} (--fail-fast)", instance.node.name))
 
     def _killed(self, instance: Lives, what: str) -> None:
         """All of it is dead: nobody in the run wanted that."""
         if self._stopping:
             return
-        name, elapsed = instance.node.name, self.conductor.elapsed()
-        self.events.append({"kind": "killed", "target": name, "applied_ns": elapsed})
-        self.warn(f"{name} was killed from outside: {what}")
+        name = instance.node.name
+        record = {"kind": "killed", "target": name}
+        self.conductor.book.note(record)
+        self._failed(instance, record, f"{name} was killed from outside: {what}")
+        self.conductor.look_for_the_end()
 
     async def _answer(self, request: Mapping[str, Any]) -> Reply:
         if request["ask"] == "state":
@@ -213,8 +262,16 @@ class Driver:
             error = unexpected(error)
         if isinstance(error, (RunError, PlanError)):
             self.refused = isinstance(error, MachineError)
-            return FAILED, str(error)
+            return FAILED, self._words(error)
         raise error
+
+    def _words(self, error: RunError | PlanError) -> str:
+        """Of a program that has ended the run with the last line of its log."""
+        if not isinstance(error, ProgramsError):
+            return str(error)
+        self.programs_failed = True
+        last = last_line(self._held, f"{error.instance}.log")
+        return f"{error.message}; last log line: {last}" if last else error.message
 
     async def _whole(self) -> None:
         self.report()
@@ -267,9 +324,14 @@ class Driver:
             self._look_away()
             self.facts.update(await network.end())
             fault = fault or str(network.fault or "")
-        for owned in (self.control, self.backend, self.events, self.samples):
+        if self.conductor.quit_early:
+            self.facts["quit_early"] = self.conductor.quit_early
+        files = (self.log_times, self.conductor.book, self.events, self.samples)
+        for owned in (self.control, self.backend, *files):
             if owned is not None:
                 owned.close()
+        topology = self.plan.topology  # here, since programs may have files of other users
+        discard.discard(self._held, discard.services(topology.services, self.config.options))
         return fault
 
     def _look_away(self) -> None:
@@ -289,7 +351,8 @@ class Driver:
 async def carry_out(
     config: DriverConfig, make_backend: MakeBackend, channel: Channel, log: IO[bytes]
 ) -> dict[str, Any]:
-    """A whole run. Returns how it ended: outcome, message, facts, and whether the machine refused.
+    """A whole run. Returns how it ended: outcome, message, facts, whether the machine refused or
+    programs have ended it, and how many events there were to do (None: as planned).
 
     A run whose network or programs could not be ended as planned has failed.
     """
@@ -297,8 +360,8 @@ async def carry_out(
         driver = Driver(config, make_backend, channel, log)
     except (RunError, PlanError, OSError) as error:
         said = unexpected(error) if isinstance(error, OSError) else error
-        outcome, message, facts = FAILED, str(said), {}
-        refused = isinstance(error, MachineError)
+        outcome, message, facts, planned = FAILED, str(said), {}, None
+        refused, failed = isinstance(error, MachineError), False
     else:
         outcome, message = await driver.run()
         trouble = await driver.wind_down()
@@ -306,5 +369,13 @@ async def carry_out(
         if trouble and outcome == COMPLETED:
             outcome = FAILED
         message = message or trouble
-        facts, refused = driver.facts, driver.refused
-    return {"outcome": outcome, "message": message, "facts": facts, "refused": refused}
+        facts, refused, failed = driver.facts, driver.refused, driver.programs_failed
+        planned = driver.conductor.planned
+    return {
+        "outcome": outcome,
+        "message": message,
+        "facts": facts,
+        "refused": refused,
+        "programs_failed": failed,
+        "planned": planned,
+    }

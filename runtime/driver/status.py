@@ -97,6 +97,7 @@ def _instance(instance: Lives) -> dict[str, Any]:
         "ipv6": instance.node.ipv6,
         "program": list(instance.argv),
         "started": instance.started,
+        "paused": instance.paused,
     }
     if instance.start_error:
         found["start_error"] = instance.start_error

@@ -1,6 +1,8 @@
 """Carries the timeline out: stages each step at the network ahead of time, and does the rest of its
 events (processes) when the network says that the step has taken effect.
 
+Programs that are there at the start may run before it (runtime.driver.beforestart).
+
 Times are ns of CLOCK_MONOTONIC; `elapsed` is relative to the common start T0.
 """
 
@@ -9,16 +11,21 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler.plan.reader import Plan
 from compiler.plan.state import CUT, DOWN, UP
 from compiler.plan.types import Event
 from runtime.backend.base import Change, Effect, Held, Log, Network, Notice
-from runtime.backend.lives import Joined, Life, Lives
-from runtime.errors import RunError
+from runtime.backend.lives import Life, Lives
+from runtime.driver.beforestart import BeforeStart, Early
+from runtime.driver.eventbook import EventBook, sleep_until
+from runtime.driver.quitwhen import QuitWhen
+from runtime.driver.setups import Setups
+from runtime.driver.starts import OnFailure, Starts
+from runtime.errors import RunError, fail
 from runtime.schedule import Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
@@ -33,16 +40,12 @@ _STATE_AFTER = {
 }
 
 
-async def sleep_until(at_ns: int) -> None:
-    """Returns at or after the moment, not before."""
-    while (left := at_ns - time.monotonic_ns()) > 0:
-        await asyncio.sleep(left / 1e9)
-
-
 @dataclass(slots=True)
 class _Staged:
     step: Step
     lives: dict[str, Life] = field(default_factory=dict)
+    early: Mapping[str, Early] = field(default_factory=dict)
+    ordered: frozenset[str] = frozenset()  # whose programs wait for the gate
     held: Held = field(default_factory=dict)
     gate: int = -1  # closing it starts the programs that were never there before
     opened_ns: int = 0  # when it was closed
@@ -58,15 +61,23 @@ class TimelineRunner:
         instances: Mapping[str, Lives],
         log: Log,
         warn: Notice,
+        on_failure: OnFailure | None = None,
+        notice: Notice = lambda _text: None,
     ) -> None:
         self.plan = plan
         self.timeline = timeline
         self.instances = instances
-        self.t0_ns = 0
+        self.book = EventBook(log)
         self.applied = 0
         self.next_step = 0
+        self.is_over = False  # nothing of the timeline is done any more
+        self.quit_early = ""  # why, if the run has ended before its planned end
         self._log = log
-        self._warn = warn
+        failed, setups = on_failure or (lambda *one: warn(one[2])), Setups(instances, self.book)
+        self._starts = Starts(self.book, setups, warn, failed, self.look_for_the_end)
+        self._quit_when = QuitWhen(plan, timeline, instances)
+        self._programs_over = asyncio.Event()
+        self._notice = notice
         self._network: Network | None = None  # before the start nothing is there to be cut
         self._states = list(timeline.start.nodes)
         self._cuts: set[asyncio.Task[None]] = set()
@@ -79,7 +90,18 @@ class TimelineRunner:
         self._chains: dict[str, asyncio.Task[None]] = {}
         self._steps_left = len(timeline.steps)
         self._all_applied = asyncio.Event()
-        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.broken = self._starts.broken
+
+    @property
+    def t0_ns(self) -> int:
+        """0 before it is known."""
+        return self.book.t0_ns
+
+    @property
+    def planned(self) -> int:
+        """How many events there are, or were until an early end."""
+        done = self.timeline.steps[: self.next_step]
+        return sum(len(one.events) for one in done) if self.quit_early else self.timeline.total
 
     def elapsed(self) -> int:
         return time.monotonic_ns() - self.t0_ns
@@ -92,41 +114,46 @@ class TimelineRunner:
         return self.t0_ns + steps[self.next_step].due_ns
 
     async def stage_start(self, network: Network) -> None:
-        """Everything that is there at the start; sets T0."""
+        """Everything that is there at the start; sets T0. RunError."""
         self._network = network
-        staged = await self._incarnate(self.timeline.steps[0], self.timeline.present)
-        self.t0_ns = await network.begin(self._ports(staged))
+        first = self.timeline.steps[0]
+        found = await self._lives([*sorted(self.timeline.present), *first.joins])
+        before = BeforeStart(
+            self.plan, self.instances, self._initial, self._starts.setups, self.book
+        )
+        early: Mapping[str, Early] = {}
+        if before.is_wanted(found):
+            await network.put_in_force(self._ports(found))
+            self._notice(before.words)
+            early = await before.carry_out(found, self.timeline.options)
+        staged = self._ordered(_Staged(first, found, early))
+        self.book.begin(await network.begin(self._ports(found)))
         self._wait_for_effect(0, staged)
 
-    async def _incarnate(self, step: Step, more: frozenset[str] = frozenset()) -> _Staged:
-        names = [*sorted(more), *step.joins]
-        found = {name: await self.instances[name].next_life() for name in names}
-        new = [name for name in names if name not in self._seen]
-        self._seen.update(names)
-        return _Staged(step, found, gate=self._gate(new, found))
+    async def _lives(self, names: Sequence[str]) -> dict[str, Life]:
+        return {name: await self.instances[name].next_life() for name in names}
 
-    def _gate(self, names: list[str], lives: Mapping[str, Life]) -> int:
-        """Orders the starts of instances that were never there ahead of time.
+    def _ordered(self, staged: _Staged) -> _Staged:
+        """Starts of programs that were never there are ordered, unless a setup comes before."""
+        wanted = [
+            name
+            for name in staged.lives
+            if name not in self._seen
+            and name not in staged.early
+            and not self._starts.setups.is_wanted(name)
+        ]
+        self._seen.update(staged.lives)
+        lives = {self.instances[name]: staged.lives[name] for name in wanted}
+        staged.gate = self._starts.order(lives, staged.step.due_ns)
+        staged.ordered = frozenset(wanted)
+        return staged
 
-        So a hundred programs that join together cost one system call at that moment. Returns the
-        descriptor to close, -1 if there is nothing to start.
-        """
-        if not names:
-            return -1
-        waiting, closing = os.pipe2(os.O_CLOEXEC)
-        try:
-            for name in names:
-                self.instances[name].hold(lives[name], waiting)
-        finally:
-            os.close(waiting)
-        return closing
-
-    def _ports(self, staged: _Staged) -> dict[int, int]:
+    def _ports(self, lives: Mapping[str, Life]) -> dict[int, int]:
         """Ports of the new incarnations that are still there after this step."""
         nodes = self.plan.topology.nodes
         wanted = {}
         for index, node in enumerate(nodes):
-            life = staged.lives.get(node.name)
+            life = lives.get(node.name)
             if life is not None and self._states[index] != DOWN:
                 wanted[index] = life.port
         return wanted
@@ -139,32 +166,60 @@ class TimelineRunner:
 
     def on_effect(self, number: int, effect: Effect | None) -> None:
         """The network says that a step has taken effect; None: it did not change at all."""
+        if self.is_over:
+            return
         if number in self._pending:
             self._take_effect(self._pending.pop(number), effect)
         else:
             self._early[number] = effect  # before we knew that it was staged
 
     async def carry_out(self, network: Network) -> None:
-        """Stages every later step in time. Returns when all events are done and the end is there.
+        """Stages every later step in time. Returns when all events are done and the end is there,
+        or programs have ended with which the run is to end.
 
         Raises RunError if the network refuses something or does not apply it.
         """
         preparing = asyncio.create_task(self._prepare_rejoins())
+        planned = asyncio.create_task(self._to_the_end(network))
+        programs = asyncio.create_task(self._programs_over.wait())
         try:
-            for number, step in enumerate(self.timeline.steps[1:], start=1):
-                await sleep_until(self.t0_ns + step.due_ns - STAGE_AHEAD_NS)
-                await self._stage(network, number, step)
-            await sleep_until(self.t0_ns + self.timeline.end_due_ns)
-            try:
-                await asyncio.wait_for(self._all_applied.wait(), OVERDUE_SECONDS)
-            except TimeoutError as error:
-                silent = ", ".join(network.waiting_for())
-                raise RunError(f"the last changes were not applied by {silent}") from error
+            await asyncio.wait({planned, programs}, return_when=asyncio.FIRST_COMPLETED)
+            if planned.done():
+                planned.result()
+            else:
+                self._quit()
             if self._chains:
                 await asyncio.wait(set(self._chains.values()), timeout=OVERDUE_SECONDS)
         finally:
-            for task in (preparing, *self._cuts):
+            for task in (preparing, planned, programs, *self._cuts):
                 task.cancel()
+            self._starts.stop()
+
+    async def _to_the_end(self, network: Network) -> None:
+        for number, step in enumerate(self.timeline.steps[1:], start=1):
+            await sleep_until(self.t0_ns + step.due_ns - STAGE_AHEAD_NS)
+            await self._stage(network, number, step)
+        await sleep_until(self.t0_ns + self.timeline.end_due_ns)
+        try:
+            await asyncio.wait_for(self._all_applied.wait(), OVERDUE_SECONDS)
+        except TimeoutError as error:
+            silent = ", ".join(network.waiting_for())
+            raise RunError(f"the last changes were not applied by {silent}") from error
+
+    def look_for_the_end(self) -> None:
+        """Something has ended: perhaps the run is to end with it (`quit when`)."""
+        if self.t0_ns and not self._chains and self._quit_when.is_over(self.next_step):
+            self._programs_over.set()
+
+    def _quit(self) -> None:
+        """An end that nobody could plan, as a record of its own."""
+        at_ns = time.monotonic_ns()
+        self.is_over = True
+        self.quit_early = f"the programs of {', '.join(self._quit_when.services)} have ended"
+        planned_ns = self.timeline.clock.plan_time(at_ns - self.t0_ns)
+        record = {"kind": "quit", "target": "", "reason": self.quit_early}
+        self.book.note({**record, "planned_ns": planned_ns}, applied_ns=at_ns)
+        self._notice(self.quit_early)
 
     async def _prepare_rejoins(self) -> None:
         for item in preparations(self.timeline):
@@ -173,8 +228,9 @@ class TimelineRunner:
 
     async def _stage(self, network: Network, number: int, step: Step) -> None:
         gone = self._follow(step)
-        staged = await self._incarnate(step)
-        change = Change(number, step, self._ports(staged), gone, self._leaving(step, gone))
+        staged = self._ordered(_Staged(step, await self._lives(step.joins)))
+        ports = self._ports(staged.lives)
+        change = Change(number, step, ports, gone, self._leaving(step, gone))
         staged.held = await network.stage(change)
         self._wait_for_effect(number, staged)
 
@@ -221,17 +277,21 @@ class TimelineRunner:
         self._steps_left -= 1
         if self._steps_left == 0:
             self._all_applied.set()
+        self.look_for_the_end()
 
     def _do(self, event: Event, staged: _Staged, network: Effect | None) -> None:
+        name = event.target
         if event.kind == "join":
-            self._chain(event.target, self._join(event.target, event, staged, network))
+            self._chain(name, self._join(name, event, staged, network))
         elif event.kind in ("leave", "crash"):
-            self._chain(event.target, self._end(event, staged, network))
+            self._chain(name, self._end(event, staged, network))
+        elif event.kind in ("pause", "resume"):
+            self._chain(name, self._stop_or_go_on(event, staged, network))
         else:
             applied = None if network is None else network.at_ns
             self._done(event, staged.step, network, applied)
         if event.kind in _STATE_AFTER:
-            self.instances[event.target].state = _STATE_AFTER[event.kind]
+            self.instances[name].state = _STATE_AFTER[event.kind]
 
     def _chain(self, name: str, action: Coroutine[Any, Any, None]) -> None:
         """Actions on one instance happen one after the other; different instances do not wait."""
@@ -250,41 +310,47 @@ class TimelineRunner:
         if self._chains.get(name) is done:
             del self._chains[name]
         error = None if done.cancelled() else done.exception()
-        if error is not None and not self.broken.done():
-            self.broken.set_exception(error)
+        if error is not None:
+            fail(self.broken, error)
+        self.look_for_the_end()
 
     async def _join(
         self, name: str, event: Event | None, staged: _Staged, network: Effect | None
     ) -> None:
         instance, life = self.instances[name], staged.lives[name]
-        joined = await instance.join(life, staged.opened_ns)
+        early = staged.early.get(name)
+        if early is not None and early.joined is not None:  # it runs already
+            at_ns = self.elapsed() if network is None else network.at_ns
+            joined = replace(early.joined, at_ns=self.t0_ns + at_ns)
+        elif name in staged.ordered:
+            joined = await instance.join(life, staged.opened_ns)
+        else:
+            joined = await self._starts.join(instance, life, early.error if early else "")
         applied = joined.at_ns - self.t0_ns
         started = None if joined.started_ns is None else joined.started_ns - self.t0_ns
+        more = {} if started is None else {"started_ns": started}
+        if early is not None and early.ready_ns is not None:
+            more["ready_ns"] = early.ready_ns - self.t0_ns
         if event is None:
-            record = {"kind": "start", "target": name, "applied_ns": applied}
-            self._log(record if started is None else {**record, "started_ns": started})
+            self._log({"kind": "start", "target": name, "applied_ns": applied, **more})
         else:
-            self._done(event, staged.step, network, applied, started)
+            self._done(event, staged.step, network, applied, more)
         if joined.error:
-            self._not_started(instance, life, joined)
-
-    def _not_started(self, instance: Lives, life: Life, joined: Joined) -> None:
-        """Whoever is let go before its program runs is no news."""
-        name, applied = instance.node.name, joined.at_ns - self.t0_ns
-        record = {"kind": "exit", "target": name, "applied_ns": applied, "error": joined.error}
-        asked = instance.present is not life
-        self._log({**record, "asked": True} if asked else record)
-        if not asked:
-            instance.start_error = joined.error
-            program = instance.argv[0] if instance.argv else "?"
-            self._warn(f"{name}: cannot start {program}: {joined.error}")
+            self._starts.failed(instance, life, joined)
+        elif started is not None and early is None:
+            self._starts.follow_readiness(instance, life)
 
     async def _end(self, event: Event, staged: _Staged, network: Effect | None) -> None:
         instance = self.instances[event.target]
         if event.kind == "crash":
-            at_ns = await instance.crash()
-            self._done(event, staged.step, network, at_ns - self.t0_ns)
+            life = instance.present
+            elapsed = await instance.crash() - self.t0_ns
+            if life is not None:  # what it has written by then comes before
+                life.gone.add_done_callback(lambda _: self._starts.mark(instance, "crash", elapsed))
+            self._done(event, staged.step, network, elapsed)
             return
+        if instance.present is not None:
+            self._starts.mark(instance, "leave", self.elapsed())
         left = await instance.leave()
         self._done(event, staged.step, network, left.at_ns - self.t0_ns)
         node = self._node_index[event.target]
@@ -294,15 +360,22 @@ class TimelineRunner:
             self._cuts.add(task)
             task.add_done_callback(self._cuts.discard)
 
+    async def _stop_or_go_on(self, event: Event, staged: _Staged, network: Effect | None) -> None:
+        instance = self.instances[event.target]
+        at_ns = await (instance.pause() if event.kind == "pause" else instance.resume())
+        instance.paused = event.kind == "pause"
+        self._starts.mark(instance, event.kind, at_ns - self.t0_ns)
+        self._done(event, staged.step, network, at_ns - self.t0_ns)
+
     def _done(
         self,
         event: Event,
         step: Step,
         network: Effect | None,
         applied: int | None,
-        started: int | None = None,
+        more: Mapping[str, int] | None = None,
     ) -> None:
-        """Logs an event; `applied` is None if it was done just now, `started` when exec worked."""
+        """Logs an event; `applied` is None if it was done just now, `more` is of a start."""
         when = self.elapsed() if applied is None else applied
         record: dict[str, object] = {
             "seq": event.seq,
@@ -315,13 +388,13 @@ class TimelineRunner:
             "applied_ns": when,
             "lag_ns": when - step.due_ns,
         }
+        if event.file:
+            record["file"] = event.file
         if network is not None:
             record["network_ns"] = network.at_ns
             if network.spread_ns is not None:
                 record["network_spread_ns"] = network.spread_ns
             if network.late:
                 record["late_hosts"] = list(network.late)
-        if started is not None:
-            record["started_ns"] = started
-        self._log(record)
+        self._log({**record, **(more or {})})
         self.applied += 1

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runtime.judge.verdict import MANY, Judge
+from runtime.judge.verdict import MANY, Judge, milliseconds
 from runtime.options import COMPLETED
 from runtime.schedule import Schedule
 
-PROCESS_KINDS = frozenset({"join", "leave", "crash"})
+PROCESS_KINDS = frozenset({"join", "leave", "crash", "pause", "resume"})
 ENGINE = "pktd"  # the packet engine of a run without hosts, as people know it
 DRIVER = "the driver"
+NOTED_PERCENT = 10  # of the smallest delay: a larger 99th percentile of packets is said
 
 Record = Mapping[str, Any]
 
@@ -25,6 +26,23 @@ def smallest_delay(timeline: Schedule) -> int:
     found = {state.delay_ns for state in timeline.start.links}
     found.update(state.delay_ns for step in timeline.steps[1:] for _, state in step.epoch.links)
     return min(found - {0}, default=0)
+
+
+def late_for_delays(totals: Record, delay_ns: int) -> list[dict[str, Any]]:
+    """What of the machine shows in results although it is within its bound: packets that leave late
+    where delays are small. Empty, or one record: `what`, `figure_ns`, `delay_ns`, `percent`,
+    `packets`, `text`. `delay_ns`: the smallest one."""
+    figure, packets = int(totals.get("late_p99_ns", 0)), int(totals.get("tx_frames", 0))
+    if not packets or not delay_ns or figure * 100 <= delay_ns * NOTED_PERCENT:
+        return []
+    percent = figure * 100 // delay_ns
+    few = "" if packets >= MANY else f" (of {packets} packets: hardly more than the latest ones)"
+    text = (
+        f"1 of 100 packets left the engine {milliseconds(figure)} late or later{few}: {percent} %"
+        f" of the smallest delay of a link, which is {milliseconds(delay_ns)}"
+    )
+    record = {"what": "late_p99", "figure_ns": figure, "delay_ns": delay_ns, "percent": percent}
+    return [{**record, "packets": packets, "text": text}]
 
 
 def look_at_events(judge: Judge, records: Iterable[Record]) -> None:
@@ -39,7 +57,8 @@ def look_at_events(judge: Judge, records: Iterable[Record]) -> None:
         if _is_done(record):
             _look_at_event(judge, record, together[record["due_ns"]] - 1)
         elif kind == "start" and "started_ns" in record:
-            judge.see("program_start", record["target"], record["started_ns"], 0)
+            due_ns = record.get("due_ns", 0)
+            judge.see("program_start", record["target"], record["started_ns"] - due_ns, due_ns)
         elif kind == "stall":
             what = "driver_stall" if record["target"] == DRIVER else "engine_stall"
             began = record["applied_ns"] - record["stalled_ns"]

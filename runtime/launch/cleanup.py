@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from runtime.backend.local import environment, ownership
 from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.launch.registry import Record
+from runtime.rundir import discard
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import MANIFEST
-from runtime.system import procs
+from runtime.rundir.runfiles import INSTANCES, MANIFEST
+from runtime.system import groups, procs
 from runtime.system.procs import Process
 
 CLEAN_SECONDS = 12.0  # for tstorm to end its run: programs have 5 s of grace
@@ -99,6 +106,9 @@ def _destroy(record: Record) -> Destroyed:
         if procs.alive(record.tstorm) and procs.send(record.tstorm, signal.SIGTERM):
             procs.wait_gone([record.tstorm], CLEAN_SECONDS)
         killed = _kill(record)
+    if record.place.is_here:
+        groups.remove_left(record.run_id)
+        _take_back(Path(record.directory) / INSTANCES)
     registry.remove(record)
     unclosed = _close_directory(record)
     return Destroyed(record.run_id, record.directory, was_live, killed, unclosed=unclosed)
@@ -121,6 +131,27 @@ def _kill(record: Record) -> int:
     return len(left)
 
 
+def _discard(directory: RunDirectory, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What the last manifest says of directories that should be gone and are not."""
+    left = discard.discard(directory, manifest.get("discards", ()))
+    return {"not_discarded": left} if left else {}
+
+
+def _take_back(instances: Path) -> None:
+    """What other numbers of this user's run have left there is this user's again."""
+    if os.geteuid() == 0 or not ownership.foreign(instances):
+        return
+    argv = ownership.argv(instances)
+    if not argv:
+        ownership.give_back(instances)  # overlays leave directories that nobody may enter
+    else:
+        with suppress(OSError, subprocess.SubprocessError):
+            environ = environment.of_driver(os.environ)
+            subprocess.run(
+                argv, env=environ, capture_output=True, check=False, timeout=CLEAN_SECONDS
+            )
+
+
 def _close_directory(record: Record) -> str:
     """A manifest without an outcome would look like a run that goes on. Why it still does, or ''.
 
@@ -132,7 +163,7 @@ def _close_directory(record: Record) -> str:
             return ""
         manifest = directory.manifest()
         if manifest["run_id"] == record.run_id and "outcome" not in manifest:
-            directory.close_manifest(KILLED)
+            directory.close_manifest(KILLED, **_discard(directory, manifest))
         directory.remove_drafts()
     except (FileNotFoundError, NotADirectoryError):
         return ""  # it was removed: nothing to close

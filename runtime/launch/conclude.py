@@ -18,7 +18,7 @@ from runtime.judge.verdict import Judge
 from runtime.options import FAILED, VIRTUAL, RunOptions
 from runtime.results import report
 from runtime.results.summary import summarise
-from runtime.rundir import rundir
+from runtime.rundir import discard, rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import REPORT, SUMMARY
 from runtime.schedule import Schedule
@@ -46,7 +46,13 @@ def results(
     outcome, message = str(final["outcome"]), str(final["message"])
     more = {name: final["facts"][name] for name in _LATE_FACTS if final["facts"].get(name)}
     try:
-        summary = summarise(directory, plan, timeline.total, final, judge)
+        planned = final.get("planned")
+        if planned is None:
+            planned = timeline.total
+        left = discard.discard(directory, directory.manifest_so_far().get("discards", ()))
+        summary = summarise(directory, plan, planned, final, judge)
+        if left:
+            more["not_discarded"] = summary["not_discarded"] = left
         directory.write_json(SUMMARY, summary)
         page = report.render(directory, directory.manifest_so_far(**more), summary)
         directory.write(REPORT, rundir.encode(page))

@@ -7,11 +7,11 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from runtime.backend.local import entering
 from runtime.driver.control import ask
 from runtime.launch import registry, relay
 from runtime.options import VIRTUAL
 from runtime.system import programs, shortage
-from runtime.system.place import namespace
 
 
 def exec_argv(run: str | None, instance: str, argv: Sequence[str]) -> int:
@@ -27,9 +27,7 @@ def exec_argv(run: str | None, instance: str, argv: Sequence[str]) -> int:
     if answer.get("time") == VIRTUAL:
         return relay.exec_argv(path, instance, argv, more)
     assert descriptor is not None
-    command = [str(entry), "enter", "--pidfd", str(descriptor)]
-    command += ["--userns"] if answer["user_namespace"] != namespace("user") else []
-    command += ["--directory", answer["directory"], "--", *argv]
+    command = entering.command(str(entry), answer, descriptor, argv)
     environment = {**answer["environment"], **more}
     try:
         process = shortage.start("tstorm-ns", command, env=environment, pass_fds=[descriptor])

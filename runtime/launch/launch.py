@@ -18,14 +18,16 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.backend import choice
-from runtime.backend.local import environment
+from runtime.backend.local import environment, scripts
 from runtime.backend.local.backend import LocalSettings
+from runtime.backend.local.image import ImageRoot
 from runtime.driver.config import DriverConfig
 from runtime.driver.progress import Progress, Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, fail, unexpected
-from runtime.launch import cleanup, conclude, registry, starting, stops
+from runtime.images.preparing import digests, prepared
+from runtime.launch import cleanup, conclude, imageroots, registry, starting, stops
 from runtime.options import DEFAULTS, FAILED, LOCAL, REAL, RunOptions, RunPlaces, RunResult
-from runtime.results.summary import failed_exits
+from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import DRIVER_LOG
@@ -64,11 +66,17 @@ def run(
     engine = choice.choose(options, keeper)
     kernel = None if options.time == REAL else cache.path_for_run()
     cleanup.sweep()
-    with stops.noted() as signals:  # from here to the end: a run has an outcome however it ends
+    tell = imageroots.teller(timeline, reporter)
+    # With signals noted, from here to the end: a run has an outcome however it ends.
+    with prepared(plan, options, places, tell) as images, stops.noted() as signals:
         directory, claim = _register(plan, options, places)
         try:
+            if images:
+                directory.update_manifest(images=digests(images))
             config = _configure(claim.record, directory, options)
-            local = _settings(places, engine, keeper)
+            roots = imageroots.roots(images)
+            elsewhere = _keep_programs(directory, plan, places, roots)
+            local = _settings(places, engine, keeper, roots, elsewhere)
             machine = _machine(plan.seed, options, claim.record, keeper, kernel)
             attempt = _Attempt(claim, directory, config, local, reporter, machine)
             with closing(attempt.memory):
@@ -137,13 +145,35 @@ def _configure(
     )
 
 
-def _settings(places: RunPlaces, engine: tuple[str, ...], keeper: Path) -> LocalSettings:
+def _keep_programs(
+    directory: RunDirectory, plan: Plan, places: RunPlaces, images: dict[str, ImageRoot]
+) -> dict[str, str]:
+    """A replay is to run the same. RunError; see scripts.keep."""
+    own = [one for one in plan.topology.services if one.name not in images]
+    words = [argv[0] for one in own for argv in (one.exec, one.setup, one.ready) if argv]
+    try:
+        return scripts.keep(directory, words, places.source_directory, places.kept_directory)
+    except RunError as error:
+        with suppress(OSError):
+            directory.close_manifest(FAILED, error.message)
+        raise
+
+
+def _settings(
+    places: RunPlaces,
+    engine: tuple[str, ...],
+    keeper: Path,
+    images: dict[str, ImageRoot],
+    elsewhere: dict[str, str],
+) -> LocalSettings:
     return LocalSettings(
         engine=engine,
         nursery=str(keeper),
         start_directory=places.start_directory,
         source_directory=places.source_directory,
         environment=environment.inherited(os.environ),
+        elsewhere=elsewhere,
+        images=images,
     )
 
 
@@ -355,7 +385,8 @@ def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
         directory=attempt.directory.path,
         message=str(final["message"]),
         summary=summary,
-        programs_failed=options.fail_on_exit and bool(failed_exits(summary["exits"])),
+        programs_failed=programs_failed(summary, final, options),
+        options=options,
     )
 
 

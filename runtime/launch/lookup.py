@@ -31,6 +31,13 @@ def inspect(run: str | None = None) -> dict[str, Any]:
     return {"live": True, **state}
 
 
+def directory_of(run: str) -> RunDirectory:
+    """Of a run by its directory, or by the name of one that goes on here. RunError."""
+    if not _is_recorded(run):
+        return rundir.recorded(registry.find(run).directory)
+    return rundir.recorded(run)
+
+
 def _is_recorded(run: str) -> bool:
     """Whether a manifest is there; if that cannot be told, reading it says why."""
     return os.path.lexists(Path(run) / MANIFEST)

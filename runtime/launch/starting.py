@@ -20,7 +20,7 @@ from runtime.errors import unwritten
 from runtime.launch import registry
 from runtime.options import RunOptions
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import DRIVER_LOG, HOSTS
+from runtime.rundir.runfiles import DRIVER_LOG, GAI, HOSTS
 from runtime.schedule import START_GRID_NS
 from runtime.system import namespaces, shortage
 from runtime.virtual import guest, line
@@ -52,8 +52,8 @@ def in_sandbox(config: DriverConfig, local: LocalSettings, directory: RunDirecto
     """On this machine's own time. RunError, OSError."""
     ours, theirs = messages.pair()
     with theirs:
-        hosts = ("--hosts", str(directory / HOSTS))
-        argv = namespaces.sandbox(local.nursery, *hosts)
+        names = ("--hosts", str(directory / HOSTS), "--gai", str(directory / GAI))
+        argv = namespaces.sandbox(local.nursery, *names)
         argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
         try:
             log = os.fdopen(directory.append_to(DRIVER_LOG), "ab")
@@ -93,7 +93,8 @@ def in_guest(
     )
     record = {"driver": asdict(inner), "local": asdict(_same_everywhere(local))}
     keeper = [local.nursery, "sandbox", "--parent", "1"]
-    argv = [*keeper, "--hosts", f"{guest.RUN_HERE}/{HOSTS}", "--", sys.executable, "-P"]
+    names = ["--hosts", f"{guest.RUN_HERE}/{HOSTS}", "--gai", f"{guest.RUN_HERE}/{GAI}"]
+    argv = [*keeper, *names, "--", sys.executable, "-P"]
     argv += ["-m", "runtime.virtual.inside", json.dumps(record)]
     ours, theirs = line.pair()
     with theirs:

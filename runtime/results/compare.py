@@ -25,7 +25,8 @@ _COMPARED = ("kind", "target", "args", "planned_ns")
 @dataclass(frozen=True, slots=True)
 class EventDifference:
     """`what` is 'event' (part of the plan), 'start' (a program that could not start in one of the
-    runs or in both) or 'exit' (programs that ended by themselves)."""
+    runs or in both), 'end' (programs ended one of the runs, `quit when`) or 'exit' (programs that
+    ended by themselves)."""
 
     what: str
     seq: int  # -1 for others than events
@@ -38,6 +39,9 @@ class EventDifference:
         return f"{place}: {self.first or 'nothing'} / {self.second or 'nothing'}"
 
 
+Events = Mapping[int, Mapping[str, Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """What a comparison needs of a run's events."""
@@ -45,6 +49,7 @@ class Log:
     events: Mapping[int, Mapping[str, Any]]  # by seq: the plan's order, not that of completion
     exits: Counter[str]  # of programs that ended by themselves
     not_started: Mapping[str, str]  # instances whose program could not start: the last reason
+    quit_ns: int | None = None  # plan time of an end that nobody planned (`quit when`)
 
 
 def load(run: str | Path) -> Log:
@@ -53,12 +58,15 @@ def load(run: str | Path) -> Log:
     events: dict[int, dict[str, Any]] = {}
     exits: Counter[str] = Counter()
     not_started: dict[str, str] = {}
+    quit_ns: int | None = None
     for record in read_events(directory):
         seq = record.get("seq")
         if seq in events:
             raise RunError(f"{directory / EVENTS} holds event {seq} twice", REMEDY)
         if seq is not None:
             events[seq] = {name: record[name] for name in _COMPARED}
+        elif record.get("kind") == "quit":
+            quit_ns = record["planned_ns"]
         elif record.get("kind") == "killed":
             exits[f"{record['target']} was killed from outside"] += 1
         elif record.get("kind") == "exit" and not record.get("asked"):
@@ -66,7 +74,7 @@ def load(run: str | Path) -> Log:
                 not_started[record["target"]] = record["error"]
             else:
                 exits[f"{record['target']} ended with {how_ended(record)}"] += 1
-    return Log(events, exits, not_started)
+    return Log(events, exits, not_started, quit_ns)
 
 
 def _words(record: Mapping[str, Any] | None) -> str:
@@ -77,8 +85,12 @@ def _words(record: Mapping[str, Any] | None) -> str:
 
 
 def differ(first: Log, second: Log) -> list[EventDifference]:
-    """All differences, events by number, then starts and exits. Empty: the runs did the same."""
-    mine, theirs = first.events, second.events
+    """All differences, events by number, then starts and exits. Empty: the runs did the same.
+
+    Where programs have ended one of them, what was planned later is not compared: when programs
+    end is their own. That they end one run and not the other is a difference.
+    """
+    mine, theirs = _until_both_quit(first, second)
     differences = [
         EventDifference("event", seq, _words(mine.get(seq)), _words(theirs.get(seq)))
         for seq in sorted(mine.keys() | theirs.keys())
@@ -88,12 +100,26 @@ def differ(first: Log, second: Log) -> list[EventDifference]:
         EventDifference("start", -1, _start(name, first), _start(name, second), name)
         for name in sorted(first.not_started.keys() | second.not_started.keys())
     ]
+    if (first.quit_ns is None) != (second.quit_ns is None):
+        said = ("" if log.quit_ns is None else "programs ended the run" for log in (first, second))
+        differences.append(EventDifference("end", -1, *said))
     for text in sorted(first.exits.keys() | second.exits.keys()):
         numbers = first.exits[text], second.exits[text]
         if numbers[0] != numbers[1]:
             counts = (f"{count} × {text}" if count else "" for count in numbers)
             differences.append(EventDifference("exit", -1, *counts))
     return differences
+
+
+def _until_both_quit(first: Log, second: Log) -> tuple[Events, Events]:
+    ends = [log.quit_ns for log in (first, second) if log.quit_ns is not None]
+    if not ends:
+        return first.events, second.events
+    mine, theirs = (
+        {seq: one for seq, one in log.events.items() if one["planned_ns"] < min(ends)}
+        for log in (first, second)
+    )
+    return mine, theirs
 
 
 def _start(name: str, log: Log) -> str:

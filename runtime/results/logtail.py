@@ -5,6 +5,7 @@ in the file's place: nothing but a regular file is read, and nothing reaches a t
 from __future__ import annotations
 
 from runtime.errors import RunError
+from runtime.rundir import logmarks
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import LOGS
 
@@ -13,12 +14,14 @@ LINE_CHARACTERS = 200
 
 
 def last_line(run: HeldDirectory, name: str) -> str:
-    """The last line that is not empty, cut to a readable length; '' if there is none."""
+    """The last line that is not empty and no mark of the run's, cut to a readable length; '' if
+    there is none."""
     try:
         data = run.enter(LOGS).tail(name, TAIL_BYTES)
     except (OSError, RunError):
         return ""
-    lines = [line for line in data.decode(errors="replace").split("\n") if line.strip()]
+    lines = data.decode(errors="replace").split("\n")
+    lines = [line for line in lines if line.strip() and logmarks.parse(line) is None]
     return "".join(map(_shown, lines[-1].strip()))[-LINE_CHARACTERS:] if lines else ""
 
 

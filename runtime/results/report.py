@@ -80,11 +80,12 @@ def _event_rows(directory: HeldDirectory) -> Iterable[Sequence[object]]:
             seconds(record["applied_ns"]) if "applied_ns" in record else "",
             record.get("kind", ""),
             record.get("target", ""),
-            _details(record),
+            details(record),
         )
 
 
-def _details(record: Mapping[str, Any]) -> str:
+def details(record: Mapping[str, Any]) -> str:
+    """Of a line of events.jsonl, in words, what its kind and target do not say."""
     if record.get("kind") == "stall":
         return f"{seconds(record['stalled_ns'])} s"
     if record.get("kind") == "exit":
@@ -92,7 +93,17 @@ def _details(record: Mapping[str, Any]) -> str:
             return str(record["error"])
         why = f": {record['reason']}" if "reason" in record else ""
         return how_ended(record) + (" (by the run)" if record.get("asked") else "") + why
+    if record.get("kind") in ("setup", "ready", "not_ready", "quit"):
+        return _beside_the_plan(record)
     return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
+
+
+def _beside_the_plan(record: Mapping[str, Any]) -> str:
+    """What setups, readiness and programs that end the run say."""
+    took = f"after {seconds(record['took_ns'])} s" if "took_ns" in record else ""
+    status = f"status {record['status']}" if "status" in record else ""
+    words = (took, status, record.get("error", ""), record.get("reason", ""))
+    return ": ".join(filter(None, words))
 
 
 _HOST_HEAD = (
@@ -123,6 +134,24 @@ def _hosts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]
     return ["<h2>Hosts</h2>", _table(_HOST_HEAD, _host_rows(manifest, summary))]
 
 
+def _failures(summary: Mapping[str, Any]) -> list[str]:
+    """Nothing if every program did what is right."""
+    found = summary.get("failures")
+    if not found:
+        return []
+    rows = ((one["target"], _failure(one), one["last_log_line"]) for one in found)
+    return ["<h2>Programs that failed</h2>", _table(("instance", "how", "last log line"), rows)]
+
+
+def _failure(one: Mapping[str, Any]) -> str:
+    right = f" (expect={one['expect']})" if one.get("expect") else ""
+    if one.get("still_running"):
+        return f"still running at the end{right}"
+    if one.get("killed"):
+        return f"killed from outside{right}"
+    return f"could not start: {one['error']}" if "error" in one else how_ended(one) + right
+
+
 def _paragraph(kind: str, text: str) -> str:
     return f'<p class="{escape(str(kind))}">{escape(text)}</p>'
 
@@ -142,11 +171,13 @@ def render(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
         f"<style>{_STYLE}</style><h1>{title}</h1>",
         *(_paragraph(judged.get("state", ""), line) for line in verdict.told(judged)),
+        *(_paragraph("limit", one["text"]) for one in summary.get("limits", ())),
         f'<p class="{outcome}"><b>{outcome}</b> {message}</p>',
         _table(("", ""), _facts(manifest)),
         f"<h2>Events</h2><p>{events['applied']} of {events['planned']} applied.</p>",
         _table(("lag", "events", "p50 µs", "p99 µs", "max µs"), _lag_rows(events)),
         _table(("planned s", "applied s (real)", "event", "target", ""), _event_rows(directory)),
+        *_failures(summary),
         *_hosts(manifest, summary),
         "<h2>Links</h2>",
         _table(link_head, (list(row.values()) for row in summary["links"])),

@@ -9,9 +9,10 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
-from runtime.judge import lateness
-from runtime.judge.lateness import PROCESS_KINDS
+from runtime.judge import lateness, programs
+from runtime.judge.lateness import PROCESS_KINDS, late_for_delays
 from runtime.judge.verdict import Judge
+from runtime.options import COMPLETED, RunOptions
 from runtime.results.logtail import last_line
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
@@ -75,6 +76,11 @@ def _named(
     return found
 
 
+def _ran(record: Mapping[str, Any]) -> bool:
+    """Its program ran because of this event; what starts before time 0 is awaited there."""
+    return "started_ns" in record and record["started_ns"] >= 0
+
+
 def _events(records: list[dict[str, Any]]) -> dict[str, Any]:
     done = [record for record in records if record.get("seq") is not None]
     network = (r["network_ns"] - r["due_ns"] for r in done if "network_ns" in r)
@@ -85,7 +91,7 @@ def _events(records: list[dict[str, Any]]) -> dict[str, Any]:
         "lag": _lags(record["lag_ns"] for record in done),
         "network_lag": _lags(network),
         "process_lag": _lags(process),
-        "start_lag": _lags(r["started_ns"] - r["due_ns"] for r in done if "started_ns" in r),
+        "start_lag": _lags(r["started_ns"] - r["due_ns"] for r in done if _ran(r)),
     }
 
 
@@ -98,19 +104,48 @@ def _exits(directory: HeldDirectory, records: list[dict[str, Any]]) -> list[dict
         one = {key: record[key] for key in keys if key in record}
         if record["kind"] == "killed":
             one["killed"] = True
-        one["last_log_line"] = last_line(directory, f"{record['target']}.log")
-        exits.append(one)
+        exits.append(_with_last_line(directory, one))
     return exits
 
 
-def failed_exits(exits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of `exits` in a summary, those that no program means by ending well: it could not start, or
-    ended with another status than 0, by a signal, or with its whole instance."""
-    return [
-        one
-        for one in exits
-        if "error" in one or one.get("killed") or one.get("status") or one.get("signal")
-    ]
+def _readiness(records: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """`setups` and `readiness`, in order of completion; neither where there was none."""
+    keys = ("target", "applied_ns", "took_ns", "status", "error", "ready_ns", "reason")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        kind = record.get("kind")
+        if kind in ("setup", "ready", "not_ready"):
+            one = {key: record[key] for key in keys if key in record}
+            found.setdefault("setups" if kind == "setup" else "readiness", []).append(one)
+    return found
+
+
+def _with_last_line(directory: HeldDirectory, one: dict[str, Any]) -> dict[str, Any]:
+    return {**one, "last_log_line": last_line(directory, f"{one['target']}.log")}
+
+
+def _failures(
+    directory: HeldDirectory, plan: Plan, records: Iterable[dict[str, Any]], outcome: str
+) -> list[dict[str, Any]]:
+    """Programs that did not do what is right (runtime.judge.programs)."""
+    topology = plan.topology
+    expected = {
+        node.name: topology.services[node.service].expect
+        for node in topology.nodes
+        if node.service >= 0
+    }
+    found = programs.failures(expected, records, to_the_end=outcome == COMPLETED)
+    return [_with_last_line(directory, one) for one in found]
+
+
+def programs_failed(
+    summary: Mapping[str, Any], final: Mapping[str, Any], options: RunOptions
+) -> bool:
+    """Whether programs make the run end with PROGRAMS_FAILED."""
+    found = summary.get("failures", ())
+    asked = options.fail_on_exit or options.fail_fast
+    counted = any(programs.counts(one, fail_on_exit=asked) for one in found)
+    return counted or bool(final.get("programs_failed"))
 
 
 def summarise(
@@ -135,6 +170,7 @@ def summarise(
     judge = judge or Judge()
     lateness.look_at_events(judge, records)
     lateness.look_at_end(judge, final, planned, int(events["applied"]))
+    limits = late_for_delays(totals, judge.delay_ns)
     return {
         **hosts,
         "verdict": judge.verdict(),
@@ -144,6 +180,10 @@ def summarise(
         "seed": plan.seed,
         "events": {"planned": planned, **events},
         "exits": _exits(directory, records),
+        "failures": _failures(directory, plan, records, str(final["outcome"])),
+        **({"limits": limits} if limits else {}),
+        **_readiness(records),
+        **({"quit_early": facts["quit_early"]} if facts.get("quit_early") else {}),
         "refused": facts.get("refused", []),
         **({"captures": facts["captures"]} if "captures" in facts else {}),
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from compiler.plan.types import Node, Topology
 
 MAX_HOSTNAME = 63  # a label of DNS; the kernel takes 64
+# Names resolve to IPv4 first. glibc would take IPv6 first, whatever the order of lines; its table
+# must be whole (gai.conf(5)). What has a table of its own (musl, Go) takes IPv4 before fd77::.
+GAI = """\
+precedence ::1/128 50
+precedence ::/0 40
+precedence 2002::/16 30
+precedence ::/96 20
+precedence ::ffff:0:0/96 100
+"""
 _LOCAL = ("127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback")
 
 
@@ -42,9 +52,17 @@ def entries(topology: Topology, addresses: Sequence[tuple[str, str]]) -> Iterato
                 yield f"{pair[family]} {_aliases(topology, node)}"
 
 
+def addressed(topology: Topology, node: Node) -> Node:
+    """The node with the addresses that instances have in this network (`network ipv4`)."""
+    ipv4 = node.ipv4 if topology.network != "ipv6" else ""
+    ipv6 = node.ipv6 if topology.network != "ipv4" else ""
+    return replace(node, ipv4=ipv4, ipv6=ipv6)
+
+
 def lines(topology: Topology) -> Iterator[str]:
     yield from _LOCAL
-    planned = [(node.ipv4, node.ipv6) for node in topology.nodes if node.service >= 0]
+    instances = (addressed(topology, node) for node in topology.nodes if node.service >= 0)
+    planned = [(node.ipv4, node.ipv6) for node in instances]
     yield from entries(topology, planned)
 
 

@@ -19,10 +19,11 @@ from compiler.plan.reader import Plan
 from runtime.errors import RunError, filesystem_remedy
 from runtime.foreign import parse
 from runtime.options import RunOptions, RunPlaces
-from runtime.rundir import etchosts, reserve
+from runtime.rundir import discard, etchosts, reserve
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import (
     FORMAT,
+    GAI,
     HOSTS,
     INSTANCES,
     LOGS,
@@ -86,6 +87,9 @@ class RunDirectory(HeldDirectory):
         self.make(LOGS)
         self.make(INSTANCES)
         self.write(HOSTS, etchosts.text(plan.topology).encode("ascii"))
+        self.write(GAI, etchosts.GAI.encode("ascii"))
+        for name in (HOSTS, GAI):  # whoever an instance's programs are
+            os.chmod(name, 0o644, dir_fd=self.descriptor)
 
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
         self.write(name, encode_json(value))
@@ -114,7 +118,7 @@ class RunDirectory(HeldDirectory):
         self.write(MANIFEST, data)
         self._known = known
 
-    def close_manifest(self, outcome: str, message: str = "", **values: object) -> dict[str, Any]:
+    def close_manifest(self, outcome: str, message: str = "", **values: Any) -> dict[str, Any]:
         """The last one, which says how the run ended; works on a full disk. Returns it."""
         end = {"outcome": outcome, "message": message[:MAX_MESSAGE]}
         manifest = {**self._before(), **values, **end}
@@ -212,6 +216,7 @@ def manifest(
         "options": options.to_record(),
         "start_directory": places.start_directory,
         "source_directory": places.source_directory,
+        "discards": discard.services(plan.topology.services, options),
         "datapath": "user" if options.datapath == "auto" else options.datapath,
         "machine": machine.facts(),
     }

@@ -34,8 +34,10 @@ FORMAT, VERSION = "thunderstorm-run", 1
 
 MANIFEST, SUMMARY, REPORT, DRIVER_LOG = "manifest.json", "summary.json", "report.html", "driver.log"
 PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
-PACKETS = "packets"
-EVENTS, SAMPLES = "events.jsonl", "samples.jsonl"
+PACKETS, GAI, FILES, PROGRAMS = "packets", "gai.conf", "files", "programs"
+PRIVATE = ".fs"  # in INSTANCES: what instances changed in file systems of their own
+MEMORY = ".memory"  # where private files are mounted that the disk cannot hold
+EVENTS, SAMPLES, LOG_TIMES = "events.jsonl", "samples.jsonl", "logs.jsonl"
 
 _MB = 1 << 20
 MAX_BYTES = {
@@ -43,8 +45,9 @@ MAX_BYTES = {
     SUMMARY: 256 * _MB,  # a link or pair takes some 300 bytes
     EVENTS: 1024 * _MB,  # so does an event
     SAMPLES: 1 << 50,  # read line by line only
+    LOG_TIMES: 1 << 50,
 }
-MAX_LINE_BYTES = {EVENTS: _MB, SAMPLES: 128 * _MB}
+MAX_LINE_BYTES = {EVENTS: _MB, SAMPLES: 128 * _MB, LOG_TIMES: 128 * _MB}
 MAX_EVENTS = 1_000_000  # of a plan (docs/limits.md)
 
 MANIFEST_SHAPE = Shape(
@@ -58,6 +61,7 @@ MANIFEST_SHAPE = Shape(
         "message?": TEXT,
         "start_directory?": TEXT,
         "source_directory?": TEXT,
+        "discards?": [TEXT],
     }
 )
 
@@ -71,6 +75,18 @@ SUMMARY_SHAPE = Shape(
         "links": [
             {"link": TEXT, "pkts": COUNT, "out_pkts": COUNT, "backlog_bytes": COUNT, **_DROPS}
         ],
+        "failures?": [
+            {
+                "target": TEXT,
+                "last_log_line": TEXT,
+                "expect?": TEXT,
+                "error?": TEXT,
+                "applied_ns?": INTEGER,
+                "status?": INTEGER,
+                "signal?": INTEGER,
+            }
+        ],
+        "limits?": [{"what": TEXT, "text": TEXT}],
         "pairs": [
             {"src": TEXT, "dst": TEXT, "offered_pkts": COUNT, "delivered_pkts": COUNT, **_DROPS}
         ],
@@ -97,6 +113,10 @@ _ENDED_EXIT = Shape({**_EXIT, "status": INTEGER, "signal": INTEGER})
 _TARGETED = {"kind": TEXT, "target": TEXT, "applied_ns": INTEGER}
 _KINDS = {  # of those that are not the plan's
     "killed": Shape(_TARGETED),
+    "setup": Shape({**_TARGETED, "took_ns": INTEGER, "status?": INTEGER, "error?": TEXT}),
+    "ready": Shape({**_TARGETED, "took_ns?": INTEGER, "ready_ns": INTEGER}),
+    "not_ready": Shape({**_TARGETED, "took_ns?": INTEGER, "reason": TEXT}),
+    "quit": Shape({**_TARGETED, "planned_ns": INTEGER, "reason?": TEXT}),
     "stall": Shape({**_TARGETED, "stalled_ns": INTEGER}),
     "start": Shape({**_TARGETED, "started_ns?": INTEGER}),
     "moved": Shape({**_TARGETED, "address": TEXT}),
@@ -113,6 +133,7 @@ _OTHER_EVENT = Shape(
     }
 )
 
+_LOG_TIMES = Shape({"from_ns": INTEGER, "elapsed_ns": INTEGER, "bytes": Each(COUNT)})
 _COLUMNS = Shape({"columns": {"links": [TEXT], "pairs": [TEXT], "digests?": [TEXT]}})
 _SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]], "digests?": [[OneOf(COUNT, TEXT)]]})
 
@@ -159,4 +180,9 @@ def check_sample(value: Any, place: str) -> None:
     check(value, _COLUMNS if named else _SAMPLE, place)
 
 
-LINE_CHECKS = {EVENTS: check_event, SAMPLES: check_sample}
+def check_log_times(value: Any, place: str) -> None:
+    """A line of logs.jsonl. RunError."""
+    check(value, _LOG_TIMES, place)
+
+
+LINE_CHECKS = {EVENTS: check_event, SAMPLES: check_sample, LOG_TIMES: check_log_times}

@@ -23,6 +23,8 @@ _SIOCGIFINDEX = 0x8933
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
+    """'' for the one that it has not."""
+
     ipv4: str
     ipv6: str
 
@@ -34,12 +36,15 @@ def _interface_index(connection: socket.socket, name: str) -> int:
 
 
 def _requests(index: int, addresses: Addresses) -> list[Request]:
-    ipv4, ipv6 = addresses.ipv4, addresses.ipv6
+    wanted = ((addresses.ipv4, IPV4_PREFIX), (addresses.ipv6, IPV6_PREFIX))
     return [
         loopback_up(),
         Request(f"silence {INTERFACE} (IPv6)", link(index, QUIET)),
-        Request(f"add {ipv4} to {INTERFACE}", address(index, ipv4, IPV4_PREFIX)),
-        Request(f"add {ipv6} to {INTERFACE}", address(index, ipv6, IPV6_PREFIX)),
+        *(
+            Request(f"add {one} to {INTERFACE}", address(index, one, prefix))
+            for one, prefix in wanted
+            if one
+        ),
         Request(f"bring {INTERFACE} up", link(index, up=True)),
     ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 FREE, HELD, UNKNOWN = "free", "held", "unknown"
@@ -28,6 +29,23 @@ def take(descriptor: int) -> str:
     """Locks a file that is open for writing: FREE if it was and is locked now, HELD, UNKNOWN."""
     try:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_WRLCK))
+    except BlockingIOError:
+        return HELD
+    except OSError:
+        return UNKNOWN
+    return FREE
+
+
+def wait(descriptor: int) -> None:
+    """Locks a file that is open for writing, after everybody else. What cannot be locked is not."""
+    with suppress(OSError):
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, _request(fcntl.F_WRLCK))
+
+
+def share(descriptor: int) -> str:
+    """Locks a file that is open for reading, beside others who share it: FREE, HELD, UNKNOWN."""
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_RDLCK))
     except BlockingIOError:
         return HELD
     except OSError:

@@ -27,6 +27,32 @@ def _field(path: str, name: str) -> str:
     return ""
 
 
+_NET = Path("/proc/sys/net")
+_TCP = (
+    *("tcp_congestion_control", "tcp_available_congestion_control", "tcp_rmem", "tcp_wmem"),
+    *("tcp_mem", "tcp_ecn", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_fastopen"),
+    *("tcp_mtu_probing", "tcp_slow_start_after_idle", "tcp_no_metrics_save", "tcp_early_retrans"),
+    *("tcp_recovery", "tcp_syn_retries", "tcp_retries2", "tcp_fin_timeout", "tcp_notsent_lowat"),
+    *("tcp_keepalive_time", "tcp_max_syn_backlog", "ip_local_port_range"),
+)
+_CORE = ("rmem_default", "rmem_max", "wmem_default", "wmem_max", "default_qdisc", "somaxconn")
+
+
+def network_settings(net: Path = _NET) -> dict[str, str]:
+    """What of the machine's settings programs in instances meet too: new network namespaces take
+    congestion control, buffers and the like from the machine. By their sysctl names; those that
+    this kernel has."""
+    names = [f"ipv4/{name}" for name in _TCP] + [f"core/{name}" for name in _CORE]
+    found = {}
+    for name in names:
+        try:
+            text = (net / name).read_text(encoding="ascii", errors="replace")
+        except OSError:
+            continue
+        found[f"net.{name.replace('/', '.')}"] = " ".join(text.split())
+    return found
+
+
 def facts() -> dict[str, object]:
     memory = _field("/proc/meminfo", "MemTotal").split()
     return {
@@ -38,4 +64,5 @@ def facts() -> dict[str, object]:
         "system": platform.version(),
         "python": platform.python_version(),
         "tstorm": tool_version(),
+        "network": network_settings(),
     }

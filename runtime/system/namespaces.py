@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runtime.errors import RunError
-from runtime.system import shortage
+from runtime.system import shortage, userids
 
 _SWITCHES = (
     ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
@@ -30,8 +30,9 @@ _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 def sandbox(keeper: str | Path, *more: str) -> list[str]:
     """What stands before a program's command line so that it has its own namespaces, which end with
-    this process; an ordinary user has them in a user namespace. `keeper`: tstorm-ns."""
-    userns = ("--userns",) if os.geteuid() != 0 else ()
+    this process; an ordinary user has them in a user namespace, with the numbers of users that
+    runtime.system.userids finds. `keeper`: tstorm-ns."""
+    userns = ("--userns", *userids.sandbox_arguments()) if os.geteuid() != 0 else ()
     return [str(keeper), "sandbox", "--parent", str(os.getpid()), *userns, *more, "--"]
 
 

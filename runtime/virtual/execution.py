@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from runtime.backend.local import entering
 from runtime.errors import RunError
 from runtime.system import shortage
-from runtime.system.place import namespace
 from runtime.virtual.line import PART_BYTES, PARTS
 
 PIPE_BYTES = 1 << 16  # what a command may have left behind when it ended
@@ -71,10 +71,8 @@ class Execution:
         """Until it has ended. `entry`: how to enter the instance, and a pidfd, which is closed.
         RunError if it cannot be started."""
         place, pidfd = entry
-        command = [self._keeper, "enter", "--pidfd", str(pidfd)]
-        command += ["--userns"] if place["user_namespace"] != namespace("user") else []
-        command += ["--terminal"] if request.get("terminal") else []
-        command += ["--directory", place["directory"], "--", *request["argv"]]
+        terminal = ("--terminal",) if request.get("terminal") else ()
+        command = entering.command(self._keeper, place, pidfd, request["argv"], *terminal)
         environment = {**place["environment"], **request.get("environment", {})}
         try:
             ends = self._open(request.get("terminal"))

@@ -23,6 +23,7 @@ struct entry {
     bool userns;
     bool terminal;
     const char *directory;
+    struct identity who;
     char **program;
 };
 
@@ -35,11 +36,10 @@ static void pass_on(int number) {
 }
 
 static bool parse(struct entry *entry, int argc, char **argv) {
-    static const struct option options[] = {{"pidfd", required_argument, NULL, 'p'},
-                                            {"userns", no_argument, NULL, 'u'},
-                                            {"terminal", no_argument, NULL, 't'},
-                                            {"directory", required_argument, NULL, 'd'},
-                                            {0}};
+    static const struct option options[] = {
+        {"pidfd", required_argument, NULL, 'p'}, {"userns", no_argument, NULL, 'u'},
+        {"terminal", no_argument, NULL, 't'},    {"directory", required_argument, NULL, 'd'},
+        {"user", required_argument, NULL, 'i'},  {0}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
         if (option == 'p' && parse_number(optarg, &entry->pidfd) == 0) {
@@ -51,6 +51,8 @@ static bool parse(struct entry *entry, int argc, char **argv) {
             entry->terminal = true;
         } else if (option == 'd') {
             entry->directory = optarg;
+        } else if (option == 'i' && identity_parse(&entry->who, optarg) == 0) {
+            continue;
         } else {
             return false;
         }
@@ -74,7 +76,11 @@ static bool join_namespaces(const struct entry *entry) {
 }
 
 static _Noreturn void become(const struct entry *entry, const struct lifeline *line) {
-    if (die_with_parent(line) < 0) {
+    if (identity_become(&entry->who) < 0) {
+        say("cannot be the instance's user");
+        _exit(EXIT_REFUSED);
+    }
+    if (die_with_parent(line) < 0) { /* after it: a change of credentials clears the signal */
         _exit(EXIT_REFUSED);
     }
     close((int)entry->pidfd); /* the program has stdin, stdout and stderr, nothing of ours */

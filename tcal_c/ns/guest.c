@@ -51,6 +51,7 @@ struct mounted {
 static const struct mounted MOUNTS[] = {
     {"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, false},
     {"sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, false},
+    {"cgroup2", "/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, false},
     {"devtmpfs", "/dev", MS_NOSUID, "mode=755", false},
     {"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "ptmxmode=666,mode=620,gid=5", true},
     {"tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, "mode=1777", true},
@@ -162,7 +163,7 @@ static void measure_turns(void) {
 }
 
 static int start_and_wait(int log) {
-    pid_t program = program_start(&to_start, log);
+    pid_t program = program_start(&to_start, &(struct identity){0}, log);
     if (program < 0) {
         say("cannot start %s", to_start.argv[0]);
         return EXIT_REFUSED;

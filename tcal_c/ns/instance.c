@@ -1,11 +1,16 @@
 /* PID 1 of one instance: makes its namespaces, then starts, stops and reaps for the driver.
  *
  * To the driver: `ready` with a route netlink socket of the new network namespace, `err TEXT`,
- * `started PID`, `failed TEXT`, `exited STATUS`, `signaled NUMBER`.
- * From the driver: `start…` (program.c) with the log as descriptor, `term`, and `gate` with the
- * read end of a pipe: the next start waits for its end of file. With one pipe for many instances
- * one close(2) starts them all. The driver kills us to kill the instance; end of file means the
- * same.
+ * `furnished`, `unfurnished TEXT`, `started PID`, `failed TEXT`, `exited STATUS`,
+ * `signaled NUMBER`.
+ * From the driver: `furnish…` (furnish.c), `start…` (program.c) with the log as descriptor,
+ * `stop NUMBER`, `pause`, `resume`, and `gate` with the read end of a pipe: the next start waits
+ * for its end of file. With one pipe for many instances one close(2) starts them all. The driver
+ * kills us to kill the instance; end of file means the same.
+ *
+ * To stop is to send the signal to the program; once that has ended (or if there is none) SIGTERM
+ * to whatever else there is, and LEFTOVER_MS later SIGKILL. How long the program may take is the
+ * driver's business.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,21 +27,25 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ns.h"
 
 /* In virtual time the keeper asks for exact timers, for which --scatter leaves it alone (guest.c).
  * What runs in an instance has the kernel's default again. */
-enum { USUAL_SLACK_NS = 50 * 1000 };
+enum { USUAL_SLACK_NS = 50 * 1000, LEFTOVER_MS = 1000 };
 
 struct instance {
     int control;
     int signals;
     pid_t program; /* 0: none */
     bool ending;   /* told to end: do so when nothing is left to reap */
-    int gate;      /* -1: none */
-    int log;       /* of the program that waits for the gate, -1: none */
+    bool paused;
+    long long kill_ms; /* when to kill what is left (CLOCK_MONOTONIC), 0: not yet */
+    struct identity who;
+    int gate; /* -1: none */
+    int log;  /* of the program that waits for the gate, -1: none */
 };
 
 static _Noreturn void give_up(int control, const char *attempt) {
@@ -95,7 +104,7 @@ static int separate(int control, const char *hostname) {
 static struct program program; /* too large for the stack */
 
 static void start(struct instance *self, int log) {
-    pid_t pid = program_start(&program, log);
+    pid_t pid = program_start(&program, &self->who, log);
     if (pid < 0) {
         message_sendf(self->control, "failed %s", strerror(errno));
         return;
@@ -132,6 +141,52 @@ static void open_gate(struct instance *self) {
     self->log = -1;
 }
 
+static long long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* Everything in the namespace but us; what is stopped goes on, to hear of it. */
+static void end_the_rest(struct instance *self) {
+    kill(-1, SIGTERM);
+    kill(-1, SIGCONT);
+    self->kill_ms = now_ms() + LEFTOVER_MS;
+}
+
+static void stop(struct instance *self, const char *number) {
+    long signal_number;
+    if (parse_number(number, &signal_number) < 0 || signal_number < 1 || signal_number > SIGRTMAX) {
+        signal_number = SIGTERM;
+    }
+    self->ending = true;
+    if (self->program == 0) {
+        end_the_rest(self);
+        return;
+    }
+    kill(self->program, (int)signal_number);
+    if (self->paused) {
+        kill(-1, SIGCONT);
+        self->paused = false;
+    }
+}
+
+static void take_furniture(struct instance *self, char *text, size_t length) {
+    char why[512] = "";
+    if (furnish(&self->who, text, length, why, sizeof why) < 0) {
+        message_sendf(self->control, "unfurnished cannot %s", why);
+    } else {
+        message_send(self->control, "furnished", -1);
+    }
+}
+
+/* Every process of the instance but us. One that forks meanwhile is stopped with its child: the
+ * kernel looks for signals before a fork is done. */
+static void pause_all(struct instance *self, bool paused) {
+    kill(-1, paused ? SIGSTOP : SIGCONT);
+    self->paused = paused;
+}
+
 static void obey(struct instance *self) {
     static char text[2][MESSAGE_BYTES]; /* the second while the first holds a waiting program */
     char *room = text[self->log >= 0];
@@ -147,9 +202,12 @@ static void obey(struct instance *self) {
     } else if (strcmp(room, "gate") == 0 && self->gate < 0) {
         self->gate = received;
         return;
-    } else if (strcmp(room, "term") == 0) {
-        self->ending = true;
-        kill(-1, SIGTERM); /* everything in the namespace but us */
+    } else if (strcmp(room, "furnish") == 0) {
+        take_furniture(self, room, (size_t)length);
+    } else if (strncmp(room, "stop ", 5) == 0) {
+        stop(self, room + 5);
+    } else if (strcmp(room, "pause") == 0 || strcmp(room, "resume") == 0) {
+        pause_all(self, strcmp(room, "pause") == 0);
     } else {
         message_sendf(self->control, "failed not a request: %.40s", room);
     }
@@ -170,6 +228,9 @@ static void reap(struct instance *self) {
             message_sendf(self->control, "signaled %d", WTERMSIG(status));
         } else {
             message_sendf(self->control, "exited %d", WEXITSTATUS(status));
+        }
+        if (self->ending) {
+            end_the_rest(self);
         }
     }
     if (self->ending && ended < 0 && errno == ECHILD) {
@@ -193,7 +254,13 @@ _Noreturn void instance_main(int control, const char *hostname) {
                              {.fd = -1, .events = POLLIN}};
     for (;;) {
         watch[2].fd = self.gate; /* poll(2) passes over a negative one */
-        if (poll(watch, 3, -1) < 0) {
+        long long left_ms = self.kill_ms ? self.kill_ms - now_ms() : -1;
+        if (self.kill_ms && left_ms <= 0) {
+            kill(-1, SIGKILL);
+            self.kill_ms = 0;
+            left_ms = -1;
+        }
+        if (poll(watch, 3, (int)left_ms) < 0) {
             continue;
         }
         if (watch[1].revents) {

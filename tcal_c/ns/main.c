@@ -7,11 +7,13 @@
 
 static const char USAGE[] =
     "usage: tstorm-ns COMMAND …   (started by tstorm, not by hand)\n"
-    "  sandbox --parent PID [--userns] [--hosts FILE] -- PROGRAM ARG…\n"
+    "  sandbox --parent PID [--userns [--uids MAP --gids MAP]] [--hosts FILE] [--gai FILE] --\n"
+    "          PROGRAM ARG…\n"
     "          runs PROGRAM in namespaces of its own that end with process PID\n"
     "  nursery --parent PID --control FD\n"
     "          makes instances (PID, network, mount, UTS and IPC namespaces) on request\n"
-    "  enter   --pidfd FD [--userns] [--terminal] --directory DIR -- PROGRAM ARG…\n"
+    "  enter   --pidfd FD [--userns] [--terminal] [--user UID:GID[:GROUP…]] --directory DIR --\n"
+    "          PROGRAM ARG…\n"
     "          runs PROGRAM in the namespaces of the process behind FD\n"
     "  in      --net FD --parent PID -- PROGRAM ARG…\n"
     "          becomes PROGRAM in the network namespace behind FD; dies with process PID\n"

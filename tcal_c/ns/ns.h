@@ -14,7 +14,8 @@
 
 enum {
     MESSAGE_BYTES = 192 * 1024, /* longest message on a control socket (below Linux' sndbuf) */
-    MAX_WORDS = 4096            /* most arguments or environment entries of a program */
+    MAX_WORDS = 4096,           /* most arguments or environment entries of a program */
+    MAX_GROUPS = 64             /* most groups of a program beside its own */
 };
 
 /* Commands (one a file); arguments begin after the command's own name. */
@@ -36,10 +37,28 @@ int lifeline_open(struct lifeline *line);
 int die_with_parent(const struct lifeline *line); /* in the child; keeps only the read end */
 int die_with_process(pid_t parent);               /* for a parent in the same PID namespace */
 
+/* ids.c: the caller becomes root in a user namespace of its own. `users` and `groups` are arguments
+ * of newuidmap and newgidmap after the process, NULL: one number only. False with errno, said. */
+bool ids_separate(const char *users, const char *groups);
+/* The caller is `user` and `group` in a user namespace of its own, and who it was outside. */
+int ids_become(uid_t user, gid_t group);
+
 /* message.c: datagrams on a SOCK_SEQPACKET socket, each with at most one descriptor. */
 int message_send(int socket, const char *text, int descriptor); /* descriptor -1: none */
 ssize_t message_receive(int socket, char *buffer, size_t size, int *descriptor);
 int message_sendf(int socket, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* identity.c: who a program is. Not stated: who we are. */
+struct identity {
+    bool stated;
+    bool mapped; /* user and group are only names for ours, in a user namespace of the program's */
+    uid_t user;
+    gid_t group;
+    size_t count;
+    gid_t groups[MAX_GROUPS];
+};
+int identity_parse(struct identity *who, const char *text); /* [map:]UID:GID[:GROUP…] */
+int identity_become(const struct identity *who);
 
 /* program.c: the start of one program. */
 struct program {
@@ -49,8 +68,15 @@ struct program {
 };
 /* Takes "start\0DIRECTORY\0ARGC\0ARG…\0NAME=VALUE…\0" apart in place; -EINVAL if malformed. */
 int program_parse(struct program *program, char *text, size_t length);
-/* Starts it with stdout and stderr to `log`; returns its pid, or -errno with the reason exec gave.
+/* Starts it as `who` with stdout and stderr to `log`; returns its pid, or -errno with the reason.
  */
-pid_t program_start(const struct program *program, int log);
+pid_t program_start(const struct program *program, const struct identity *who, int log);
+/* The next NUL-terminated word of [*at, end), NULL when there is none. */
+char *next_word(char **at, char *end);
+
+/* furnish.c: carries out "furnish\0OPERATION\0ARGUMENT…\0…" in our own namespaces; what it says of
+ * the user goes to `who`. -errno with `why` if something is refused; the instance is then of no
+ * use. */
+int furnish(struct identity *who, char *text, size_t length, char *why, size_t room);
 
 #endif

@@ -7,8 +7,7 @@
 
 #include "ns.h"
 
-/* The next NUL-terminated word of [*at, end), NULL when there is none. */
-static char *next_word(char **at, char *end) {
+char *next_word(char **at, char *end) {
     char *word = *at;
     char *stop = word < end ? memchr(word, '\0', (size_t)(end - word)) : NULL;
     if (!stop) {
@@ -52,6 +51,7 @@ int program_parse(struct program *program, char *text, size_t length) {
 
 struct start {
     const struct program *program;
+    const struct identity *who;
     int log;
 };
 
@@ -61,7 +61,7 @@ static void become(const void *context) {
     int empty = open("/dev/null", O_RDONLY);
     signals_reset();
     if (empty >= 0 && dup2(empty, 0) >= 0 && dup2(start->log, 1) >= 0 && dup2(start->log, 2) >= 0 &&
-        setsid() >= 0 && chdir(program->directory) == 0) {
+        setsid() >= 0 && identity_become(start->who) == 0 && chdir(program->directory) == 0) {
         if (empty > 2) {
             close(empty);
         }
@@ -70,6 +70,6 @@ static void become(const void *context) {
     }
 }
 
-pid_t program_start(const struct program *program, int log) {
-    return process_start(become, &(struct start){program, log});
+pid_t program_start(const struct program *program, const struct identity *who, int log) {
+    return process_start(become, &(struct start){program, who, log});
 }

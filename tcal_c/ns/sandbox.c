@@ -7,7 +7,6 @@
  * are gone with their processes.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <sched.h>
@@ -30,42 +29,14 @@ enum { WATCHED_COUNT = sizeof WATCHED / sizeof *WATCHED };
 struct sandbox {
     pid_t parent;
     bool userns;
+    const char *uids; /* for newuidmap and newgidmap, NULL: one number only */
+    const char *gids;
     const char *hosts; /* bound over /etc/hosts, NULL: leave it */
+    const char *gai;   /* bound over /etc/gai.conf if there is one, NULL: leave it */
     char **program;
 };
 
-static bool write_file(const char *path, const char *text) {
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-    if (file < 0) {
-        return false;
-    }
-    ssize_t written = write(file, text, strlen(text));
-    int reason = errno;
-    close(file);
-    errno = reason;
-    return written == (ssize_t)strlen(text);
-}
-
-/* The caller becomes root in a user namespace of its own; user_namespaces(7) asks for setgroups to
- * be denied before an ordinary user may map a group. */
-static bool enter_user_namespace(void) {
-    char user[64];
-    char group[64];
-    snprintf(user, sizeof user, "0 %u 1\n", (unsigned)geteuid());
-    snprintf(group, sizeof group, "0 %u 1\n", (unsigned)getegid());
-    if (unshare(CLONE_NEWUSER) < 0) {
-        say("cannot create a user namespace");
-        return false;
-    }
-    if (!write_file("/proc/self/setgroups", "deny") || !write_file("/proc/self/uid_map", user) ||
-        !write_file("/proc/self/gid_map", group)) {
-        say("cannot map this user to root in its user namespace");
-        return false;
-    }
-    return true;
-}
-
-static bool prepare_mounts(const char *hosts) {
+static bool prepare_mounts(const struct sandbox *box) {
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
         say("cannot make the mounts private");
         return false;
@@ -74,8 +45,12 @@ static bool prepare_mounts(const char *hosts) {
         say("cannot mount a /proc of the run's own");
         return false;
     }
-    if (hosts && mount(hosts, "/etc/hosts", NULL, MS_BIND, NULL) < 0) {
-        say("cannot bind %s over /etc/hosts", hosts);
+    if (box->hosts && mount(box->hosts, "/etc/hosts", NULL, MS_BIND, NULL) < 0) {
+        say("cannot bind %s over /etc/hosts", box->hosts);
+        return false;
+    }
+    if (box->gai && mount(box->gai, "/etc/gai.conf", NULL, MS_BIND, NULL) < 0 && errno != ENOENT) {
+        say("cannot bind %s over /etc/gai.conf", box->gai);
         return false;
     }
     return true;
@@ -135,7 +110,7 @@ static _Noreturn void init_main(const struct sandbox *box, const struct lifeline
     if (die_with_parent(line) < 0) {
         _exit(EXIT_REFUSED);
     }
-    if (!prepare_mounts(box->hosts)) {
+    if (!prepare_mounts(box)) {
         _exit(EXIT_REFUSED);
     }
     pid_t program = fork();
@@ -154,6 +129,9 @@ static bool parse(struct sandbox *box, int argc, char **argv) {
     static const struct option options[] = {{"parent", required_argument, NULL, 'p'},
                                             {"userns", no_argument, NULL, 'u'},
                                             {"hosts", required_argument, NULL, 'h'},
+                                            {"gai", required_argument, NULL, 'a'},
+                                            {"uids", required_argument, NULL, 'U'},
+                                            {"gids", required_argument, NULL, 'G'},
                                             {0}};
     long number = -1;
     int option;
@@ -164,6 +142,12 @@ static bool parse(struct sandbox *box, int argc, char **argv) {
             box->userns = true;
         } else if (option == 'h') {
             box->hosts = optarg;
+        } else if (option == 'a') {
+            box->gai = optarg;
+        } else if (option == 'U') {
+            box->uids = optarg;
+        } else if (option == 'G') {
+            box->gids = optarg;
         } else {
             return false;
         }
@@ -179,7 +163,7 @@ static bool separate(const struct sandbox *box) {
         say("the process that started the run is gone");
         return false;
     }
-    if (box->userns && !enter_user_namespace()) {
+    if (box->userns && !ids_separate(box->uids, box->gids)) {
         return false;
     }
     if (die_with_process(box->parent) < 0) {

@@ -22,8 +22,8 @@ at 30s quit
 """
 
 
-def tstorm(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
+def tstorm(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli, arguments, input=stdin)
 
 
 def status(result: Result) -> int:

@@ -35,7 +35,8 @@ def plan(source: str, tmp_path: Path) -> str:
 
 def test_events_have_the_fixed_fields(source: str) -> None:
     found = rows("events", source)
-    assert all(set(event) == {"seq", "at_ns", "kind", "target", "args", "line"} for event in found)
+    fields = {"seq", "at_ns", "kind", "target", "args", "line", "file"}
+    assert all(set(event) == fields for event in found)
     assert [event["seq"] for event in found] == list(range(len(found)))
     assert [event["kind"] for event in found[:6]] == ["join"] * 5 + ["crash"]
     assert found[0]["line"] == 0
@@ -47,6 +48,7 @@ def test_events_have_the_fixed_fields(source: str) -> None:
         "target": "",
         "args": {},
         "line": 11,
+        "file": "",
     }
 
 

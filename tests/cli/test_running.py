@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 TDL = """\
 seed 4
 service a img=x replicas=2 exec="sleep 300"
-service b img=x
+service b
 bridge s
 link a--s latency=1ms up=10Mb symmetric
 link b--s latency=2ms

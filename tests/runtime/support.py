@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from runtime.rundir import logmarks
 from tests.intime import environment as kernel
 from tests.waiting import wait_until
 
@@ -135,6 +136,12 @@ def ordinary(home: Path) -> User | None:
         if done.returncode == 0:
             return User("ordinary", python, prefix, home, environment)
     return None
+
+
+def written(log: Path) -> str:
+    """What programs wrote there, without the run's own marks."""
+    lines = log.read_text().splitlines(keepends=True)
+    return "".join(line for line in lines if logmarks.parse(line.rstrip("\n")) is None)
 
 
 def records(path: Path) -> list[dict[str, Any]]:

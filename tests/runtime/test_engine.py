@@ -126,7 +126,7 @@ class _Silent(asyncio.Transport):
 def test_lines_for_a_plan(plan_of: Compile) -> None:
     plan = read_plan(
         plan_of(
-            "seed 3\nservice a img=x replicas=2\nbridge s1\n"
+            "seed 3\nservice a replicas=2\nbridge s1\n"
             "link a--s1 latency=2 up=10Mb down=20Mb loss=1%\nat 5s a.1 crash\nat 9s quit\n"
         )
     )

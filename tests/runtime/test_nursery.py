@@ -54,7 +54,7 @@ def test_an_order_to_end_comes_before_a_start_that_waits(tmp_path: Path) -> None
         while fcntl.ioctl(holder._control, termios.TIOCOUTQ, b"\0" * 4) != b"\0" * 4:
             await asyncio.sleep(0.001)  # until it has read both
         signal.pidfd_send_signal(holder.pidfd, signal.SIGSTOP)
-        holder.term()  # both wait when it goes on
+        holder.stop()  # both wait when it goes on
         os.close(closing)
         signal.pidfd_send_signal(holder.pidfd, signal.SIGCONT)
         with pytest.raises(RunError):
@@ -65,7 +65,10 @@ def test_an_order_to_end_comes_before_a_start_that_waits(tmp_path: Path) -> None
     assert not mark.exists()
 
 
-def test_who_is_killed_counts_as_dead_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [nursery.Holder.kill, nursery.Holder.stop])
+def test_who_is_to_end_counts_as_dead_at_once(
+    tmp_path: Path, end: Callable[[nursery.Holder], None]
+) -> None:
     """Its devices may go before the kernel says that it has."""
 
     async def conversation(maker: nursery.Nursery) -> None:
@@ -73,8 +76,9 @@ def test_who_is_killed_counts_as_dead_at_once(tmp_path: Path) -> None:
         (await asyncio.wait_for(holder.ready, DEADLINE_SECONDS)).close()
         signal.pidfd_send_signal(holder.pidfd, signal.SIGSTOP)
         assert holder.alive()
-        holder.kill()
+        end(holder)
         assert not holder.alive()
+        signal.pidfd_send_signal(holder.pidfd, signal.SIGCONT)
         await asyncio.wait_for(holder.gone, DEADLINE_SECONDS)
 
     carried_out(conversation, tmp_path)

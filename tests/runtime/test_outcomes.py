@@ -178,7 +178,7 @@ def test_a_second_interrupt_kills_and_says_interrupted(plan_of: Compile, user: U
 
 
 def test_an_instance_killed_from_outside_is_an_event(plan_of: Compile, user: User) -> None:
-    text = "service server img=x\nbridge s1\nlink server--s1 latency=5\nat 60s quit\n"
+    text = "service server\nbridge s1\nlink server--s1 latency=5\nat 60s quit\n"
     process = user.begin(plan_of(text), fail_on_exit=True)
     nursery = helper(process, "tstorm-ns")
     ((_, first),) = children(nursery)

@@ -16,7 +16,7 @@ import pytest
 
 from runtime.rundir.pcapng import read_packets
 from tests.intime import Attempt, exactly, in_time
-from tests.runtime.support import Compile, User, records
+from tests.runtime.support import Compile, User, records, written
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -63,7 +63,7 @@ def test_instances_are_whole_machines(plan_of: Compile, user: User) -> None:
 
 def test_packets_take_the_planned_time(plan_of: Compile, user: User) -> None:
     plan = plan_of(
-        "service server img=x\n"
+        "service server\n"
         'service client img=x exec="ping -c 3 -i 0.2 server.0"\n'
         'service six img=x exec="ping -6 -c 3 -i 0.2 server"\n'
         "bridge s1\nlink server--s1 latency=20\nlink client--s1 latency=20\n"
@@ -90,7 +90,7 @@ def test_packets_take_the_planned_time(plan_of: Compile, user: User) -> None:
 
 def test_packets_are_kept_if_that_is_asked_for(plan_of: Compile, user: User) -> None:
     plan = plan_of(
-        "service server img=x\n"
+        "service server\n"
         'service client img=x exec="ping -c 3 -i 0.2 server.0"\n'
         "bridge s1\nlink server--s1 latency=20\nlink client--s1 latency=20 loss=20%\n"
         "at 1500ms quit\n"
@@ -127,8 +127,8 @@ def test_join_leave_crash_and_rejoin(plan_of: Compile, user: User) -> None:
     )
     assert user.run(plan)["outcome"] == "completed"
     logs = user.home / "out/logs"
-    assert (logs / "server.0.log").read_text() == "started\nstarted\nbye\n"
-    assert (logs / "server.1.log").read_text() == "started\nbye\nstarted\nbye\n"
+    assert written(logs / "server.0.log") == "started\nstarted\nbye\n"
+    assert written(logs / "server.1.log") == "started\nbye\nstarted\nbye\n"
     events = records(user.home / "out/events.jsonl")
     done = {event["seq"]: event for event in events if "seq" in event}
     assert [done[seq]["kind"] for seq in sorted(done)] == [
@@ -144,7 +144,7 @@ def test_who_leaves_can_say_goodbye(plan_of: Compile, user: User) -> None:
     goodbye = "ping -q -c 1 -W 1 server.0 | grep -c 1.received"
     program = "sh -c 'trap \\\"" + goodbye + "; exit 0\\\" TERM; echo up; sleep 60 & wait'"
     plan = plan_of(
-        f'service server img=x\nservice client img=x replicas=2 exec="{program}"\n'
+        f'service server\nservice client img=x replicas=2 exec="{program}"\n'
         "bridge s1\nlink server--s1 latency=20\nlink client--s1 latency=20\n"
         "at 500ms client.0 leave\nat 500ms client.1 disconnect\nat 700ms client.1 leave\n"
         "at 2500ms client.0 join\nat 3s quit\n"
@@ -154,8 +154,8 @@ def test_who_leaves_can_say_goodbye(plan_of: Compile, user: User) -> None:
         run = attempt.saw(user.home / attempt.name("out"))
         assert user.run(plan, run.name, **attempt.options)["outcome"] == "completed"
         logs = run / "logs"
-        assert (logs / "client.0.log").read_text().startswith("up\n1\nup\n")
-        assert (logs / "client.1.log").read_text() == "up\n0\n"
+        assert written(logs / "client.0.log").startswith("up\n1\nup\n")
+        assert written(logs / "client.1.log") == "up\n0\n"
         cut = next(event for event in records(run / "events.jsonl") if event["kind"] == "cut")
         assert cut["target"] == "client.0"
         assert 80_000_000 < cut["applied_ns"] - 500_000_000 < 2_000_000_000
@@ -290,7 +290,7 @@ def test_two_runs_at_once(plan_of: Compile, user: User) -> None:
 
 
 def test_a_directory_in_use_is_refused(plan_of: Compile, user: User) -> None:
-    plan = plan_of("service server img=x\n" + LINKS + "at 1s quit\n")
+    plan = plan_of("service server\n" + LINKS + "at 1s quit\n")
     (user.home / "out").mkdir()
     (user.home / "out/precious").write_text("x")
     process = user.start("run", str(plan), str(user.home / "out"), "{}")
@@ -301,7 +301,7 @@ def test_a_directory_in_use_is_refused(plan_of: Compile, user: User) -> None:
 
 
 def test_a_file_is_no_run_directory(plan_of: Compile, user: User) -> None:
-    plan = plan_of("service server img=x\n" + LINKS + "at 1s quit\n")
+    plan = plan_of("service server\n" + LINKS + "at 1s quit\n")
     (user.home / "out").write_text("mine")
     process = user.start("run", str(plan), str(user.home / "out"), "{}")
     out, _ = process.communicate(timeout=30)
@@ -311,7 +311,7 @@ def test_a_file_is_no_run_directory(plan_of: Compile, user: User) -> None:
 
 
 def test_too_few_open_files_are_the_machines_fault(plan_of: Compile, user: User) -> None:
-    plan = plan_of("service server img=x replicas=20\n" + LINKS + "at 1s quit\n")
+    plan = plan_of("service server replicas=20\n" + LINKS + "at 1s quit\n")
     few = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (128, 128))
     process = user.start("run", str(plan), str(user.home / "out"), "{}", preexec_fn=few)
     out, _ = process.communicate(timeout=30)
@@ -329,7 +329,7 @@ def test_doctor_says_what_is_in_force(user: User) -> None:
 
 def test_a_slow_start_is_no_reason_to_hang(plan_of: Compile, user: User) -> None:
     """A pktd that cannot be greeted is reported with its words."""
-    plan = plan_of("service server img=x\n" + LINKS + "at 1s quit\n")
+    plan = plan_of("service server\n" + LINKS + "at 1s quit\n")
     began = time.monotonic()
     result = user.run(plan, ports="nonsense")
     assert result["outcome"] == "failed"
@@ -339,7 +339,7 @@ def test_a_slow_start_is_no_reason_to_hang(plan_of: Compile, user: User) -> None
 
 def test_a_full_disk_fails_the_run_with_a_reason(plan_of: Compile, user: User) -> None:
     events = "".join(f"at 1ms server--s1 set latency={number}\n" for number in range(1, 80))
-    plan = plan_of("service server img=x\n" + LINKS + events + "at 60s quit\n")
+    plan = plan_of("service server\n" + LINKS + events + "at 60s quit\n")
     room = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (24_000, 24_000))
     process = user.start("run", str(plan), str(user.home / "out"), "{}", preexec_fn=room)
     out, err = process.communicate(timeout=40)
@@ -373,13 +373,13 @@ def test_the_longest_name_of_a_service(plan_of: Compile, user: User) -> None:
 
 
 def test_run_directory_is_complete(plan_of: Compile, user: User) -> None:
-    plan = plan_of("service server img=x\n" + LINKS + "at 200ms quit\n")
+    plan = plan_of("service server\n" + LINKS + "at 200ms quit\n")
     assert user.run(plan)["outcome"] == "completed"
     run = user.home / "out"
     names = {path.name for path in run.iterdir()}
     assert names == {
         *("manifest.json", "summary.json", "report.html", "events.jsonl", "samples.jsonl"),
-        *("plan", "logs", "instances", "hosts", "driver.log"),
+        *("plan", "logs", "logs.jsonl", "instances", "hosts", "gai.conf", "driver.log"),
     }
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["outcome"] == "completed"

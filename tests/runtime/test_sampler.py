@@ -20,7 +20,7 @@ from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile, read_lines
 from runtime.schedule import Schedule
 
-TEXT = "service a img=x replicas=3\nbridge s\nlink a--s latency=1\nat 5s quit\n"
+TEXT = "service a replicas=3\nbridge s\nlink a--s latency=1\nat 5s quit\n"
 
 
 class Answering:

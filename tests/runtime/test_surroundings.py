@@ -13,7 +13,7 @@ import pytest
 from tests.runtime.support import Compile, User
 
 DEADLINE_SECONDS = 180.0
-TDL = "service a img=x\nbridge s1\nlink a--s1 latency=1ms\nat 100ms quit\n"
+TDL = 'service a img=x exec="sleep 60"\nbridge s1\nlink a--s1 latency=1ms\nat 100ms quit\n'
 NO_TEXT = b"out\xff\xe9"
 
 

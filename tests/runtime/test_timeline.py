@@ -59,6 +59,18 @@ def test_start_at_folds_what_was_before(plan_of: Compile) -> None:
     ]
 
 
+def test_who_is_paused_at_the_start(plan_of: Compile) -> None:
+    text = TEXT + "at 5s server pause\nat 15s server.1 resume\nat 16s server.1 pause for 9s\n"
+    plan = read_plan(plan_of(text))
+    found = {
+        at: tl.Schedule(plan, RunOptions(start_at_ns=at * S)).paused
+        for at in (0, 5, 10, 15, 16, 20)
+    }
+    both = frozenset(("server.0", "server.1"))
+    one, none = frozenset(("server.1",)), frozenset[str]()
+    assert found == {0: none, 5: both, 10: one, 15: none, 16: one, 20: none}
+
+
 def test_only_rejoins_are_prepared_later(plan_of: Compile) -> None:
     whole = timeline(plan_of)
     assert tl.first_incarnations(whole) == ["server.0", "server.1"]

@@ -11,18 +11,30 @@ from typing import Any
 
 from compiler.pipeline import compile_source
 from compiler.plan.types import Node
+from compiler.sources import Content
 from runtime.backend.base import Change, Effect
-from runtime.backend.lives import Ended, Joined, Left, Life
+from runtime.backend.lives import Commands, Ended, Joined, Left, Life
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
+from tdl.ast import ServiceStatement
+from tdl.diagnostics import Sink
 from tests.waiting import until
 
 MS = 1_000_000
 TEXT = (
     "service a img=x\nservice b img=x\nbridge s\nlink a--s latency=1\nlink b--s latency=1\n"
-    "at 0s b join\nat 100ms b leave\nat 1500ms b join\nat 1600ms a crash\nat 1700ms quit\n"
+    'at 0s b join\nat 100ms b leave\nat 1500ms b join\ninclude "crash.tdl"\nat 1700ms quit\n'
 )
+
+
+class Included:
+    def text(self, path: str) -> bytes:
+        assert path == "crash.tdl"
+        return b"\nat 1600ms a crash\n"
+
+    def files(self, service: ServiceStatement, sink: Sink) -> list[Content]:
+        return []
 
 
 class Told:
@@ -39,8 +51,9 @@ class Elsewhere:
     def __init__(self, node: Node, port: int, asked: list[str]) -> None:
         self.node, self.state, self.start_error = node, "down", ""
         self.ended: Ended | None = None
-        self.started = self.killed = False
+        self.started = self.killed = self.paused = False
         self.argv = ("there",)
+        self.commands: Commands | None = None
         self.present: Life | None = None
         self.refuses = ""
         self.gates: list[int] = []
@@ -64,6 +77,18 @@ class Elsewhere:
         self._asked.append(f"join {self.node.name} at {life.port}")
         self.present, now = life, time.monotonic_ns()
         return Joined(now + 7 * MS, None if self.refuses else now + 8 * MS, self.refuses)
+
+    async def arrive(self, life: Life) -> int:
+        raise AssertionError("whoever is elsewhere starts its program by itself")
+
+    async def start(self, life: Life) -> Joined:
+        raise AssertionError("whoever is elsewhere starts its program by itself")
+
+    async def pause(self) -> int:
+        raise AssertionError("nothing pauses it")
+
+    async def resume(self) -> int:
+        raise AssertionError("nothing pauses it")
 
     async def leave(self) -> Left:
         self._asked.append(f"leave {self.node.name}")
@@ -109,7 +134,7 @@ class Network:
 
 class Scene:
     def __init__(self) -> None:
-        plan = compile_source(TEXT).plan
+        plan = compile_source(TEXT, sources=Included()).plan
         timeline = Schedule(plan, RunOptions())
         self.asked: list[str] = []
         self.events: list[Mapping[str, Any]] = []
@@ -153,6 +178,8 @@ def test_instances_elsewhere_are_asked_in_order_and_their_word_is_logged() -> No
         for event in (*joins, *scene.of("leave"), *scene.of("crash")):
             assert event["lag_ns"] >= 7 * MS  # as the instance said, not as it was heard
             assert event["network_ns"] == event["due_ns"]
+        assert [(e["line"], e["file"]) for e in scene.of("crash")] == [(2, "crash.tdl")]
+        assert all("file" not in event for event in joins)
         assert all(event["started_ns"] == event["applied_ns"] + MS for event in joins)
         assert [one.state for one in scene.lives.values()] == ["down", "up"]
 

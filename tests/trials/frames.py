@@ -176,7 +176,7 @@ def text(seconds: float, seed: int) -> str:
     me = f"{sys.executable} -m tests.trials.frames"
     ping = f"-i {PING_INTERVAL_S} -w {int(seconds + AFTER_S)}"
     return (
-        "service still img=x replicas=2\n"
+        "service still replicas=2\n"
         f'service near img=x exec="ping -4 {ping} still.0"\n'
         f'service far img=x exec="ping -6 {ping} still.1"\n'
         f'service bad img=x env=PYTHONPATH:"{ROOT}" '

@@ -18,7 +18,6 @@ from pathlib import Path
 from compiler.plan.reader import read_plan
 from runtime.results import everything
 from runtime.results.difference import Difference
-from runtime.results.summary import failed_exits
 from runtime.rundir import rundir
 from runtime.virtual.kernel import cache
 from tests.virtual.catalogue import CHECKOUT, Experiment
@@ -55,7 +54,7 @@ class Ran:
 
     def programs_that_failed(self) -> list[str]:
         summary = json.loads((self.directory / "summary.json").read_bytes())
-        return [str(one["target"]) for one in failed_exits(summary["exits"])]
+        return [str(one["target"]) for one in summary["failures"]]
 
 
 def carry_out(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from tstorm import parameters
+
+if TYPE_CHECKING:
+    from compiler.pipeline import Compilation
 
 
 @click.command()
@@ -22,10 +27,11 @@ def command(
     form: str,
     most: int | None,
 ) -> None:
-    """Report everything that is wrong with EXP.tdl ('-' reads standard input).
+    """Report everything that is wrong with EXP.tdl ('-' reads standard input), or what is in it.
 
     The file is compiled in full, so errors that only show over time (too few instances to crash)
-    are found, too. Nothing is written. Ends with 1 when there is an error.
+    are found, too. Programs that are not on this machine are warned about. Nothing is written. Ends
+    with 1 when there is an error.
 
     \b
     Examples:
@@ -34,8 +40,28 @@ def command(
       tstorm check --budget 10Gb --underlay 200us quickstart.tdl
     """
     from compiler.feasibility.warnings import Machines
-    from tstorm.loading import compile_text, read_source
+    from tstorm import onpath
+    from tstorm.loading import compile_text, folder_of, read_source
 
-    machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns)
+    find = onpath.finder(folder_of(file))
+    machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns, find=find)
     raw = read_source(file)
-    compile_text(raw, file, seed, strict=strict, form=form, machines=machines, most=most)
+    found = compile_text(raw, file, seed, strict=strict, form=form, machines=machines, most=most)
+    if form == "text":
+        click.echo(_summary(found))
+
+
+def _summary(found: Compilation) -> str:
+    """`ok: 2 services, 4 instances, 3 links, 12 events, ends at 25s`."""
+    from compiler.say import moment, number
+
+    topology = found.topology
+    counts = {
+        "service": len(topology.services),
+        "instance": sum(node.service >= 0 for node in topology.nodes),
+        "link": len(topology.links) // 2,
+        "event": len(found.events),
+    }
+    said = ", ".join(number(count, what) for what, count in counts.items())
+    warned = f" with {number(len(found.diagnostics), 'warning')}" if found.diagnostics else ""
+    return f"ok{warned}: {said}, ends at {moment(found.timeline.end_ns)}"

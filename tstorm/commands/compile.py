@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from compiler.pipeline import Compilation
 
 
+_NAMED = 3  # services that a note names
+
+
 def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
     """The plan as Kubernetes objects, by file name. What they cannot express is no error here."""
     from compiler.plan.format import PlanError
@@ -24,11 +27,23 @@ def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
     from manifests.settings import Options
     from manifests.write import encoded
 
+    missing = [one.name for one in compilation.topology.services if not one.image]
+    if missing:
+        out.note(f"note: the plan has no manifests for Kubernetes: {_imageless(missing)}")
+        return {}
     try:
         return encoded(kubernetes.render(bundle.make(compilation.plan), Options()))
     except (ManifestError, PlanError) as error:
-        out.note(f"note: the plan has no manifests for Kubernetes: {error}")
+        out.notes(f"note: the plan has no manifests for Kubernetes: {error}")
         return {}
+
+
+def _imageless(services: list[str]) -> str:
+    if len(services) == 1:
+        return f"service {services[0]!r} has no image; add img=IMAGE"
+    named = ", ".join(map(repr, services[:_NAMED]))
+    more = f" and {len(services) - _NAMED:,} more" if len(services) > _NAMED else ""
+    return f"the services {named}{more} have no image; add img=IMAGE to each"
 
 
 @click.command()

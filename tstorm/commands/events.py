@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from tstorm import output, parameters, units
 from tstorm.notes import arguments, record
+
+if TYPE_CHECKING:
+    from compiler.plan.types import Event
+
+
+def _line(event: Event) -> str:
+    """`8`, in an included file `net.tdl:8`, and `-` where nobody wrote it."""
+    if not event.line:
+        return "-"
+    return f"{event.file}:{event.line}" if event.file else str(event.line)
 
 
 @click.command()
@@ -15,8 +27,9 @@ from tstorm.notes import arguments, record
 def command(source: str, seed: int | None, form: str) -> None:
     """List every event of a plan, a run or a TDL file: when, what, to which instance or link.
 
-    JSON is an array of {"seq", "at_ns", "kind", "target", "args", "line"}. "line" is the
-    statement's line in the source, 0 for a join that is in no statement.
+    JSON is an array of {"seq", "at_ns", "kind", "target", "args", "line", "file"}. "line" is the
+    statement's line in the source, 0 for a join that is in no statement; "file" is the included
+    file that it is in, "" for the source itself.
 
     \b
     Examples:
@@ -39,7 +52,7 @@ def command(source: str, seed: int | None, form: str) -> None:
                 event.kind,
                 event.target,
                 arguments(event),
-                str(event.line) if event.line else "-",
+                _line(event),
             )
             for event in events
         ),

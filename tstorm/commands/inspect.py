@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tstorm import output, parameters, units
+from tstorm import outcome, output, parameters, units
 
 _LINKS = ("link", "pkts", "out_pkts", "drop_queue", "drop_loss", "drop_down", "backlog_bytes")
 _PAIRS = ("src", "dst", "offered_pkts", "delivered_pkts", "drop_queue", "drop_loss", "drop_down")
@@ -36,6 +36,8 @@ def _program(instance: Mapping[str, Any]) -> str:
         return f"ended with {status}"
     if instance["state"] in ("down", "killed"):
         return "-"
+    if instance.get("paused"):
+        return "paused"
     return "running" if instance["started"] else "starting"
 
 
@@ -76,6 +78,8 @@ def _finished(found: Mapping[str, Any]) -> None:
     manifest, summary = found["manifest"], found["summary"]
     for line in verdict.told(summary.get("verdict")):
         output.line(f"verdict: {line}")
+    for one in summary.get("limits", ()):
+        output.line(f"limit: {one['text']}")
     # The manifest is closed last: a summary may be there whose run failed after it was written.
     end = {"outcome": "ended without a summary", **summary, **manifest}
     output.line(f"{found['run_id']}: {end['outcome']}")
@@ -90,8 +94,19 @@ def _finished(found: Mapping[str, Any]) -> None:
             f"events: {events['applied']}/{events['planned']}, "
             f"lag p99 {units.duration(lag['p99_ns'])}, max {units.duration(lag['max_ns'])}"
         )
+        _failures(summary.get("failures", ()))
         _counters("links", _LINKS, summary["links"])
         _counters("pairs", _PAIRS, summary["pairs"])
+
+
+def _failures(found: Sequence[Mapping[str, Any]]) -> None:
+    """Programs that did not do what is right, after an empty line; nothing if there are none."""
+    if not found:
+        return
+    output.line("")
+    output.line("programs that failed")
+    rows = ((one["target"], outcome.how(one), one["last_log_line"] or "-") for one in found)
+    output.emit_table(("INSTANCE", "HOW", "LAST LOG LINE"), rows)
 
 
 def _found(run: str | None, cluster: parameters.Where | None) -> dict[str, Any]:

@@ -68,8 +68,9 @@ def command(
       tstorm run bank.tdl --time virtual --seeds 1..100 --fail-on-exit
       tstorm run quickstart.plan --backend k8s --nodes pool=lab
     """
-    from runtime.options import K8S
-    from tstorm.loading import plan_to_run, show_rejoins
+    from runtime.options import K8S, PREFERRED
+    from tstorm.loading import folder_of, plan_to_run, recorded_plan, show_rejoins
+    from tstorm.onpath import finder
     from tstorm.outcome import report
     from tstorm.running import carry_out, errors_shown, options_of, places_of
 
@@ -80,7 +81,11 @@ def command(
             return
         if jobs is not None:
             raise click.UsageError("--jobs is for --seeds.")
-        found = plan_to_run(source, seed, budget_bps=budget_bps, pace=asked.get("pace"))
+        find = None
+        if options.backend != K8S and recorded_plan(source) is None:
+            find = finder(folder_of(source), images=options.images == PREFERRED)
+        pace = asked.get("pace")
+        found = plan_to_run(source, seed, budget_bps=budget_bps, pace=pace, find=find)
         if options.backend == K8S:
             show_rejoins(found.plan, source, refuse=True)
         result = carry_out(found, options, places_of(source, out, found.name), cluster, quiet=quiet)

@@ -17,11 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from runtime.agent.pod import names, podend, podprocesses
+from runtime.agent.pod.ending import Ending
 from runtime.agent.pod.hold import ORDERS, Hold
 from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
 from runtime.agent.pod.reach import reach
 from runtime.agent.pod.reports import Reports
 from runtime.agent.process.attachedports import network_at
+from runtime.agent.process.earlystarts import EarlyStarts
 from runtime.agent.process.orders import LifeOrder, OrderError, Probe, Resume
 from runtime.errors import RunError
 from runtime.schedule import Schedule
@@ -29,7 +31,7 @@ from runtime.schedule import Schedule
 PROBES_AT_ONCE = 16
 LOOK_SECONDS = 0.05  # between two looks at the reports
 BACK_SECONDS = 60.0  # for a container to be there again
-FINISH_SECONDS = 6.0  # a tstorm-hold kills what has not ended after 5
+KILL_SECONDS = 1.0  # for what a tstorm-hold has killed to be gone
 UNTOLD = "nobody has told which process keeps it"
 UNATTACHED = "the coordinator has not told that its network is attached"
 OVER = "the run is over"
@@ -72,7 +74,8 @@ class Found:
 
 class HeldPrograms:
     """Nodes are the plan's: `own` are this host's, by name, of which `gated` have no known program.
-    `now` is CLOCK_MONOTONIC, `since` makes ns since T0 of such a time."""
+    `now` is CLOCK_MONOTONIC, `since` makes ns since T0 of such a time. `endings` of own nodes: how
+    their programs are told to end, if otherwise than usual."""
 
     def __init__(
         self,
@@ -81,17 +84,20 @@ class HeldPrograms:
         since: Callable[[int], int],
         say: Say,
         gated: Collection[int] = (),
+        endings: Mapping[int, Ending] | None = None,
     ) -> None:
         self._own = own
         self._now = now
         self._since = since
         self._say = say
         self._gated = gated
+        self._endings = endings or {}
         self._hosts = ""  # lines for /etc/hosts
         self._programs: dict[int, Program] = {}
         self._told = asyncio.Event()  # of one at least
         self._over = asyncio.Event()  # nobody joins any more
         self._census = Census(self._uids)
+        self._early = EarlyStarts()
 
     # -- where programs are -----------------------------------------------------------------------
 
@@ -191,6 +197,9 @@ class HeldPrograms:
     def _program(self, node: int) -> Program:
         return self._programs.setdefault(node, Program())
 
+    def _ending(self, node: int) -> Ending:
+        return self._endings.get(node, podend.DEFAULT)
+
     def _uids(self) -> set[str]:
         """All that are known: processes count to the outermost of their pods."""
         return {program.uid for program in self._programs.values() if program.uid}
@@ -207,18 +216,42 @@ class HeldPrograms:
         except OSError as error:
             self._warn(node, f"cannot be read: {error.strerror or error}")
 
+    def do_early(self, waits: Mapping[int, str]) -> dict[int, tuple[bool, str]]:
+        """Begins what is asked of these nodes before the start, once; whether it is over, and why
+        it failed."""
+        found = {}
+        for node, wait in waits.items():
+            hold = self._program(node).hold
+            self._early.begin(node, wait, hold, self._now())
+            found[node] = self._early.look(node, hold, self._now())
+        return found
+
     # -- what the timeline asks -------------------------------------------------------------------
 
     def carry_out(self, timeline: Schedule, step: int) -> None:
         """What is asked of own instances with this step, in the order of its events."""
         if self._over.is_set() or not self._told.is_set():
             return
+        early = {name for name, node in self._own.items() if step == 0 and self._early.joined(node)}
         there = sorted(timeline.present) if step == 0 else ()
         asked = [*(("join", name) for name in there)]
         asked += [(event.kind, event.target) for event in timeline.steps[step].events]
         for what, name in asked:
-            if what in ORDERS and name in self._own:
+            if what == "join" and name in early:
+                self._lived(step, self._own[name], what, "", self._now())
+            elif what in ORDERS and name in self._own:
                 self._carry_out(step, self._own[name], what)
+        for name in sorted(timeline.paused & self._own.keys()) if step == 0 else ():
+            self._pause_from_the_start(name)
+
+    def _pause_from_the_start(self, name: str) -> None:
+        """A run that begins after the pause; no event of it says so."""
+        program = self._program(self._own[name])
+        refused = "its program is not known" if program.gated else "there is no tstorm-hold"
+        if program.hold is not None and not program.gated:
+            refused = program.hold.order("pause")
+        if refused:
+            self._say({"say": "notice", "text": f"{name} is not paused at the start: {refused}"})
 
     def carry_out_again(self, orders: Iterable[LifeOrder]) -> None:
         """What an agent before this one may not have done. A tstorm-hold ignores what is so already
@@ -265,8 +298,8 @@ class HeldPrograms:
             elif not program.gated:
                 status = "nothing of it was running: its container had ended"
             else:
-                end = podend.leave if what == "leave" else podend.crash
-                status = await end(program.uid, self._census)
+                ending = self._ending(node)
+                status = await podend.carry_out(what, program.uid, self._census, ending)
         except RunError as error:
             status = error.message
         finally:
@@ -352,13 +385,14 @@ class HeldPrograms:
                 program.task.cancel()
             if program.hold is not None and program.hold.alive():
                 program.hold.order("leave")
-                ends[node] = _until_idle(program.hold)
+                ends[node] = _until_idle(program.hold, self._ending(node).whole_seconds)
             elif program.gated and program.uid:
-                ends[node] = podend.leave(program.uid, self._census)
+                ends[node] = podend.leave(program.uid, self._census, self._ending(node))
         results = await asyncio.gather(*ends.values(), return_exceptions=True)
         return [node for node, result in zip(ends, results, strict=True) if result]
 
     def close(self) -> None:
+        self._early.close()
         for program in self._programs.values():
             if program.task is not None:
                 program.task.cancel()
@@ -368,10 +402,10 @@ class HeldPrograms:
         self._programs.clear()
 
 
-async def _until_idle(hold: Hold) -> str:
+async def _until_idle(hold: Hold, seconds: float) -> str:
     """'' as soon as nothing runs under it."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + FINISH_SECONDS
+    end = loop.time() + seconds + KILL_SECONDS
     while not hold.idle():
         if loop.time() > end:
             return "it still runs something"

@@ -19,6 +19,8 @@ from runtime.agent.path.ahead import Ahead, Scene, Scenes
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.needs import Needs, Stage
+from runtime.agent.pod import ending
+from runtime.agent.pod.ending import Ending
 from runtime.agent.process.heldprograms import HeldPrograms
 from runtime.agent.process.orders import OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
@@ -67,7 +69,9 @@ class HostRun:
         self._say = say
         self.timeline = Schedule(plan, order.options)
         own = {plan.topology.nodes[node].name: node for node in order.own}
-        self.programs = HeldPrograms(own, self._now_ns, self._since_ns, say, self._gated())
+        self.programs = HeldPrograms(
+            own, self._now_ns, self._since_ns, say, self._gated(), self._endings()
+        )
         self._scenes = Scenes(order.placement, len(order.hosts))
         self._tasks: list[asyncio.Task[None]] = []
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start
@@ -110,6 +114,13 @@ class HostRun:
         services = topology.services
         own = [(node, topology.nodes[node].service) for node in self.order.own]
         return frozenset(node for node, service in own if not services[service].entrypoint)
+
+    def _endings(self) -> dict[int, Ending]:
+        topology = self._plan.topology
+        return {
+            node: ending.of(topology.services[topology.nodes[node].service])
+            for node in self.order.own
+        }
 
     def _due_ns(self, step: int) -> int:
         return self.timeline.steps[step].due_ns

@@ -20,7 +20,8 @@ MAX_NETWORKS = 32  # of one `attach` (docs/tcal.md)
 MAX_HOSTS_BYTES = 4 << 20  # of lines for /etc/hosts
 MAX_PROBES = 1000  # of one path
 MAX_PROBE_NS = 10_000_000_000  # of an interval or a wait
-LIVES = ("join", "leave", "crash")
+LIVES = ("join", "leave", "crash", "pause", "resume")
+WAITS = ("set_up", "started", "ready", "released")  # of what is done before the start
 UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 Network = IPv4Network | IPv6Network
@@ -88,6 +89,16 @@ def processes(value: Any, instances: int) -> dict[int, int]:
             raise OrderError(f"an item of lives is {pair!r:.60}: [node, process] is expected")
         node = number(pair[0], "a node of lives", 0, instances)
         found[node] = number(pair[1], "a process of lives", 2, 1 << 31)
+    return found
+
+
+def early(value: Any, instances: int) -> dict[int, str]:
+    """From [[node, what is waited for], …]."""
+    found: dict[int, str] = {}
+    for pair in items(value, "nodes"):
+        if not isinstance(pair, list) or len(pair) != 2 or pair[1] not in WAITS:
+            raise OrderError(f"an item of nodes is {pair!r:.60}: [node, {'|'.join(WAITS)}]")
+        found[number(pair[0], "a node of nodes", 0, instances)] = pair[1]
     return found
 
 
@@ -164,7 +175,7 @@ class LifeOrder:
 
     step: int
     node: int
-    what: str  # join | leave | crash
+    what: str  # one of LIVES
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +347,9 @@ def _resume(found: Any, instances: int, networks: Iterable[Network]) -> Resume:
 
 def _life(item: Any, instances: int) -> LifeOrder:
     if not isinstance(item, list) or len(item) != 3 or item[2] not in LIVES:
-        raise OrderError(f"an order is {item!r:.60}: [step, node, join|leave|crash] is expected")
+        raise OrderError(
+            f"an order is {item!r:.60}: [step, node, join|leave|crash|pause|resume] is expected"
+        )
     step = number(item[0], "the step of an order")
     return LifeOrder(step, number(item[1], "a node of orders", 0, instances), item[2])
 

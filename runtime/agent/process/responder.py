@@ -84,6 +84,7 @@ class Responder:
             "pods": self._pods,
             "reach": self._reach,
             "lives": self._lives,
+            "early": self._do_early,
             "move": self._move,
             "finish": self._finish,
             "status": self._status,
@@ -242,6 +243,16 @@ class Responder:
         probes = orders.probes(request["probes"], self._instances)
         conduct.check_own(probe.node for probe in probes)
         return {"answers": await conduct.programs.reach(probes)}
+
+    async def _do_early(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        waits = orders.early(request["nodes"], self._instances)
+        conduct.check_own(waits)
+        if conduct.started:
+            raise OrderError("the experiment has started")
+        found = conduct.programs.do_early(waits)
+        failed = [[node, error] for node, (over, error) in found.items() if over and error]
+        return {"pending": [n for n, (over, _) in found.items() if not over], "failed": failed}
 
     async def _move(self, request: Request) -> Answer:
         conduct = self._prepared()

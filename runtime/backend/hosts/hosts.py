@@ -70,7 +70,7 @@ class AgentLife:
 
     step: int
     node: int
-    what: str  # join | leave | crash
+    what: str  # join | leave | crash | pause | resume
     elapsed_ns: int  # since T0
     status: str  # why not; '' if it has
 

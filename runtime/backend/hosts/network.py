@@ -26,10 +26,10 @@ from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
 from runtime.rundir.records import LineFile
-from runtime.schedule import first_moment
+from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
 from runtime.system.scheduling import prefer
 
-PROCESS_EVENTS = ("join", "leave", "crash")
+PROCESS_EVENTS = ("join", "leave", "crash", "pause", "resume")
 NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end
 BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
 Value = TypeVar("Value")
@@ -72,6 +72,7 @@ class AgentNetwork:
         self._lives: set[tuple[int, int, str]] = set()  # step, node, what: that agents have said
         self._reason = RunError("nothing has failed")
         self._t0_ns = 0
+        self._in_force = False  # the network of the first step, before T0
         self.before_start: Callable[[], Awaitable[None]] | None = None  # all is wired by then
         self.facts: dict[str, Any] = {}
         self.fault: RunError | None = None
@@ -131,13 +132,24 @@ class AgentNetwork:
                 raise error
         return await work
 
-    async def begin(self, bound: Mapping[int, int]) -> int:
+    async def put_in_force(self, bound: Mapping[int, int]) -> None:
+        await self._bind(bound)
+        await self.open()
+        self._in_force = True
+
+    async def _bind(self, bound: Mapping[int, int]) -> None:
         self._told.stage(bind_request(0, bound))
         await self._coordinator.broadcast(self._told.coming[0], BIND_SECONDS)
         await self._hosts.wire(bound)
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        if not self._in_force:
+            await self._bind(bound)
         if self.before_start is not None:
             await self.before_start()
-        self._t0_ns = await self._coordinator.start(partial(first_moment, self._options))
+        grid_ns = READY_GRID_NS if self._in_force else START_GRID_NS
+        moment = partial(first_moment, self._options, grid_ns=grid_ns)
+        self._t0_ns = await self._coordinator.start(moment)
         self._restarts.watch()
         for number, fact in self._coordinator.lost.items():
             self._restarts.lost(number, fact)

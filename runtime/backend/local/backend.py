@@ -7,23 +7,40 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compiler.plan.types import Node
+from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service
 from runtime.backend.base import Entrance, Network, RunContext
 from runtime.backend.lives import Ended
-from runtime.backend.local import charge, environment, nursery
+from runtime.backend.local import (
+    charge,
+    environment,
+    explain,
+    nursery,
+    ownership,
+    privatefs,
+    surroundings,
+)
+from runtime.backend.local.commands import InstanceCommands
+from runtime.backend.local.image import ImageRoot, image_root
 from runtime.backend.local.instances import Instance, Maker, OnReady
-from runtime.backend.local.nursery import Holder
+from runtime.backend.local.limits import Limits
+from runtime.backend.local.nursery import Holder, Program
+from runtime.backend.local.surroundings import Facts, Furnisher, Surroundings
 from runtime.backend.onehost import network as onehost
 from runtime.errors import RunError, unwritten
+from runtime.options import VIRTUAL
 from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.runfiles import INSTANCES
+from runtime.rundir.etchosts import addressed
+from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
 from runtime.schedule import first_incarnations
-from runtime.system import openfiles
+from runtime.system import openfiles, userids
 from runtime.system.place import namespace
+
+FS_HERE = "/run/tstorm/state/fs"  # of private files in the guest of virtual time
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +52,13 @@ class LocalSettings:
     start_directory: str  # where `tstorm run` was called
     source_directory: str  # where programs named with a relative path are
     environment: dict[str, str]  # what programs inherit from the caller
+    elsewhere: dict[str, str] = field(default_factory=dict)  # where some of those are now
+    images: dict[str, ImageRoot] = field(default_factory=dict)  # by service, of those that run one
 
 
 def settings(record: Mapping[str, Any]) -> LocalSettings:
-    return LocalSettings(**{**record, "engine": tuple(record["engine"])})
+    images = {name: image_root(one) for name, one in record.get("images", {}).items()}
+    return LocalSettings(**{**record, "engine": tuple(record["engine"]), "images": images})
 
 
 class LocalBackend:
@@ -52,6 +72,8 @@ class LocalBackend:
         self._maker: Maker | None = None
         self.network: Network | None = None
         self.instances: dict[str, Instance] = {}
+        self._limits: Limits | None = None
+        self._surroundings: dict[str, Surroundings] = {}
 
     async def start(self) -> Network:
         given, context = self._given, self._context
@@ -68,15 +90,24 @@ class LocalBackend:
 
     @property
     def _on_ready(self) -> OnReady | None:
-        """With --cpu, what its programs compute takes time."""
-        if not self._context.options.cpu_ppb:
+        """mem= is a limit, and cpu= as well; with --cpu, what its programs compute takes time."""
+        services, options = self._context.plan.topology.services, self._context.options
+        limits = None
+        if any(one.cpu_millis or one.mem_bytes for one in services):
+            virtual = options.time == VIRTUAL
+            limits = Limits(self._context.run_id, self._context.warn, virtual=virtual)
+        if limits is None and not options.cpu_ppb:
             return None
-        services = self._context.plan.topology.services
+        self._limits = limits
 
-        def charged(holder: Holder, node: Node) -> None:
-            charge.charge(holder.pid, services[node.service].cpu_millis, node.name)
+        def ready(holder: Holder, node: Node) -> None:
+            service = services[node.service]
+            if limits is not None:
+                limits.put(holder.pid, node.name, service)
+            if options.cpu_ppb:
+                charge.charge(holder.pid, service.cpu_millis, node.name)
 
-        return charged
+        return ready
 
     async def _make_network(self) -> Network:
         given, context = self._given, self._context
@@ -107,18 +138,86 @@ class LocalBackend:
     def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:
         """Those that are ever there, in the order of the topology."""
         given, directory, plan = self._given, self._context.directory, self._context.plan
-        for index, node in enumerate(plan.topology.nodes):
-            if node.service < 0 or node.name not in wanted:
+        furnisher = self._furnisher()
+        for index, planned in enumerate(plan.topology.nodes):
+            if planned.service < 0 or planned.name not in wanted:
                 continue
+            node = addressed(plan.topology, planned)
             service = plan.topology.services[node.service]
-            env = environment.variables(
-                given.environment, service, node, directory, plan.seed, given.start_directory
-            )
+            image = given.images.get(service.name)
+            if image is None and service.image and not service.exec:
+                service = surroundings.idle(service)
             self._make_home(node.name)
-            program = environment.program(directory, service, node, env, given.source_directory)
-            self.instances[node.name] = Instance(
-                index, node, env, program, maker, self._program_ended, self._killed
+            around = furnisher.around(service, node, image)
+            self._surroundings[node.name] = around
+            env = environment.variables(
+                given.environment,
+                service,
+                node,
+                directory,
+                plan.seed,
+                given.start_directory,
+                surroundings.own(around, image),
             )
+            program = environment.program(
+                directory, service, node, env, given.source_directory, given.elsewhere
+            )
+            if image is not None:
+                log = directory / LOGS / f"{node.name}.log"
+                program = Program(environment.replaced(image.argv, env), env, Path(), log)
+            if program is not None:
+                program = replace(program, directory=Path(around.directory), owner=around.owner)
+            instance = Instance(
+                index,
+                node,
+                env,
+                program,
+                maker,
+                self._program_ended,
+                self._killed,
+                around.ending,
+                around.furniture,
+            )
+            instance.commands = self._commands(instance, service)
+            self.instances[node.name] = instance
+
+    def _commands(self, instance: Instance, service: Service) -> InstanceCommands:
+        """What the service does not say of readiness its image may say."""
+        given = self._given
+        image = given.images.get(service.name)
+        ready, timeout_ns = service.ready, service.ready_timeout_ns
+        if image is not None:
+            ready, timeout_ns = ready or image.ready, timeout_ns or image.ready_timeout_ns
+        resolved = partial(
+            environment.resolved,
+            env=instance.environment,
+            source=given.source_directory,
+            elsewhere=given.elsewhere,
+        )
+        if image is not None:  # its commands are its own
+            resolved = partial(environment.replaced, env=instance.environment)
+        return InstanceCommands(
+            instance.node,
+            resolved(service.setup),
+            resolved(ready),
+            timeout_ns or DEFAULT_READY_TIMEOUT_NS,
+            given.nursery,
+            partial(self._place, instance),
+            self._context.directory / LOGS / f"{instance.name}.log",
+        )
+
+    def _furnisher(self) -> Furnisher:
+        context = self._context
+        virtual = context.options.time == VIRTUAL
+        facts = Facts(
+            run=context.directory,
+            source=Path(self._given.source_directory),
+            contents=context.plan.attached.contents,
+            memory=Path(FS_HERE) if virtual else context.directory / MEMORY,
+            one_id=virtual or userids.only_one(),
+            remedy="" if virtual else f"For more: {userids.remedy()}",
+        )
+        return Furnisher(facts, context.warn)
 
     def _make_home(self, name: str) -> None:
         try:
@@ -147,6 +246,8 @@ class LocalBackend:
         help_text = ""
         if not asked and not ended.well and instance.program is not None:
             help_text = environment.misplaced(instance.program, self._given.source_directory)
+            help_text += self._limits.explain(instance.name) if self._limits else ""
+            help_text += explain.lack_of_numbers(instance.program.log)
         self._context.on_ended(instance, ended, asked, help_text)
 
     def _killed(self, instance: Instance) -> None:
@@ -163,13 +264,17 @@ class LocalBackend:
             raise RunError(f"instance {instance} is down now")
         if found.killed:
             raise RunError(f"instance {instance} was killed from outside the run")
-        directory = environment.instance_directory(self._context.directory, instance)
-        answer = {
-            "environment": dict(found.environment),
-            "directory": str(directory),
+        return self._place(found), found.current.holder.pidfd
+
+    def _place(self, instance: Instance) -> dict[str, object]:
+        """How a command gets into an instance (runtime.backend.local.entering)."""
+        around = self._surroundings[instance.name]
+        return {
+            "environment": dict(instance.environment),
+            "directory": around.directory,
+            "user": around.user,
             "user_namespace": namespace("user"),
         }
-        return answer, found.current.holder.pidfd
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -178,6 +283,9 @@ class LocalBackend:
             await asyncio.gather(*(instance.finish() for instance in self.instances.values()))
 
     def close(self) -> None:
-        for owned in (self._maker, self._nursery):
+        privatefs.end(self._context.directory / MEMORY)
+        if privatefs.in_user_namespace():
+            ownership.give_back(self._context.directory / INSTANCES)
+        for owned in (self._maker, self._nursery, self._limits):
             if owned is not None:
                 owned.close()

@@ -8,29 +8,28 @@ is in /proc/1/environ: but for what Python itself needs, which nothing in an ins
 from __future__ import annotations
 
 import os
+import re
 import site
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from compiler.plan.types import Node, Service
 from runtime.backend.local.nursery import Program
-from runtime.system.programs import find
+from runtime.system import searchpath
 
 _INHERITED = ("PATH", "LANG", "LANGUAGE", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH")
 _PYTHONS = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
     *("PYTHONNOUSERSITE", "PYTHONUTF8", "PYTHONCOERCECLOCALE"),
 )
-_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def inherited(caller: Mapping[str, str]) -> dict[str, str]:
     kept = {name: caller[name] for name in _INHERITED if name in caller}
     kept.update({name: value for name, value in caller.items() if name.startswith("LC_")})
-    # The project's own programs (tprobe) come last, so that they never hide one of the machine.
-    own = find("tprobe").parent
-    kept["PATH"] = f"{kept.get('PATH') or _DEFAULT_PATH}:{own}"
+    kept["PATH"] = searchpath.of_programs(caller)
     return kept
 
 
@@ -44,19 +43,44 @@ def of_driver(caller: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+class Own(NamedTuple):
+    """What is an instance's own of its environment: where its directory and its program are, its
+    user's name ('' if that is not stated), and the variables of its image, if it has one."""
+
+    home: str
+    directory: str
+    user: str = ""
+    image: tuple[tuple[str, str], ...] | None = None
+
+
+def _of_user(own: Own) -> dict[str, str]:
+    return {"USER": own.user, "LOGNAME": own.user} if own.user else {}
+
+
 def variables(
-    base: Mapping[str, str], service: Service, node: Node, run: Path, seed: int, start: str
+    base: Mapping[str, str],
+    service: Service,
+    node: Node,
+    run: Path,
+    seed: int,
+    start: str,
+    own: Own | None = None,
 ) -> dict[str, str]:
-    """What an instance's programs see: env= wins over what is inherited, TSTORM_* over all."""
-    home = instance_directory(run, node.name)
-    found = dict(base)
-    found.update({"HOME": str(home), "PWD": str(home), "TMPDIR": str(home / "tmp")})
+    """What an instance's programs see: env= wins over what is inherited, TSTORM_* over all. In an
+    image nothing is inherited, as on a cluster: it may know nothing of the caller's languages."""
+    place = str(instance_directory(run, node.name))
+    own = own or Own(place, place)
+    if own.image is None:
+        found = {**base, "HOME": own.home, "TMPDIR": f"{own.home}/tmp"}
+    else:
+        found = dict(own.image)
+    found.update({**_of_user(own), "PWD": own.directory})
     found.update(dict(service.env))
     found.update(
         TSTORM_INSTANCE=node.name,
         TSTORM_SERVICE=service.name,
         TSTORM_INDEX=node.name.rpartition(".")[2],
-        TSTORM_RUN_DIR=str(run),
+        TSTORM_RUN_DIR=str(run) if own.image is None else own.home,
         TSTORM_SEED=str(seed),
         TSTORM_IPV4=node.ipv4,
         TSTORM_IPV6=node.ipv6,
@@ -81,17 +105,43 @@ def misplaced(program: Program, source: str) -> str:
     return ""
 
 
+_REFERENCE = re.compile(r"\$(?:\{(TSTORM_[A-Z0-9_]+)\}|(TSTORM_[A-Z0-9_]+))")
+
+
+def replaced(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """Words of a command with the run's own variables, `$TSTORM_IPV4` or `${TSTORM_IPV4}`, put in.
+    There is no shell that would do that; any other `$` is left for the one that there may be."""
+
+    def value(found: re.Match[str]) -> str:
+        return env.get(found[1] or found[2], found[0])
+
+    return tuple(_REFERENCE.sub(value, word) for word in argv)
+
+
+def resolved(
+    argv: Sequence[str], env: Mapping[str, str], source: str, elsewhere: Mapping[str, str]
+) -> tuple[str, ...]:
+    """A command as it is to be run: a relative path to its program starts at `source`. `elsewhere`:
+    see scripts.keep."""
+    words = replaced(argv, env)
+    if words and "/" in words[0]:
+        return (elsewhere.get(argv[0], str(Path(source) / words[0])), *words[1:])
+    return words
+
+
 def program(
-    run: Path, service: Service, node: Node, env: Mapping[str, str], source: str
+    run: Path,
+    service: Service,
+    node: Node,
+    env: Mapping[str, str],
+    source: str,
+    elsewhere: Mapping[str, str],
 ) -> Program | None:
     """None for an idle instance. A relative path to the program starts at `source`."""
     if not service.exec:
         return None
-    first = service.exec[0]
-    if "/" in first:
-        first = str(Path(source) / first)
     return Program(
-        argv=(first, *service.exec[1:]),
+        argv=resolved(service.exec, env, source, elsewhere),
         env=env,
         directory=instance_directory(run, node.name),
         log=run / "logs" / f"{node.name}.log",

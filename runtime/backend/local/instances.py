@@ -7,21 +7,22 @@ its addresses. A rejoin is a new incarnation under the old name.
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.plan.types import Node
 from runtime.backend.base import Attaching
-from runtime.backend.lives import Ended, Joined, Left, Life
+from runtime.backend.lives import Commands, Ended, Joined, Left, Life
 from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
 from runtime.system import addresses, shortage
 
-GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL
+GRACE_SECONDS = 5.0  # from the signal to stop to SIGKILL
 AT_ONCE = 32  # incarnations in the making
 READY_SECONDS = 60.0
 GONE_SECONDS = 0.5  # for the news that an instance is dead to arrive
@@ -34,10 +35,19 @@ class Incarnation:
     holder: Holder
     port: int
     order: asyncio.Future[int] | None = None  # of a start that waits for its gate
+    furnished: bool = False  # it has around its program what it is to have
 
     @property
     def gone(self) -> asyncio.Future[None]:
         return self.holder.gone
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the program of an instance is asked to end, and how long it may take."""
+
+    signal: int = signal.SIGTERM
+    grace_s: float = GRACE_SECONDS
 
 
 OnReady = Callable[[Holder, Node], None]  # RunError
@@ -54,12 +64,14 @@ class Maker:
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
 
-    async def make(self, index: int, node: Node) -> Incarnation:
-        """Namespaces, device, addresses. Raises RunError and leaves nothing behind."""
+    async def make(self, index: int, node: Node, furniture: bytes | None = None) -> Incarnation:
+        """Namespaces, device, addresses, furniture if it is to have it now. Raises RunError and
+        leaves nothing behind."""
         async with self._limit:
             holder = self._nursery.spawn(node.name, hostname(node.name))
             try:
                 port = await self._furnish(holder, index, node)
+                await bring(holder, furniture)
             except (RunError, OSError) as error:
                 await asyncio.wait({holder.gone}, timeout=GONE_SECONDS)
                 raise self._explained(error, holder) from error
@@ -107,6 +119,19 @@ class Maker:
         self._pool.shutdown(wait=False)
 
 
+async def bring(holder: Holder, furniture: bytes | None) -> None:
+    """What the instance has around its program. RunError."""
+    if furniture is None:
+        return
+    try:
+        await asyncio.wait_for(holder.furnish(furniture), READY_SECONDS)
+    except TimeoutError as error:
+        raise RunError(f"instance {holder.name} did not get its files and mounts") from error
+    except RunError as error:
+        raise RunError(f"instance {holder.name}: {error.message}", error.remedy) from error
+
+
+Furniture = Callable[[bool], bytes | None]  # of the first life, or of a later one; RunError
 OnEnded = Callable[["Instance", Ended, bool], None]  # True: the run asked for it
 OnKilled = Callable[["Instance"], None]
 
@@ -123,16 +148,23 @@ class Instance:
         maker: Maker,
         on_ended: OnEnded,
         on_killed: OnKilled,
+        ending: Ending = Ending(),
+        furniture: Furniture = lambda _first: None,
     ) -> None:
         self.index = index  # of the node in the topology
+        self.commands: Commands | None = None
         self.node = node
         self.environment = environment
         self.name = node.name
         self.program = program
+        self.ending = ending
+        self._furniture = furniture
+        self._is_first = True  # the next life to be made
         self.state = "down"
         self.ended: Ended | None = None  # the present incarnation's program, ended by itself
         self.started = False  # the present incarnation's program was
         self.start_error = ""  # why it was not
+        self.paused = False
         self.killed = False  # the present incarnation's first process is dead, unasked
         self.current: Incarnation | None = None
         self._maker = maker
@@ -143,10 +175,18 @@ class Instance:
         self._dying: list[Incarnation] = []
 
     def prepare(self) -> asyncio.Task[Incarnation]:
-        """Begins to make the next incarnation."""
-        task = asyncio.get_running_loop().create_task(self._maker.make(self.index, self.node))
+        """Begins to make the next incarnation. A later one gets its files when the one before has
+        let go of them."""
+        task = asyncio.get_running_loop().create_task(self._make(first=self._is_first))
+        self._is_first = False
         self._prepared.append(task)
         return task
+
+    async def _make(self, *, first: bool) -> Incarnation:
+        furniture = self._furniture(True) if first else None
+        made = await self._maker.make(self.index, self.node, furniture)
+        made.furnished = first
+        return made
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -168,35 +208,37 @@ class Instance:
             incarnation.order = incarnation.holder.order_start(self.program)
 
     async def join(self, life: Life, opened_ns: int) -> Joined:
-        incarnation = _own(life)
-        held = incarnation.order is not None
-        at_ns = time.monotonic_ns()
+        at_ns = await self.arrive(life)
+        joined = await self.start(life)
+        held = _own(life).order is not None
+        return replace(joined, at_ns=opened_ns if held else at_ns)
+
+    async def start(self, life: Life) -> Joined:
+        incarnation, at_ns = _own(life), time.monotonic_ns()
         try:
-            order = await self._order(incarnation)
-            at_ns = opened_ns if held else time.monotonic_ns()
-            if order is None:
+            if not incarnation.furnished:
+                incarnation.furnished = True
+                await bring(incarnation.holder, self._furniture(False))
+            if self.program is None:
                 return Joined(at_ns)
-            await order
-            self.started = True
-            return Joined(at_ns, time.monotonic_ns())
+            await (incarnation.order or incarnation.holder.order_start(self.program))
         except RunError as refusal:
             return Joined(at_ns, None, refusal.message)
+        self.started = True
+        return Joined(at_ns, time.monotonic_ns())
 
-    async def _order(self, incarnation: Incarnation) -> asyncio.Future[int] | None:
-        """The program's start (Holder.order_start), None for an idle instance.
-
-        A predecessor that still uses its grace is killed: the timeline has priority.
-        """
+    async def arrive(self, life: Life) -> int:
+        """A predecessor that still uses its grace is killed: the timeline has priority."""
+        incarnation = _own(life)
         for old in list(self._dying):
             old.holder.kill()
             await old.holder.gone
         self.current = incarnation
         self.ended, self.started, self.start_error, self.killed = None, False, "", False
+        self.paused = False
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
         incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
-        if self.program is None or incarnation.order is not None:
-            return incarnation.order
-        return incarnation.holder.order_start(self.program)
+        return time.monotonic_ns()
 
     def _program_ended(self, incarnation: Incarnation, ended: Ended) -> None:
         expected = self.current is not incarnation
@@ -210,11 +252,22 @@ class Instance:
             self._on_killed(self)
 
     async def leave(self) -> Left:
-        leaving = self._let_go(GRACE_SECONDS)
+        leaving = self._let_go(self.ending.grace_s)
         return Left(time.monotonic_ns(), leaving)
 
     async def crash(self) -> int:
         self._let_go(0.0)
+        return time.monotonic_ns()
+
+    async def pause(self) -> int:
+        """Stops all of its processes. Returns when that was asked for."""
+        if self.current is not None:
+            self.current.holder.pause()
+        return time.monotonic_ns()
+
+    async def resume(self) -> int:
+        if self.current is not None:
+            self.current.holder.resume()
         return time.monotonic_ns()
 
     def _let_go(self, grace: float) -> Incarnation | None:
@@ -222,7 +275,7 @@ class Instance:
         if incarnation is None:
             return None
         if grace:
-            incarnation.holder.term()
+            incarnation.holder.stop(self.ending.signal)
         else:
             incarnation.holder.kill()
         self._dying.append(incarnation)
@@ -241,7 +294,7 @@ class Instance:
 
     async def finish(self) -> None:
         """Ends whatever lives, gracefully, and throws away what was prepared."""
-        self._let_go(GRACE_SECONDS)
+        self._let_go(self.ending.grace_s)
         for task in self._prepared:
             task.cancel()
             if task.done() and not task.cancelled() and task.exception() is None:

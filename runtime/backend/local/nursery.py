@@ -38,6 +38,7 @@ class Program:
     env: Mapping[str, str]
     directory: Path
     log: Path
+    owner: tuple[int, int] | None = None  # of its log: user and group, None: as it is
 
     def request(self) -> bytes:
         if max(len(self.argv), len(self.env)) > MAX_WORDS:
@@ -50,6 +51,17 @@ class Program:
         if len(data) >= MESSAGE_BYTES:
             raise RunError(f"the arguments and environment of {self.argv[0]} are too long")
         return data
+
+
+def furniture(operations: Sequence[Sequence[str]]) -> bytes:
+    """What an instance has around its program, as tstorm-ns takes it (tcal_c/ns/furnish.c)."""
+    words = ["furnish", *(word for operation in operations for word in operation)]
+    if any("\0" in word for word in words):
+        raise RunError("a file or directory of the instance holds a NUL character")
+    data = b"".join(os.fsencode(word) + b"\0" for word in words)
+    if len(data) >= MESSAGE_BYTES:
+        raise RunError("an instance has too many files and mounts: put them into folders")
+    return data
 
 
 class Holder:
@@ -68,7 +80,8 @@ class Holder:
         self.ready: asyncio.Future[socket.socket] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._started: asyncio.Future[int] | None = None
-        self._killed = False
+        self._furnished: asyncio.Future[None] | None = None
+        self._ending = False
         self.on_ended: Callable[[Ended], None] = lambda _ended: None
         control.setblocking(False)
         self._loop.add_reader(control, self._receive)
@@ -107,6 +120,11 @@ class Holder:
                 self._started.set_result(int(text))
             else:
                 fail(self._started, RunError(text))
+        elif word in ("furnished", "unfurnished") and self._furnished is not None:
+            if word == "unfurnished":
+                fail(self._furnished, RunError(text))
+            elif not self._furnished.done():
+                self._furnished.set_result(None)
         elif word == "exited":
             self.on_ended(Ended(int(text), 0))
         elif word == "signaled":
@@ -120,8 +138,9 @@ class Holder:
         self._control.close()
         died = f"instance {self.name} died while it was being set up"
         fail(self.ready, MachineError(died, KILLED))
-        if self._started:
-            fail(self._started, RunError("the instance was killed"))
+        for waiting in (self._started, self._furnished):
+            if waiting is not None:
+                fail(waiting, RunError("the instance was killed"))
         if not self.gone.done():
             self.gone.set_result(None)
 
@@ -139,6 +158,8 @@ class Holder:
         request = program.request()
         try:
             log = directory.append(program.log)
+            if program.owner is not None:
+                os.fchown(log, *program.owner)  # it may open /dev/stderr anew
         except OSError as error:
             raise RunError(f"cannot write {program.log}: {error.strerror}") from error
         try:
@@ -160,10 +181,32 @@ class Holder:
         reason = "" if error.errno == errno.EBADF else f": {error.strerror}"  # closed by _died
         return RunError(f"instance {self.name} had died before {when}{reason}", KILLED)
 
-    def term(self) -> None:
-        """SIGTERM to every process of the instance; its PID 1 ends after the last of them."""
+    def furnish(self, request: bytes) -> asyncio.Future[None]:
+        """Orders what `furniture` made. The future is done when it is there, or RunError with the
+        reason, after which the instance is of no use."""
+        furnished = self._furnished = self._loop.create_future()
+        try:
+            self._control.send(request)
+        except OSError as error:
+            raise self._gone("it was furnished", error) from error
+        return furnished
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """This signal to its program; when that has ended, or there is none, SIGTERM to what else
+        there is and a second later SIGKILL. Its PID 1 ends after the last of them."""
         if not self.gone.done():
-            self._send(b"term")
+            self._ending = True
+            self._send(f"stop {number}".encode())
+
+    def pause(self) -> None:
+        """Stops every process of the instance (SIGSTOP)."""
+        if not self.gone.done():
+            self._send(b"pause")
+
+    def resume(self) -> None:
+        """They go on (SIGCONT)."""
+        if not self.gone.done():
+            self._send(b"resume")
 
     def _send(self, request: bytes) -> None:
         try:
@@ -172,9 +215,9 @@ class Holder:
             return  # dead already: `gone` is about to say so
 
     def alive(self) -> bool:
-        """Also right before the loop has told of its end. What is killed has its end before it: its
-        devices may go first."""
-        if self.gone.done() or self._killed:
+        """Also right before the loop has told of its end. What is killed or told to end is not: its
+        devices may go before its PID 1 has."""
+        if self.gone.done() or self._ending:
             return False
         poll = select.poll()  # unlike select(2) for any descriptor
         poll.register(self.pidfd, select.POLLIN)
@@ -183,7 +226,7 @@ class Holder:
     def kill(self) -> None:
         """SIGKILL to every process of the instance."""
         if not self.gone.done():
-            self._killed = True
+            self._ending = True
             with suppress(ProcessLookupError):  # dead, and the loop has not told us yet
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 

@@ -35,7 +35,7 @@ class Space(NamedTuple):
         self.watch.close()
 
 
-def _in_thread(action: Callable[[], Value]) -> Value:
+def in_thread(action: Callable[[], Value]) -> Value:
     """Runs it in a thread that ends then: one that has changed namespaces serves nobody else."""
     results: list[Value] = []
     errors: list[BaseException] = []
@@ -56,7 +56,7 @@ def _in_thread(action: Callable[[], Value]) -> Value:
 
 def make(names: Sequence[str]) -> list[Space]:
     """Fresh namespaces. MachineError if the kernel refuses one; then there are none."""
-    return _in_thread(lambda: _spaces(names))
+    return in_thread(lambda: _spaces(names))
 
 
 def _spaces(names: Sequence[str]) -> list[Space]:

@@ -21,7 +21,7 @@ from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile
-from runtime.schedule import Step, first_moment
+from runtime.schedule import READY_GRID_NS, START_GRID_NS, Step, first_moment
 from runtime.system import wallclock
 from runtime.system.interface import INTERFACE
 
@@ -56,6 +56,7 @@ class HopNetwork:
         self._holds = Holds(plan.topology, context.timeline.start.links)
         self._on_effect = context.on_effect
         self._t0_ns = 0
+        self._in_force = False  # the network of the first step, before T0
         self._captures = context.options.packets
         self.facts: dict[str, Any] = {"engine": process.facts}
         self.pids = [process.process.pid]
@@ -75,15 +76,26 @@ class HopNetwork:
 
     # -- steps ----------------------------------------------------------------------------------
 
-    async def begin(self, bound: Mapping[int, int]) -> int:
+    async def put_in_force(self, bound: Mapping[int, int]) -> None:
+        await self.engine.stage(self._first_lines(bound))
+        await self.engine.commit([])
+        self._in_force = True
+
+    def _first_lines(self, bound: Mapping[int, int]) -> list[str]:
         plan, timeline = self._plan, self._timeline
         lines = list(staging.declaration_lines(plan.topology, timeline.start.links))
         lines.extend(staging.route_lines(plan.route_groups(timeline.first, whole=True)))
         lines.extend(dialect.attach_lines(bound))
-        await self.engine.stage(lines)
+        return lines
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        plan, timeline = self._plan, self._timeline
+        grid_ns = READY_GRID_NS if self._in_force else START_GRID_NS
+        if not self._in_force:
+            await self.engine.stage(self._first_lines(bound))
         self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
         earliest_ns = time.monotonic_ns() + START_MARGIN_NS
-        self._t0_ns = first_moment(self._options, earliest_ns)
+        self._t0_ns = first_moment(self._options, earliest_ns, grid_ns)
         await self.engine.call(f"epoch {self._t0_ns} unix={wallclock.unix_ns(self._t0_ns)}")
         if self._captures:
             await self.engine.stage(list(captures.lines(plan.topology)))

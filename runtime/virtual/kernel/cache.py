@@ -21,7 +21,7 @@ from typing import Any
 
 from runtime.errors import MachineError, RunError, unwritten
 from runtime.foreign import COUNT, FLAG, TEXT, Shape, check, parse
-from runtime.system import locks
+from runtime.system import caching, locks
 from runtime.virtual.kernel import changes
 
 COMMAND = "tstorm kernel build"
@@ -69,16 +69,7 @@ class Kernel:
 
 def root() -> Path:
     """Where kernels are kept; it need not be there. MachineError if nobody has a home here."""
-    if own := os.environ.get("TSTORM_CACHE", ""):
-        return Path(own).absolute() / "kernel"
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        place = Path(base) if Path(base).is_absolute() else Path("~/.cache").expanduser()
-    except RuntimeError as error:
-        raise MachineError(
-            "no home is known here to keep a kernel in", "set TSTORM_CACHE"
-        ) from error
-    return place / "tstorm" / "kernel"
+    return caching.folder("kernel", "a kernel")
 
 
 def kernels() -> list[Kernel]:

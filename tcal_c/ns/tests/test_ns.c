@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,7 +87,7 @@ static void test_start(void) {
     CHECK(parse(text, sizeof text, &kept) == 0);
     program.env[1] = strdup("PATH=/usr/bin:/bin");
     program.env[2] = NULL;
-    pid_t pid = program_start(&program, ends[1]);
+    pid_t pid = program_start(&program, &(struct identity){0}, ends[1]);
     CHECK(pid > 0);
     close(ends[1]);
     char said[64] = "";
@@ -108,7 +109,7 @@ static void test_start_refused(void) {
     static const char text[] = "start\0/\0"
                                "1\0/nowhere/at/all";
     CHECK(parse(text, sizeof text, &kept) == 0);
-    CHECK(program_start(&program, 2) == -ENOENT);
+    CHECK(program_start(&program, &(struct identity){0}, 2) == -ENOENT);
     CHECK(errno == ENOENT);
     free(kept);
 }
@@ -140,6 +141,74 @@ static void test_numbers(void) {
     }
 }
 
+static void test_identity(void) {
+    struct identity who = {0};
+    CHECK(identity_become(&who) == 0); /* not stated: nobody else */
+    CHECK(identity_parse(&who, "105:107") == 0);
+    CHECK(who.stated && who.user == 105 && who.group == 107 && who.count == 0);
+    CHECK(identity_parse(&who, "1:2:3:4") == 0 && who.count == 2 && who.groups[1] == 4);
+    static const char *const bad[] = {"", "1", "a:b", "1:-2", "1:4294967295", "1: 2"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(identity_parse(&who, bad[i]) == -EINVAL);
+    }
+    char many[4 * (MAX_GROUPS + 3) + 1] = "";
+    for (size_t i = 0; i < MAX_GROUPS + 3; i++) {
+        strcat(many, "7:");
+    }
+    CHECK(identity_parse(&who, many) == -EINVAL);
+}
+
+/* What is not understood is refused before anything is done. */
+static void test_furnish_bad(void) {
+    static const struct {
+        const char *text;
+        size_t length;
+    } cases[] = {{"", 0},
+                 {"start", sizeof "start"},
+                 {"furnish\0paint\0wall", sizeof "furnish\0paint\0wall"},
+                 {"furnish\0user", sizeof "furnish\0user"},
+                 {"furnish\0user\0"
+                  "1:2\0pivot",
+                  sizeof "furnish.user.1:2.pivot" - 1}, /* the last word is cut */
+                 {"furnish\0user\0nobody", sizeof "furnish\0user\0nobody"},
+                 {"furnish\0bind\0/nowhere/at/all\0/mnt\0ro",
+                  sizeof "furnish\0bind\0/nowhere/at/all\0/mnt\0ro"},
+                 {"furnish\0bind\0/tmp\0/mnt", sizeof "furnish\0bind\0/tmp\0/mnt"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct identity who = {0};
+        char why[128] = "";
+        char *kept = malloc(cases[i].length ? cases[i].length : 1);
+        CHECK(kept);
+        memcpy(kept, cases[i].text, cases[i].length);
+        CHECK(furnish(&who, kept, cases[i].length, why, sizeof why) < 0);
+        CHECK(why[0] && !who.stated);
+        free(kept);
+    }
+}
+
+static void test_furnish_files(void) {
+    char place[] = "/tmp/ns-test-XXXXXX";
+    char text[512];
+    char why[128];
+    struct identity who = {0};
+    CHECK(mkdtemp(place));
+    int length =
+        snprintf(text, sizeof text, "furnish%cuser%c5:6%cfile%c/etc/hostname%c%s/copy%c640%c%u%c%u",
+                 0, 0, 0, 0, 0, place, 0, 0, geteuid(), 0, getegid());
+    CHECK(furnish(&who, text, (size_t)length + 1, why, sizeof why) == 0);
+    CHECK(who.stated && who.user == 5 && who.group == 6);
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/copy", place);
+    CHECK(stat(path, &status) == 0 && (status.st_mode & 07777) == 0640);
+    CHECK(unlink(path) == 0);
+    length = snprintf(text, sizeof text, "furnish%cfile%c/etc/hostname%c%s/no/copy%c640%c0%c0", 0,
+                      0, 0, place, 0, 0, 0);
+    CHECK(furnish(&who, text, (size_t)length + 1, why, sizeof why) ==
+          -ENOENT); /* nothing is made */
+    CHECK(rmdir(place) == 0);
+}
+
 int main(void) {
     test_parse_good();
     test_parse_bad();
@@ -147,6 +216,9 @@ int main(void) {
     test_start_refused();
     test_messages();
     test_numbers();
+    test_identity();
+    test_furnish_bad();
+    test_furnish_files();
     puts("ns: ok");
     return 0;
 }

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 import pytest
 
 from runtime.agent.pod import podend, podprocesses
 from runtime.agent.pod.podprocesses import Census, Member
+from tests.waiting import wait_until
 
 UID = "0a1b2c3d-0000-4000-8000-00000000000f"
 SECONDS = 30.0
@@ -47,3 +49,28 @@ def test_a_pod_without_processes_is_said_to_have_none(
     child.kill()
     child.wait(SECONDS)
     assert asyncio.run(podend.crash(UID, Census(lambda: {UID}))) == "nothing of it was running"
+
+
+def state(process: subprocess.Popen[bytes]) -> str:
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()[0]
+
+
+def test_a_pause_stops_and_a_resume_lets_go_on(child: subprocess.Popen[bytes]) -> None:
+    pods = Census(lambda: {UID})
+    assert asyncio.run(podend.pause(UID, pods)) == ""
+    wait_until(lambda: state(child) == "T", "its stop")
+    assert asyncio.run(podend.resume(UID, Census(lambda: {UID}))) == ""
+    wait_until(lambda: state(child) in "SR", "its going on")
+
+
+def test_who_is_paused_can_leave(child: subprocess.Popen[bytes]) -> None:
+    asyncio.run(podend.pause(UID, Census(lambda: {UID})))
+    wait_until(lambda: state(child) == "T", "its stop")
+    asyncio.run(podend.leave(UID, Census(lambda: {UID})))
+    assert child.wait(SECONDS) == -signal.SIGTERM
+
+
+def test_nothing_is_paused_where_nothing_runs(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    child.wait(SECONDS)
+    assert asyncio.run(podend.pause(UID, Census(lambda: {UID}))) == "nothing of it was running"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from tests.runtime.support import ROOT, Compile, User
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.virtual
+
+DEADLINE_SECONDS = 120.0
 
 
 def entered(someone: User, *argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -157,9 +160,26 @@ class Typist:
 
     def sees(self, text: bytes) -> None:
         """Waits until it is shown. Text before it is forgotten."""
-        while text not in self.shown:
-            self.shown += os.read(self._descriptor, 4096)
+        assert self._shows(text, DEADLINE_SECONDS), f"{text!r} is not in {self.shown!r}"
         self.last, _, self.shown = self.shown.partition(text)
+
+    def interrupts(self) -> None:
+        """Until there is a prompt: a shell that is just starting a program takes a first ^C for
+        itself and waits for the program nevertheless."""
+        end = time.monotonic() + DEADLINE_SECONDS
+        self.type(b"\x03")
+        while not self._shows(b"# ", 2) and time.monotonic() < end:
+            self.type(b"\x03")
+        self.sees(b"# ")
+
+    def _shows(self, text: bytes, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while text not in self.shown:
+            left = max(0.0, end - time.monotonic())
+            if not select.select([self._descriptor], [], [], left)[0]:
+                return False
+            self.shown += os.read(self._descriptor, 4096)
+        return True
 
 
 @contextmanager
@@ -175,8 +195,11 @@ def typing(someone: User, *argv: str) -> Iterator[tuple[Typist, subprocess.Popen
         start_new_session=True,
     ) as process:
         os.close(theirs)
-        yield Typist(ours), process
-    os.close(ours)
+        try:
+            yield Typist(ours), process
+        finally:
+            process.kill()  # if it is still there, nobody ends it
+            os.close(ours)
 
 
 def test_a_shell_on_a_terminal(begin: Begin, someone: User) -> None:
@@ -188,7 +211,6 @@ def test_a_shell_on_a_terminal(begin: Begin, someone: User) -> None:
         typist.sees(b"dumb 42")
         typist.type(b"echo now''adays; sleep 100000\r")  # nothing but ^C ends it in time
         typist.sees(b"nowadays\r\n")
-        typist.type(b"\x03")
-        typist.sees(b"# ")
+        typist.interrupts()
         typist.type(b"exit 5\r")
         assert process.wait(120) == 5

@@ -161,7 +161,7 @@ def test_a_killed_agent_is_replaced_and_traffic_goes_on(plan_of: Compile, user: 
 def test_what_an_agent_missed_is_told_as_late(plan_of: Compile, user: User) -> None:
     """All agents are killed before a step is staged: it takes effect when they are back."""
     plan = plan_of(
-        'service server img=x\nservice client img=x exec="ping -i 0.2 server.0"\nbridge s1\n'
+        'service server\nservice client img=x exec="ping -i 0.2 server.0"\nbridge s1\n'
         "link server--s1 latency=5\nlink client--s1 latency=5\n"
         "at 3s client--s1 set latency=25\nat 100s quit\n"
     )
@@ -214,7 +214,7 @@ def test_a_life_leaves_nothing_behind_in_its_host(plan_of: Compile, user: User) 
         for n in range(12)
     )
     plan = plan_of(
-        'service server img=x exec="sleep 60"\nservice client img=x\nbridge s1\n'
+        'service server img=x exec="sleep 60"\nservice client\nbridge s1\n'
         f"link server--s1 latency=1\nlink client--s1 latency=1\n{lives}at 60s quit\n"
     )
     process = user.begin(plan, hosts=1)
@@ -259,7 +259,7 @@ def test_a_clock_budget_that_cannot_be_kept_stops_the_start(plan_of: Compile, us
 def test_faults_can_be_injected_and_are_recorded(plan_of: Compile, user: User) -> None:
     """A clock that is 2 s ahead is measured and changes nothing; metadata is lost on purpose."""
     plan = plan_of(
-        "service server img=x\n"
+        "service server\n"
         'service client img=x replicas=2 exec="ping -i 0.02 server.0"\nbridge s1\n'
         "link server--s1 latency=5 up=10Mb down=10Mb\nlink client--s1 latency=5\n"
         "at 2s client--s1 set latency=25\nat 3s quit\n"

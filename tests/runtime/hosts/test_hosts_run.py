@@ -15,7 +15,7 @@ import pytest
 from compiler.pipeline import compile_source, write
 from runtime.results.compare import differ, load
 from tests.intime import Attempt, in_time
-from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
+from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, written
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
@@ -61,7 +61,7 @@ def times(user: User, name: str) -> list[float]:
 def test_packets_between_hosts_take_the_planned_time(plan_of: Compile, user: User) -> None:
     """Over two hosts and within one: replicas 0 and 2 of the server are on the client's host."""
     plan = plan_of(
-        "service server img=x replicas=3\n"
+        "service server replicas=3\n"
         'service client img=x exec="ping -c 4 -i 0.2 server.0"\n'
         'service near img=x exec="ping -4 -c 4 -i 0.2 server.1"\n'
         'service six img=x exec="ping -6 -c 4 -i 0.2 server.2"\n'
@@ -113,8 +113,8 @@ def test_join_leave_crash_and_rejoin_over_hosts(plan_of: Compile, user: User) ->
     )
     assert user.run(plan, hosts=3)["outcome"] == "completed"
     logs = user.home / "out/logs"
-    assert (logs / "server.0.log").read_text() == "started\n" * 3 + "bye\n"
-    assert (logs / "server.1.log").read_text() == "started\nbye\nstarted\nbye\n"
+    assert written(logs / "server.0.log") == "started\n" * 3 + "bye\n"
+    assert written(logs / "server.1.log") == "started\nbye\nstarted\nbye\n"
     events = records(user.home / "out/events.jsonl")
     planned = {event["seq"]: event for event in events if "seq" in event}
     assert sorted(planned) == list(range(10))
@@ -143,7 +143,7 @@ def test_a_program_that_leaves_can_say_goodbye_to_other_hosts(plan_of: Compile, 
     )
     leaving.chmod(0o755)
     plan = plan_of(
-        f'service server img=x\nservice client img=x exec="sh {leaving}"\n'
+        f'service server\nservice client img=x exec="sh {leaving}"\n'
         + STAR
         + "at 1500ms client.0 leave\nat 100s quit\n"
     )
@@ -185,7 +185,7 @@ def check_rates(plan_of: Compile, user: User, iperf: str, attempt: Attempt) -> N
     assert [len(host["instances"]) for host in manifest(user)["hosts"]] == [2, 2]
     for (name, rate), path in zip(rates, reports, strict=True):
         report = json.loads(path.read_text())
-        got = report["end"]["sum_received"]["bits_per_second"]
+        got = report["end"].get("sum_received", {}).get("bits_per_second", 0.0)  # nothing came
         assert 0.6 * rate <= got <= rate, (name, got)  # TCP needs some of the time to get there
 
 
@@ -209,7 +209,7 @@ def test_redis_answers_from_another_host(plan_of: Compile, user: User) -> None:
 
 def test_a_start_in_the_middle_and_a_pace(plan_of: Compile, user: User) -> None:
     plan = plan_of(
-        "service server img=x replicas=2\n"
+        "service server replicas=2\n"
         'service client img=x exec="ping -c 3 -i 0.1 server.1"\n'
         + STAR
         + "at 10s server.0 crash\nat 20s client--s1 set latency=30\nat 30s server.0 join\n"
@@ -252,7 +252,7 @@ def test_every_example_runs_over_four_hosts(example: Path, workspace: Path, user
     plan = workspace / "example.plan"
     source = example.read_text()
     write(compile_source(source, filename=example.name, seed=None), plan)
-    result = user.run(plan, hosts=4, until_ns=2_000_000_000)
+    result = user.run(plan, hosts=4, until_ns=2_000_000_000, images="never")
     assert result["outcome"] == "completed", result
     found = summary(user)
     assert found["events"]["applied"] == found["events"]["planned"]

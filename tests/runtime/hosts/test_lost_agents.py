@@ -27,7 +27,7 @@ link client--s1 latency=10 up=10Mb down=10Mb
 """
 # One packet every 20 ms, numbered and stamped, until the end. The server is on host0, the client on
 # host1.
-PINGING = 'service server img=x\nservice client img=x exec="ping -D -i 0.02 server.0"\n' + LINKS
+PINGING = 'service server\nservice client img=x exec="ping -D -i 0.02 server.0"\n' + LINKS
 
 
 def agent_of(user: User, host: int) -> int:

@@ -25,7 +25,7 @@ from tests.runtime.hosts.elsewhere import Nodes
 from tests.waiting import until
 
 TEXT = (
-    "service a img=x\nservice b img=x replicas=2\nbridge s\n"
+    "service a\nservice b replicas=2\nbridge s\n"
     "link a--s latency=1\nlink b--s latency=1\n"
     "at 3s b.1 crash\nat 4s b.1 join\nat 9s quit\n"
 )

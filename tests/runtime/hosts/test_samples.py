@@ -14,7 +14,7 @@ from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule
 
-TEXT = "service a img=x replicas=3\nbridge s\nlink a--s latency=1\nat 5s quit\n"
+TEXT = "service a replicas=3\nbridge s\nlink a--s latency=1\nat 5s quit\n"
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ def shown(name: str, service: str = "server", index: int = 0, **more: Any) -> di
                 "state": state,
                 "lastState": more.pop("last", {}),
                 "restartCount": more.pop("restarts", 0),
+                "ready": more.pop("ready", False),
                 "containerID": more.pop("container_id", f"containerd://{name}"),
                 "image": "docker.io/library/x:1",
                 "imageID": "sha256:abc",

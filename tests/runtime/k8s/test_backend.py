@@ -350,3 +350,70 @@ def test_the_kernels_datapath_need_not_count_before_the_start(tmp_path: Path) ->
         assert (final["outcome"], final["message"]) == ("completed", "")
 
     act(TEXT, 2, tmp_path, play)
+
+
+READY = """
+service server img=x entrypoint=["/bin/server"] setup="init" ready=tcp:80
+service client img=x entrypoint=["/bin/client"]
+service late img=x entrypoint=["/bin/late"] setup="init"
+bridge s
+link server--s latency=5
+link client--s latency=5
+link late--s latency=5
+at 100ms late join
+at 300ms quit
+"""
+
+
+def asked_early(scene: Scene) -> list[list[Any]]:
+    return [
+        pair for node in scene.nodes for one in node.agent.asked("early") for pair in one["nodes"]
+    ]
+
+
+def test_setups_run_before_the_start_and_a_failed_one_is_said(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        answers: list[Mapping[str, object]] = [
+            {"pending": [0], "failed": []},
+            {"pending": [], "failed": [[0, "setup!"]]},
+        ]
+        looks = iter(answers)
+        for node in scene.nodes:
+            node.agent.behave["early"] = lambda _request: next(looks)
+        final = await scene.run()
+        assert final["outcome"] == "completed"
+        assert asked_early(scene) == [[0, "set_up"]] * 2
+        order = [request["do"] for request in scene.nodes[0].agent.requests]
+        assert order.index("open") < order.index("early") < order.index("start")
+        assert "server.0: setup!" in scene.channel.warnings()
+
+    act(READY, 2, tmp_path, play)
+
+
+def test_a_run_that_starts_when_ready_starts_programs_first(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        for node in scene.nodes:
+            node.agent.behave["early"] = lambda _request: {"pending": [], "failed": []}
+        final = await scene.run()
+        assert final["outcome"] == "completed"
+        assert sorted(asked_early(scene)) == [[0, "ready"], [1, "started"]]
+
+    act("start when ready" + READY, 2, tmp_path, play)
+
+
+def test_what_is_not_ready_ends_a_run_that_waits_for_it(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        await scene.fill()
+        for node in scene.nodes:
+            node.agent.behave["early"] = lambda request: {
+                "pending": [],
+                "failed": [[node, "no"] for node, wait in request["nodes"] if wait == "ready"],
+            }
+        final = await scene.run()
+        assert (final["outcome"], final["message"]) == ("failed", "server.0: no")
+        assert final["programs_failed"] is True
+        assert all("start" not in [r["do"] for r in n.agent.requests] for n in scene.nodes)
+
+    act("start when ready" + READY, 2, tmp_path, play)

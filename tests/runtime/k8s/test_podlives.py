@@ -5,18 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from itertools import pairwise
 from typing import Any
+
+import pytest
 
 from compiler.plan.types import Node
 from runtime.backend.hosts.hosts import AgentLife, AgentReport
-from runtime.backend.k8s.podlives import LET_GO, PodInstance, PodLife
+from runtime.backend.k8s import podlives
+from runtime.backend.k8s.podlives import LET_GO, Hearers, PodInstance, PodLife
 from runtime.backend.k8s.pods import pod
 from runtime.backend.lives import Ended, Joined, Lives
 from tests.runtime.k8s.fakeapi import shown
+from tests.waiting import until
 
 T0 = 1_000_000_000_000
 MS = 1_000_000
+STATES = (("waiting", False), ("running", False), ("running", True))
 NODE = Node("server.0", 0, "10.77.0.1", "fd77:7473::1", ())
 
 
@@ -24,8 +30,14 @@ class Scene:
     def __init__(self, held: bool) -> None:
         self.ended: list[tuple[Ended, bool]] = []
         self.killed: list[str] = []
+        self.records: list[Mapping[str, Any]] = []
+        self.warnings: list[str] = []
+        hearers = Hearers(
+            self._program_ended, self._killed, self.records.append, self.warnings.append
+        )
+        self.t0_ns = T0
         self.instance = PodInstance(
-            0, NODE, ("prog",), held, lambda: T0, self._program_ended, self._killed
+            0, NODE, ("prog",), held, lambda: self.t0_ns, hearers, 50_000_000
         )
         self._steps = iter(range(100))
         self._line = 0
@@ -114,6 +126,139 @@ def test_a_leave_ends_when_nothing_is_left() -> None:
         assert life.gone.done()
 
     act(play)
+
+
+def test_a_pause_and_a_resume_are_when_the_agent_gave_them() -> None:
+    async def play(scene: Scene) -> None:
+        await scene.up()
+        scene.life("pause", 10)
+        scene.report("paused", 11)
+        assert await scene.instance.pause() == T0 + 10 * MS
+        scene.life("resume", 20, "its tstorm-hold takes no orders any more")
+        assert await scene.instance.resume() == T0 + 20 * MS
+        assert scene.warnings == [
+            "server.0: resume was not possible: its tstorm-hold takes no orders any more"
+        ]
+        assert scene.instance.present is not None
+
+    act(play)
+
+
+def test_a_setup_and_readiness_are_recorded_with_their_times() -> None:
+    async def play(scene: Scene) -> None:
+        scene.life("join", 0)
+        scene.report("setup", 1, pid=6)
+        scene.report("set_up", 5)
+        scene.report("started", 6, pid=7)
+        assert (await scene.joined())[1] == Joined(T0, T0 + 6 * MS)
+        scene.report("ready", 9)
+        setup, ready = scene.records
+        assert setup == {
+            "kind": "setup",
+            "target": "server.0",
+            "applied_ns": 5 * MS,
+            "took_ns": 4 * MS,
+            "status": 0,
+        }
+        assert ready["kind"] == "ready"
+        assert (ready["ready_ns"], ready["took_ns"]) == (9 * MS, 3 * MS)
+
+    act(play)
+
+
+def test_a_setup_may_take_longer_than_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(podlives, "START_SECONDS", 0.01)
+
+    async def play(scene: Scene) -> None:
+        scene.life("join", 0)
+        scene.report("setup", 1, pid=6)
+        waiting = asyncio.create_task(scene.joined())
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        scene.report("set_up", 50, status=1)
+        scene.report("failed", 51, program="initdb", error="setup ended with 1")
+        _, joined = await waiting
+        assert joined.error == "setup ended with 1"
+        assert scene.records[0]["status"] == 1
+
+    act(play)
+
+
+def test_what_is_not_ready_in_time_is_recorded_and_said() -> None:
+    async def play(scene: Scene) -> None:
+        await scene.up()
+        scene.report("not_ready", 60_001)
+        assert scene.records[0]["kind"] == "not_ready"
+        assert scene.warnings == ["server.0 is not ready: not within 60 s"]
+
+    act(play)
+
+
+def test_who_is_ended_during_its_setup_was_let_go() -> None:
+    async def play(scene: Scene) -> None:
+        scene.life("join", 0)
+        scene.report("setup", 1, pid=6)
+        scene.life("crash", 5)
+        scene.report("failed", 6, error=LET_GO)
+        scene.report("set_up", 6, signal=9)
+        scene.report("crashed", 7)
+        _, joined = await scene.joined()
+        assert joined.error == LET_GO
+        await scene.instance.crash()
+        assert scene.instance.present is None
+        assert scene.records[0]["signal"] == 9
+
+    act(play)
+
+
+def test_what_was_started_before_the_start_joins_with_its_first_step() -> None:
+    async def play(scene: Scene) -> None:
+        scene.report("started", -500, pid=7)
+        scene.report("ready", -100)
+        scene.report("ended", -50)
+        assert not scene.records and not scene.ended
+        scene.life("join", 1)
+        _, joined = await scene.joined()
+        assert joined == Joined(T0 + MS, T0 - 500 * MS)
+        assert scene.records[0]["ready_ns"] == -100 * MS
+        assert scene.ended == [(Ended(0, 0), False)] and scene.instance.ended == Ended(0, 0)
+
+    act(play)
+
+
+def container(state: str, *, ready: bool = False) -> Any:
+    return pod(shown("server-0", state={state: {}}, ready=ready))
+
+
+def test_what_kubelet_has_started_before_the_start_joins_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def play(scene: Scene) -> None:
+        begun_ns = time.monotonic_ns()
+        scene.t0_ns = 0
+        now = [container(state, ready=ready) for state, ready in STATES]
+        for before, after in pairwise(now):
+            scene.instance.changed(before, after)
+        assert scene.records == []
+        scene.t0_ns = time.monotonic_ns()
+        scene.life("join", 0)
+        _, joined = await scene.joined()
+        assert joined.started_ns is not None and begun_ns < joined.started_ns < scene.t0_ns
+        [ready] = scene.records
+        assert ready["kind"] == "ready" and ready["ready_ns"] < 0 <= ready["took_ns"]
+
+    act(play, held=False)
+
+
+def test_a_gated_program_that_kubelet_does_not_find_ready_is_recorded() -> None:
+    async def play(scene: Scene) -> None:
+        scene.life("join", 0)
+        scene.instance.changed(container("waiting"), container("running"))
+        await until(lambda: scene.records, "the end of patience")
+        assert scene.records[0]["kind"] == "not_ready"
+        assert scene.warnings == ["server.0 is not ready: not within 0.05 s"]
+
+    act(play, held=False)
 
 
 def test_a_crash_is_no_end_of_a_program() -> None:

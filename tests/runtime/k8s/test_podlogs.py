@@ -49,6 +49,36 @@ def test_every_line_comes_once_whatever_breaks(tmp_path: Path) -> None:
     act(play)
 
 
+def test_marks_say_where_a_setup_begins_and_ends(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    file = tmp_path / "logs/server.0.log"
+    start_ns = 10**18
+
+    async def play(server: FakeApi) -> None:
+        own = '{"tstorm_hold":"%s","unix_ns":%d,"monotonic_ns":1,%s}'
+        ended = own % ("set_up", start_ns + 2_500_000_000, '"status":3')
+        await server.write(
+            "server-0",
+            line(0, own % ("setup", start_ns - 1, '"pid":7')),
+            line(1, "it says"),
+            line(2, ended),
+            line(3, own % ("started", start_ns, '"pid":8')),
+            line(4, '{"tstorm_hold":"a program may say so"'),
+        )
+        pods = {"server.0": "server-0"}
+        logs = PodLogs(server.api(), tmp_path, pods, lambda _: None, lambda: start_ns)
+        logs.begin()
+        lines = [
+            "[tstorm] before 0 s: setup",
+            "it says",
+            "[tstorm] 2.500000000 s: setup ended with 3",
+        ]
+        await until(lambda: file.exists() and file.read_text().splitlines() == lines, "all lines")
+        await logs.end()
+
+    act(play)
+
+
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     async def play(server: FakeApi) -> None:
         notices: list[str] = []

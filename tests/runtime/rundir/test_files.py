@@ -448,7 +448,7 @@ def test_a_relative_program_is_where_the_source_is(plan_of: Compile) -> None:
     service, node = topology.services[0], topology.nodes[0]
     run = Path("/runs/r")
     env = environment.variables({}, service, node, run, 9, "/where")
-    program = environment.program(run, service, node, env, "/sources")
+    program = environment.program(run, service, node, env, "/sources", {})
     assert program is not None
     assert env["TSTORM_START_DIR"] == "/where"
     assert program.argv == ("/sources/serve", "-p", "1")

@@ -1,0 +1,163 @@
+"""What is done inside an instance beside its program: setup, readiness checks, and lines of the
+run's own in its log.
+
+Commands enter as `tstorm exec` does, so they have the program's user, directory, variables and
+network; whatever ends the instance ends them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from compiler.plan.types import Node
+from runtime.backend.lives import Life, Ran
+from runtime.backend.local import entering
+from runtime.backend.local.nursery import Holder
+from runtime.backend.local.spaces import in_thread
+from runtime.errors import RunError
+from runtime.rundir import directory
+from runtime.rundir.logmarks import line
+from runtime.system import shortage
+
+CONNECT_SECONDS = 1.0  # within an instance an answer takes no time, or does not come
+_SAID_BYTES = 4096
+_CLONE_NEWNET = 0x40000000
+
+
+class _Incarnation(Protocol):
+    @property
+    def holder(self) -> Holder: ...
+
+
+class InstanceCommands:
+    """See runtime.backend.lives (Commands). `place`: how to enter the instance (entering.command),
+    with its `environment`; `keeper`: path of tstorm-ns."""
+
+    def __init__(
+        self,
+        node: Node,
+        setup: tuple[str, ...],
+        ready: tuple[str, ...],
+        ready_timeout_ns: int,
+        keeper: str,
+        place: Callable[[], Mapping[str, Any]],
+        log: Path,
+    ) -> None:
+        self.setup = setup
+        self.ready = ready
+        self.ready_timeout_ns = ready_timeout_ns
+        self._node = node
+        self._keeper = keeper
+        self._place = place
+        self._log = log
+
+    async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
+        output = self._open_log() if logged else os.memfd_create("output", os.MFD_CLOEXEC)
+        try:
+            status = await _ended(self._start(_holder(life), argv, output))
+            return Ran(status, "" if logged else _last_line(output))
+        finally:
+            os.close(output)
+
+    def _start(self, holder: Holder, argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+        if not holder.alive():
+            raise RunError("the instance is dead")
+        place = self._place()
+        return shortage.start(
+            "tstorm-ns",
+            entering.command(self._keeper, place, holder.pidfd, argv),
+            env=place["environment"],
+            pass_fds=[holder.pidfd],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+    async def connect(self, life: Life, port: int) -> str:
+        """By IPv4, else by IPv6: a server may listen on one of them only."""
+        holder, loop = _holder(life), asyncio.get_running_loop()
+        reasons = []
+        for family, address in self._addresses():
+            if not holder.alive():
+                return "the instance is dead"
+            try:
+                with in_thread(partial(_socket, holder.pidfd, family)) as connection:
+                    connection.setblocking(False)
+                    attempt = loop.sock_connect(connection, (address, port))
+                    await asyncio.wait_for(attempt, CONNECT_SECONDS)
+                return ""
+            except TimeoutError:
+                reasons.append(f"{address} port {port} does not answer")
+            except OSError as error:
+                reason = os.strerror(error.errno) if error.errno else str(error)
+                reasons.append(f"{address} port {port}: {reason}")
+        return reasons[0] if reasons else "the instance has no address"
+
+    def _addresses(self) -> list[tuple[socket.AddressFamily, str]]:
+        found = [(socket.AF_INET, self._node.ipv4), (socket.AF_INET6, self._node.ipv6)]
+        return [(family, address) for family, address in found if address]
+
+    def mark(self, text: str) -> None:
+        """Nothing if the log cannot be written: then the program says so, which is told."""
+        with suppress(OSError, RunError):
+            held = directory.HeldDirectory.hold(self._log.parent)
+            begun = held.has(self._log.name) and held.tail(self._log.name, 1) not in (b"", b"\n")
+            log = held.append_to(self._log.name)
+            try:
+                directory.write_all(log, line(text, cut=begun))
+            finally:
+                os.close(log)
+
+    def _open_log(self) -> int:
+        try:
+            return directory.append(self._log)
+        except OSError as error:
+            raise RunError(f"cannot write {self._log}: {error.strerror}") from error
+
+
+def _holder(life: Life) -> Holder:
+    incarnation: _Incarnation = life  # type: ignore[assignment]
+    return incarnation.holder
+
+
+def _socket(pidfd: int, family: socket.AddressFamily) -> socket.socket:
+    """In the network namespace of that process; this thread is in it afterwards."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.setns(ctypes.c_int(pidfd), ctypes.c_int(_CLONE_NEWNET)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return socket.socket(family, socket.SOCK_STREAM)
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Its exit status, as a shell says it. Whoever gives up waiting has it killed."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    descriptor = os.pidfd_open(process.pid)
+    loop.add_reader(descriptor, over.cancel)
+    try:
+        await asyncio.wait({over})
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+        process.kill()
+        status = process.wait()
+    return status if status >= 0 else 128 - status
+
+
+def _last_line(file: int) -> str:
+    """Of a command's output: the last line that is not empty."""
+    end = os.lseek(file, 0, os.SEEK_END)
+    data = os.pread(file, _SAID_BYTES, max(end - _SAID_BYTES, 0))
+    lines = [one for one in data.decode(errors="replace").splitlines() if one.strip()]
+    return lines[-1].strip()[:200] if lines else ""

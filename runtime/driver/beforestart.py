@@ -1,0 +1,109 @@
+"""What is done in instances before time 0: their setups; and with `start when ready` their programs
+are started and awaited, each at its own pace. The network of the first step is in force meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from compiler.plan.reader import Plan
+from runtime.backend.lives import Joined, Life, Lives
+from runtime.driver.eventbook import EventBook, sleep_until
+from runtime.driver.readiness import Readiness, check_of
+from runtime.driver.setups import Setups
+from runtime.errors import ProgramsError
+from runtime.options import RunOptions
+from runtime.schedule import first_moment
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """An instance whose join at the start has begun before it: `joined` with its program started at
+    `ready_ns` at the latest; or there is an `error`, and the program cannot be started."""
+
+    joined: Joined | None = None
+    ready_ns: int | None = None
+    error: str = ""
+
+
+class BeforeStart:
+    """`states`: of instances, as the timeline has them at the start."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        instances: Mapping[str, Lives],
+        states: Mapping[str, str],
+        setups: Setups,
+        book: EventBook,
+    ) -> None:
+        self._starts = plan.topology.start_when_ready
+        self._instances = instances
+        self._states = states
+        self._setups = setups
+        self._readiness = Readiness(book)
+        self._book = book
+
+    def is_wanted(self, names: Iterable[str]) -> bool:
+        """Whether there is anything to do here; where others start programs, they see to it."""
+        return any(
+            self._instances[name].commands is not None
+            and (self._starts or self._setups.is_wanted(name))
+            for name in names
+        )
+
+    @property
+    def words(self) -> str:
+        """What is awaited."""
+        return "waiting until all are ready" if self._starts else "waiting for setups"
+
+    async def carry_out(self, lives: Mapping[str, Life], options: RunOptions) -> dict[str, Early]:
+        """By instance; those that are not in it join at the start as usual. ProgramsError."""
+        begin_ns = first_moment(options, time.monotonic_ns())
+        await sleep_until(begin_ns)
+        tasks = {
+            name: asyncio.create_task(self._prepare(self._instances[name], life))
+            for name, life in lives.items()
+        }
+        try:
+            await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+            done = {name: task.result() for name, task in tasks.items() if task.done()}
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.wait(tasks.values())
+        return {name: early for name, early in done.items() if early is not None}
+
+    async def _prepare(self, instance: Lives, life: Life) -> Early | None:
+        name, why = instance.node.name, ""
+        if self._setups.is_wanted(name):
+            why = await self._setups.run(name, life)
+        if not self._starts:
+            return Early(error=why) if why else None
+        if why:
+            raise self._cannot_start(instance, why)
+        return await self._start(instance, life)
+
+    async def _start(self, instance: Lives, life: Life) -> Early:
+        instance.state = self._states[instance.node.name]
+        await instance.arrive(life)
+        joined = await instance.start(life)
+        if joined.error:
+            raise self._cannot_start(instance, joined.error)
+        if not instance.argv:
+            return Early(joined)
+        if check_of(instance):
+            why = await self._readiness.wait(instance, life)
+            if why:
+                raise ProgramsError(f"{instance.node.name} is not ready: {why}", instance.node.name)
+        return Early(joined, time.monotonic_ns())
+
+    def _cannot_start(self, instance: Lives, why: str) -> ProgramsError:
+        name = instance.node.name
+        instance.start_error = why
+        self._book.note({"kind": "exit", "target": name, "error": why})
+        program = instance.argv[0] if instance.argv else "?"
+        return ProgramsError(f"{name}: cannot start {program}: {why}", name)

@@ -1,0 +1,37 @@
+"""Whether the run is to end because programs have (`quit when`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.plan.reader import Plan
+from compiler.plan.state import DOWN
+from runtime.backend.lives import Lives
+from runtime.schedule import Schedule
+
+
+class QuitWhen:
+    """`services`: names of those whose programs are waited for; empty if nobody waits."""
+
+    def __init__(self, plan: Plan, timeline: Schedule, instances: Mapping[str, Lives]) -> None:
+        topology = plan.topology
+        waited_for = frozenset(topology.quit_when)
+        self.services = [topology.services[number].name for number in sorted(waited_for)]
+        self._names = [node.name for node in topology.nodes if node.service in waited_for]
+        self._instances = instances
+        self._last_join: dict[str, int] = {}
+        for number, step in enumerate(timeline.steps):
+            self._last_join.update(dict.fromkeys(step.joins, number))
+
+    def is_over(self, next_step: int) -> bool:
+        """All of their programs have ended, or the timeline has ended them, and none will join in
+        this step or a later one. An instance without a program is not waited for."""
+        there = [self._instances[name] for name in self._names if name in self._instances]
+        there = [instance for instance in there if instance.argv]
+        return bool(there) and all(self._has_ended(one, next_step) for one in there)
+
+    def _has_ended(self, instance: Lives, next_step: int) -> bool:
+        if self._last_join.get(instance.node.name, -1) >= next_step:
+            return False
+        failed = instance.start_error or instance.killed
+        return instance.state == DOWN or instance.ended is not None or bool(failed)

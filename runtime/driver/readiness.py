@@ -1,0 +1,107 @@
+"""Follows programs until they are ready, as `ready=` of their services says.
+
+A check is tried at once, then after pauses that grow from PAUSE_SECONDS to LONGEST_PAUSE_SECONDS. A
+program that has failed meanwhile will not be ready; one that has ended well may have left others
+behind that will.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from compiler.plan.types import NO_CHECK, TCP_CHECK
+from runtime.backend.lives import Commands, Life, Lives
+from runtime.driver.eventbook import EventBook
+from runtime.errors import RunError
+from runtime.rundir.eventlog import how_ended
+
+PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 1.0
+GROWTH = 1.5
+ATTEMPT_SECONDS = 10.0  # a check that takes longer is given up and tried again
+
+
+def check_of(instance: Lives) -> tuple[str, ...]:
+    """What is to be checked; empty if the instance is ready when its program runs."""
+    commands = instance.commands
+    return () if commands is None or commands.ready == (NO_CHECK,) else commands.ready
+
+
+class Readiness:
+    def __init__(self, book: EventBook) -> None:
+        self._book = book
+
+    async def wait(self, instance: Lives, life: Life) -> str:
+        """Until the program of this life is ready, or will not be, which is noted. Returns why it
+        is not; '' also if the timeline has ended the life meanwhile."""
+        began_ns, commands = time.monotonic_ns(), instance.commands
+        assert commands is not None
+        why = await self._until_ready(instance, life, began_ns + commands.ready_timeout_ns)
+        if instance.present is not life:
+            return ""
+        now_ns = time.monotonic_ns()
+        record = {"target": instance.node.name, "took_ns": now_ns - began_ns}
+        if why:
+            self._book.note({**record, "kind": "not_ready", "reason": why}, applied_ns=now_ns)
+        else:
+            moments = {"applied_ns": now_ns, "ready_ns": now_ns}
+            self._book.note({**record, "kind": "ready"}, **moments)
+        return why
+
+    async def _until_ready(self, instance: Lives, life: Life, deadline_ns: int) -> str:
+        check, pause_s, why = check_of(instance), PAUSE_SECONDS, ""
+        while instance.present is life:
+            left_s = (deadline_ns - time.monotonic_ns()) / 1e9
+            if left_s <= 0:
+                return why
+            now = await _try(instance, life, check, min(left_s, ATTEMPT_SECONDS))
+            if not now:
+                return ""
+            failed = _failure(instance)
+            if failed:
+                return failed
+            if left_s > pause_s or not why:  # else the end cut it short, which says less
+                why = now
+            await asyncio.sleep(min(pause_s, max(left_s, 0)))
+            pause_s = min(pause_s * GROWTH, LONGEST_PAUSE_SECONDS)
+        return ""
+
+
+def _failure(instance: Lives) -> str:
+    """Why no check can succeed any more; '' if one may."""
+    if instance.start_error:
+        return f"its program could not start: {instance.start_error}"
+    if instance.killed:
+        return "the instance was killed"
+    ended = instance.ended
+    if ended is None or ended.well:
+        return ""
+    how = how_ended({"status": ended.status, "signal": ended.signal})
+    return f"its program ended with {how}"
+
+
+async def _try(instance: Lives, life: Life, check: tuple[str, ...], seconds: float) -> str:
+    """One attempt: '' if it succeeded, else why not."""
+    commands = instance.commands
+    assert commands is not None
+    try:
+        return await asyncio.wait_for(_attempt(commands, life, check), seconds)
+    except TimeoutError:
+        return f"{_words(check)} takes longer than {seconds:.3g} s"
+    except RunError as error:
+        return error.message
+
+
+async def _attempt(commands: Commands, life: Life, check: tuple[str, ...]) -> str:
+    if len(check) == 1 and check[0].startswith(TCP_CHECK):
+        return await commands.connect(life, int(check[0].removeprefix(TCP_CHECK)))
+    ran = await commands.run(life, check, logged=False)
+    if ran.status == 0:
+        return ""
+    said = f": {ran.said}" if ran.said else ""
+    return f"{_words(check)} ended with {ran.status}{said}"
+
+
+def _words(check: tuple[str, ...]) -> str:
+    return f"the check {check[0]}"

@@ -1,0 +1,152 @@
+"""Lines of logs and events of a run, by time.
+
+The times of lines are bounds: a line was written after `from_ns` and at `until_ns` at the latest.
+They come from logs.jsonl (when logs grew) and from the run's own marks in the logs, whichever is
+narrower. Where neither says anything `from_ns` is None (before time 0) and `until_ns` None (to the
+end).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.errors import RunError
+from runtime.rundir import logmarks
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.eventlog import read_events
+from runtime.rundir.records import read_lines
+from runtime.rundir.runfiles import EVENTS, LOG_TIMES, LOGS
+
+SUFFIX = ".log"
+MAX_BYTES = 1 << 40
+LINE_BYTES = 1 << 16  # a longer line is shown in pieces
+TOLD = frozenset({"join", "leave", "crash", "pause", "resume"})  # marks that events say again
+_EVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Of the log of `instance`; an event if `record` says so, then `until_ns` is its moment."""
+
+    from_ns: int | None
+    until_ns: int | None
+    instance: str
+    text: str = ""
+    record: Mapping[str, Any] | None = None
+
+    @property
+    def place_ns(self) -> int:
+        """Among others."""
+        known = self.until_ns if self.from_ns is None else self.from_ns
+        return _EVER if known is None else known
+
+    def may_be_within(self, low_ns: int, high_ns: int) -> bool:
+        begin = -_EVER if self.from_ns is None else self.from_ns
+        end = _EVER if self.until_ns is None else self.until_ns
+        return begin <= high_ns and end >= low_ns
+
+
+class Merger:
+    """Reads a run directory, which may be anybody's. RunError."""
+
+    def __init__(self, run: HeldDirectory) -> None:
+        self._run = run
+        try:
+            self._logs = run.enter(LOGS)
+        except OSError as error:
+            raise RunError(f"cannot read {run / LOGS}: {error.strerror}") from error
+        self._grown = _growth(run)
+
+    def instances(self) -> list[str]:
+        """Those that have a log."""
+        names = [name for name in self._logs.names() if name.endswith(SUFFIX)]
+        return [name.removesuffix(SUFFIX) for name in names]
+
+    def merged(self, instances: Collection[str], wanted: Callable[[Line], bool]) -> list[Line]:
+        """By the beginning of the interval in which they were written, else by its end; lines of a
+        log stay in their order. Events are those of these instances and those that are of none."""
+        found: list[tuple[int, Line]] = []
+        for name in instances:
+            place = -_EVER
+            for line in self._lines(name):
+                place = max(place, line.place_ns)
+                if wanted(line):
+                    found.append((place, line))
+        found += [(line.place_ns, line) for line in self._events(instances) if wanted(line)]
+        return [line for _, line in sorted(found, key=lambda one: one[0])]
+
+    def _events(self, instances: Collection[str]) -> Iterator[Line]:
+        own, known = frozenset(instances), frozenset(self.instances())
+        if not self._run.has(EVENTS):
+            return
+        for record in read_events(self._run):
+            target, at_ns = str(record.get("target", "")), record.get("applied_ns")
+            if at_ns is not None and (target in own or target not in known):
+                yield Line(at_ns, at_ns, target, record=record)
+
+    def _lines(self, name: str) -> Iterator[Line]:
+        """Of one log; marks bound the lines before and after them."""
+        growth = self._grown.get(name, _Growth())
+        waiting: list[Line] = []
+        marked_ns: int | None = None
+        with self._logs.reading(f"{name}{SUFFIX}", MAX_BYTES) as file:
+            at = 0
+            while data := file.readline(LINE_BYTES):
+                at += len(data)
+                text = data.rstrip(b"\n").decode("utf-8", "backslashreplace")
+                mark = logmarks.parse(text)
+                if mark is not None and mark.at_ns is not None:
+                    yield from (_until(line, mark.at_ns) for line in waiting)
+                    waiting, marked_ns = [], mark.at_ns
+                    if mark.text not in TOLD:
+                        yield Line(marked_ns, marked_ns, name, text)
+                else:
+                    from_ns, until_ns = growth.bounds(at)
+                    waiting.append(Line(_later(from_ns, marked_ns), until_ns, name, text))
+        yield from waiting
+
+
+def _later(first: int | None, second: int | None) -> int | None:
+    both = [one for one in (first, second) if one is not None]
+    return max(both) if both else None
+
+
+def _until(line: Line, at_ns: int) -> Line:
+    until_ns = at_ns if line.until_ns is None else min(line.until_ns, at_ns)
+    return Line(line.from_ns, until_ns, line.instance, line.text)
+
+
+class _Growth:
+    """How long one log was at which moments."""
+
+    def __init__(self) -> None:
+        self._sizes: list[int] = []
+        self._times: list[tuple[int, int]] = []
+
+    def add(self, size: int, from_ns: int, until_ns: int) -> None:
+        """A log that has become shorter was written by somebody else: what is known of it goes."""
+        if self._sizes and size < self._sizes[-1]:
+            self._sizes, self._times = [], []
+        self._sizes.append(size)
+        self._times.append((from_ns, until_ns))
+
+    def bounds(self, end: int) -> tuple[int | None, int | None]:
+        """Of a line that ends there in the file."""
+        number = bisect_left(self._sizes, end)
+        if number < len(self._times):
+            from_ns, until_ns = self._times[number]
+            return (from_ns if number else None), until_ns
+        return (self._times[-1][1] if self._times else None), None
+
+
+def _growth(run: HeldDirectory) -> dict[str, _Growth]:
+    found: dict[str, _Growth] = {}
+    if run.has(LOG_TIMES):
+        for row in read_lines(run, LOG_TIMES):
+            for name, size in row["bytes"].items():
+                growth = found.setdefault(name, _Growth())
+                growth.add(size, row["from_ns"], row["elapsed_ns"])
+    return found

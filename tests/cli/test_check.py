@@ -1,0 +1,114 @@
+"""`tstorm check`: what it says of a file that is right, and of programs that are not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.pipeline import compile_source
+from tests.cli.support import tstorm
+from tstorm.exits import CommandError
+from tstorm.loading import plan_to_run
+from tstorm.onpath import finder
+
+TEXT = """\
+service a replicas=3 exec="{program}"
+service b exec="sh -c 'exit'"
+bridge s
+link a--s latency=1
+link b--s latency=1
+at 5s a crash 1
+at 9s quit
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def check(program: str, *arguments: str) -> tuple[str, str]:
+    Path("x.tdl").write_text(TEXT.format(program=program), encoding="utf-8")
+    result = tstorm("check", "x.tdl", *arguments)
+    assert result.exit_code == 0
+    return result.stdout, result.stderr
+
+
+def test_a_file_that_is_right_is_ok_with_what_is_in_it() -> None:
+    said = "ok: 2 services, 4 instances, 4 links, 6 events, ends at 9s\n"
+    assert check("sleep 9") == (said, "")
+
+
+def test_for_programs_there_is_nothing_beside_the_document() -> None:
+    assert check("sleep 9", "--format", "json")[0] == "[]\n"
+
+
+def test_an_empty_file_is_an_error() -> None:
+    Path("x.tdl").write_text("# nothing\n\n", encoding="utf-8")
+    for command in ("check", "compile", "run"):
+        result = tstorm(command, "x.tdl")
+        assert isinstance(result.exception, CommandError)
+        assert "error TS0154: there is nothing in this file" in result.stderr
+
+
+def test_programs_that_are_not_there_are_named() -> None:
+    stdout, stderr = check("nothing-of-this-name")
+    assert stdout.startswith("ok with 1 warning: ")
+    assert "x.tdl:1:9: warning TS0940: there is no program 'nothing-of-this-name'" in stderr
+    assert "it would be" in check("./serve")[1]
+    Path("serve").touch()
+    assert "'./serve' cannot be executed" in check("./serve")[1]
+    Path("serve").chmod(0o755)
+    assert check("./serve")[1] == ""
+
+
+def test_programs_that_prepare_and_ask_are_looked_for_too() -> None:
+    words = 'exec="sleep 9" setup="no-setup x" ready="no-check"'
+    Path("x.tdl").write_text(f"service a {words}\nbridge s\nlink a--s\n", encoding="utf-8")
+    stderr = tstorm("check", "x.tdl").stderr
+    assert "no program 'no-setup'" in stderr
+    assert "no program 'no-check'" in stderr
+
+
+def test_a_run_names_them_too(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.tdl").write_text(TEXT.format(program="no-such && x"), encoding="utf-8")
+    plan_to_run("x.tdl", None, find=finder(Path.cwd()))
+    stderr = capsys.readouterr().err
+    assert "TS0940" in stderr
+    assert "TS0941" in stderr
+    plan_to_run("x.tdl", None)  # in a cluster
+    assert "TS0940" not in capsys.readouterr().err
+
+
+def test_programs_in_images_are_not_looked_for() -> None:
+    text = 'service a img=x exec="no-such"\nservice b exec="no-such"\n'
+    text += "bridge s\nlink a--s\nlink b--s\n"
+    services = compile_source(text).topology.services
+    find = finder(Path.cwd(), images=True)
+    assert [find(service, "no-such") is None for service in services] == [True, False]
+
+
+def test_a_daemon_is_found_without_sbin_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert check("ldconfig")[1] == ""
+
+
+def test_the_path_of_a_service_is_where_its_program_is_looked_for() -> None:
+    Path("x.tdl").write_text(
+        'service a exec="sleep 9" env=PATH:/nonexistent\nbridge s\nlink a--s\n', encoding="utf-8"
+    )
+    assert "TS0940" in tstorm("check", "x.tdl").stderr
+
+
+def test_shell_syntax_without_a_shell_is_named() -> None:
+    assert "'&&' in exec= is for a shell" in check("sleep 9 && sleep 1")[1]
+
+
+def test_missing_images_are_said_once() -> None:
+    check("sleep 9")
+    result = tstorm("compile", "x.tdl")
+    assert result.stderr == (
+        "note: the plan has no manifests for Kubernetes: the services 'a', 'b' have no image; "
+        "add img=IMAGE to each\n"
+    )

@@ -1,0 +1,125 @@
+"""Groups that limit instances: trees as the kernel shows them, and those of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from compiler.plan.types import Service
+from runtime.backend.local.limits import Limits
+from runtime.system import groups
+from tests.runtime.support import Compile, User, records
+from tests.waiting import wait_until
+
+
+def test_in_version_2_controllers_are_asked_for(tmp_path: Path) -> None:
+    mount = tmp_path / "sys/fs/cgroup"
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/user.slice/app\n")
+    (mount / "user.slice/app").mkdir(parents=True)
+    run = mount / "user.slice/app/tstorm-r1"
+    run.mkdir()  # a kernel fills it
+    (run / "cgroup.controllers").write_text("cpu memory\n")
+    (run / "cgroup.subtree_control").touch()
+    (run / "a.0").mkdir()
+    for name in ("memory.max", "memory.swap.max", "cpu.max"):
+        (run / "a.0" / name).touch()
+    found = groups.make("r1", tmp_path)
+    assert found == groups.Groups(run, run)
+    assert found.limit("a.0", 77, 250, 1 << 20) == []
+    assert (run / "a.0/cpu.max").read_text() == "25000 100000"
+    assert (run / "a.0/memory.max").read_text() == "1048576"
+    assert (run / "a.0/memory.swap.max").read_text() == "0"
+    assert (run / "a.0/cgroup.procs").read_text() == "77"
+    (run / "a.0/memory.events").write_text("low 0\noom_kill 2\n")
+    assert found.kills("a.0") == 2
+    assert found.kills("b.0") == 0
+
+
+def test_without_groups_limits_are_lacking(tmp_path: Path) -> None:
+    found = groups.make("r1", tmp_path)
+    assert found == groups.Groups(None, None)
+    assert found.limit("a.0", 77, 250, 1 << 20) == ["cpu", "mem"]
+    assert found.limit("a.0", 77, 0, 0) == []
+    assert found.missing == {"cpu", "mem"}
+
+
+def test_what_killed_an_earlier_life_explains_no_later_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = tmp_path / "a.0/memory.events"
+    events.parent.mkdir()
+    monkeypatch.setattr(groups, "make", lambda _run: groups.Groups(None, tmp_path))
+    found = Limits("r1", lambda _text: None)
+    assert found.explain("a.0") == ""
+    events.write_text("oom_kill 1\n")
+    assert "mem=" in found.explain("a.0")
+    assert found.explain("a.0") == ""
+    events.write_text("oom_kill 2\n")  # of one that the timeline ended
+    found.put(0, "a.0", Service("a", "", ("x",), (), (), 1, (), (), (), 0, 1, ()))
+    assert found.explain("a.0") == ""
+    events.write_text("oom_kill 3\n")
+    assert "mem=" in found.explain("a.0")
+
+
+def left(run_id: str) -> list[str]:
+    return [str(path) for path in Path("/sys/fs/cgroup").rglob(f"tstorm-{run_id}")]
+
+
+def no_groups() -> bool:
+    """Whether this machine has none for us."""
+    found = groups.make(f"probe-{os.getpid()}")
+    found.remove()
+    return found.memory is None
+
+
+WANTS = "python3 -c 'b=bytearray(200<<20); print(len(b))'"
+
+
+@pytest.mark.e2e
+def test_memory_and_processors_are_limited_where_that_can_be(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        f'service server img=x mem=50Mi cpu=200m exec="{WANTS}"\n'
+        f'service free img=x mem=900Mi exec="{WANTS}"\n'
+        "bridge s1\nlink server--s1 latency=1\nlink free--s1 latency=1\nat 2500ms quit\n"
+    )
+    process = user.start("run", str(plan), str(user.home / "out"), "{}")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert (user.home / "out/logs/free.0.log").read_text() == f"{200 << 20}\n"
+    said = (user.home / "out/logs/server.0.log").read_text()
+    ended = [one for one in records(user.home / "out/events.jsonl") if one["kind"] == "exit"]
+    if "cannot be enforced" in out:
+        assert user.name == "ordinary" or no_groups()
+        assert out.count("cannot be enforced") == 1
+        assert said == f"{200 << 20}\n"
+        return
+    assert said == ""
+    assert "it wanted more memory than its mem=" in out
+    assert {one["target"]: one["signal"] for one in ended}["server.0"] == 9
+    run_id = json.loads((user.home / "out/manifest.json").read_text())["run_id"]
+    assert left(run_id) == []
+
+
+@pytest.mark.e2e
+@pytest.mark.root
+def test_groups_of_a_killed_run_are_removed(plan_of: Compile, user: User) -> None:
+    if user.name == "ordinary":
+        pytest.skip("groups are mostly root's")
+    plan = plan_of(
+        'service server img=x mem=500Mi exec="sleep 60"\nbridge s1\nlink server--s1 latency=1\n'
+        "at 60s quit\n"
+    )
+    process = user.begin(plan)
+    run_id = json.loads((user.home / "out/manifest.json").read_text())["run_id"]
+    made = left(run_id)
+    os.kill(process.pid, 9)
+    process.wait()
+    destroyed = user.tstorm("destroy", "--all")
+    out, err = destroyed.communicate(timeout=60)
+    assert destroyed.returncode == 0, out + err
+    wait_until(lambda: left(run_id) == [], "the groups are gone")
+    assert made or no_groups()

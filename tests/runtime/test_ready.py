@@ -1,0 +1,209 @@
+"""Setups and readiness with real programs: when they run, what time 0 waits for, and what is said
+of programs that do not get so far."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.support import Compile, User, records
+
+pytestmark = pytest.mark.e2e
+
+SECOND = 10**9
+# The program listens a while after its start; the file shows that the setup came before it.
+LATE = "sh -c 'test -f made && sleep 0.4 && exec python3 -m http.server 8000'"
+WEB = f"""
+service web img=x exec="{LATE}" setup="sh -c 'echo making; touch made'" ready=tcp:8000
+bridge s1
+link web--s1 latency=1
+"""
+ASKER = """
+service asker img=x exec="./ask" expect=success
+link asker--s1 latency=1
+"""
+ASK = """#!/usr/bin/env python3
+import socket
+socket.create_connection(("web.0", 8000))
+"""
+
+
+def events(user: User, *kinds: str, out: str = "out") -> list[dict[str, Any]]:
+    found = records(user.home / out / "events.jsonl")
+    return [one for one in found if one["kind"] in kinds]
+
+
+def log(user: User, name: str, out: str = "out") -> list[str]:
+    return (user.home / out / "logs" / f"{name}.log").read_text().splitlines()
+
+
+def summary(user: User, out: str = "out") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((user.home / out / "summary.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("hosts", [0, pytest.param(2, marks=pytest.mark.once)])
+def test_time_zero_is_when_all_are_ready(
+    plan_of: Compile, user: User, workspace: Path, hosts: int
+) -> None:
+    """The first event asks the server once, without trying again: it must be ready."""
+    script = workspace / "ask"  # beside the plan
+    script.write_text(ASK)
+    script.chmod(0o755)
+    plan = plan_of(WEB + ASKER + "start when ready\nat 100ms asker join\nat 900ms quit\n")
+    result = user.run(plan, hosts=hosts)
+    assert (result["outcome"], result["exit_code"]) == ("completed", 0), result
+    setup, ready = events(user, "setup", "ready")
+    assert (setup["kind"], setup["target"], setup["status"]) == ("setup", "web.0", 0)
+    assert setup["applied_ns"] < ready["ready_ns"] <= 0
+    (join,) = (one for one in events(user, "join") if one["target"] == "web.0")
+    assert join["started_ns"] < join["ready_ns"] <= 0
+    assert join["ready_ns"] - join["started_ns"] > 0.4 * SECOND
+    found = summary(user)
+    assert [one["target"] for one in found["setups"]] == ["web.0"]
+    assert [one["ready_ns"] for one in found["readiness"]] == [ready["ready_ns"]]
+    assert log(user, "web.0")[:3] == [
+        "[tstorm] before 0 s: setup sh",
+        "making",
+        "[tstorm] before 0 s: setup ended with 0",
+    ]
+
+
+def test_a_later_join_is_set_up_once_and_followed_until_it_is_ready(
+    plan_of: Compile, user: User
+) -> None:
+    text = WEB + "at 100ms web join\nat 1500ms web crash\nat 1600ms web join\nat 3s quit\n"
+    user.run(plan_of(text))
+    (setup,) = events(user, "setup")
+    first, second = events(user, "join")
+    (start,) = events(user, "start")
+    ready = events(user, "ready")
+    assert "started_ns" not in first, "the setup came before the start"
+    assert first["applied_ns"] < setup["applied_ns"] <= start["started_ns"]
+    assert start["started_ns"] < ready[0]["ready_ns"] < second["applied_ns"]
+    assert second["started_ns"] < ready[1]["ready_ns"]
+    assert log(user, "web.0").count("making") == 1
+    marks = [line.partition(" s: ")[2] for line in log(user, "web.0") if "[tstorm]" in line]
+    assert marks == ["join", "setup sh", "setup ended with 0", "crash", "join"]
+
+
+NEVER = """
+service db img=x exec="sh -c 'echo no space left; sleep 60'" ready="sh -c 'echo refused; exit 2'" \
+ready-timeout=600ms
+service fine img=x exec="sleep 60"
+bridge s1
+link db--s1 latency=1
+link fine--s1 latency=1
+at 1500ms quit
+"""
+
+
+def test_a_run_that_starts_when_ready_fails_where_one_is_not(plan_of: Compile, user: User) -> None:
+    result = user.run(plan_of("start when ready\n" + NEVER))
+    assert (result["outcome"], result["exit_code"]) == ("failed", 5)
+    assert result["message"] == (
+        "db.0 is not ready: the check sh ended with 2: refused; last log line: no space left"
+    )
+    (never,) = events(user, "not_ready")
+    assert (never["target"], never["reason"]) == ("db.0", "the check sh ended with 2: refused")
+    assert events(user, "join") == []
+
+
+def test_without_it_what_is_not_ready_is_a_warning(plan_of: Compile, user: User) -> None:
+    process = user.start("run", str(plan_of(NEVER)), str(user.home / "out"), "{}")
+    said = [json.loads(line) for line in process.communicate(timeout=60)[0].splitlines()]
+    assert (said[-1]["outcome"], said[-1]["exit_code"]) == ("completed", 0)
+    warnings = [one["message"] for one in said[:-1] if one["warning"]]
+    assert warnings == ["db.0 is not ready: the check sh ended with 2: refused"]
+    (never,) = events(user, "not_ready")
+    assert never["took_ns"] >= 0.6 * SECOND
+    assert [one["reason"] for one in summary(user)["readiness"]] == [never["reason"]]
+
+
+def test_a_program_that_failed_is_not_waited_for(plan_of: Compile, user: User) -> None:
+    text = NEVER.replace("sleep 60'\" ready=", "exit 7'\" ready=").replace("600ms\n", "60s\n")
+    result = user.run(plan_of("start when ready\n" + text))
+    assert result["exit_code"] == 5
+    assert result["message"].startswith("db.0 is not ready: its program ended with status 7")
+
+
+def test_a_setup_that_fails_is_a_program_that_could_not_start(plan_of: Compile, user: User) -> None:
+    text = """
+service db img=x exec="touch started" setup="sh -c 'echo no such user; exit 3'"
+service later img=x exec="touch started" setup="/nowhere/initdb"
+bridge s1
+link db--s1 latency=1
+link later--s1 latency=1
+at 300ms later join
+at 1s quit
+"""
+    result = user.run(plan_of(text), fail_on_exit=True)
+    assert (result["outcome"], result["exit_code"]) == ("completed", 5)
+    failed = {one["target"]: one for one in summary(user)["failures"]}
+    assert failed["db.0"]["error"] == "setup ended with 3"
+    assert failed["later.0"]["error"] == "setup ended with 127"
+    assert not list((user.home / "out/instances").glob("*/started"))
+    assert "no such user" in log(user, "db.0")
+
+
+def test_a_crash_ends_a_setup_and_the_next_join_tries_again(plan_of: Compile, user: User) -> None:
+    setup = "sh -c 'echo x >> tries; test $(wc -l < tries) -gt 1 || sleep 60'"
+    text = f"""
+service db img=x exec="sh -c 'touch started; sleep 60'" setup="{setup}"
+bridge s1
+link db--s1 latency=1
+at 200ms db join
+at 700ms db crash
+at 1s db join
+at 2s quit
+"""
+    result = user.run(plan_of(text), fail_on_exit=True)
+    assert (result["outcome"], result["exit_code"]) == ("completed", 0)
+    home = user.home / "out/instances/db.0"
+    assert (home / "tries").read_text() == "x\nx\n"
+    assert (home / "started").exists()
+    (start,) = events(user, "start")
+    assert start["started_ns"] > SECOND
+
+
+def test_a_check_by_tcp_is_made_where_the_instance_is(plan_of: Compile, user: User) -> None:
+    """Nothing of the machine listens there, and other instances do."""
+    text = """
+service one img=x exec="sleep 60" ready=tcp:8000 ready-timeout=500ms
+service two img=x exec="python3 -m http.server 8000" ready=tcp:8000
+service six img=x exec="python3 -m http.server 8000 --bind ::" ready=tcp:8000
+bridge s1
+link one--s1 latency=1
+link two--s1 latency=1
+link six--s1 latency=1
+at 4s quit
+"""
+    user.run(plan_of(text))
+    assert {one["target"] for one in events(user, "ready")} == {"two.0", "six.0"}
+    (never,) = events(user, "not_ready")
+    assert never["target"] == "one.0"
+    assert "Connection refused" in never["reason"]
+
+
+def test_times_before_time_zero_are_negative_also_of_a_program_that_ended(
+    plan_of: Compile, user: User
+) -> None:
+    text = """
+service quick img=x exec="true" expect=success
+service slow img=x exec="sleep 60" ready="sh -c 'test -e there || { touch there; exit 1; }'"
+bridge s1
+link quick--s1 latency=1
+link slow--s1 latency=1
+start when ready
+at 300ms quit
+"""
+    result = user.run(plan_of(text))
+    assert (result["outcome"], result["exit_code"]) == ("completed", 0), result
+    (ended,) = (one for one in events(user, "exit") if one["target"] == "quick.0")
+    assert ended["applied_ns"] < 0
+    assert not ended["asked"]
+    shown = user.call("inspect", str(user.home / "out"))
+    assert shown["summary"]["verdict"]["state"] == "unknown"

@@ -1,0 +1,24 @@
+"""What the machine's root directory is taken for, where an instance's private one is made of it."""
+
+from pathlib import Path
+
+from runtime.backend.local.privatefs import Entry, survey
+
+
+def test_a_directory_with_mounts_below_is_looked_into_whatever_they_are_called(
+    tmp_path: Path,
+) -> None:
+    for name in ("srv/a disk/data", "srv/other", "usr", "tmp"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "bin").symlink_to("usr/bin")
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text("30 1 8:1 / / rw - ext4 d rw\n31 30 8:2 / /srv/a\\040disk rw - ext4 d rw\n")
+    assert survey(tmp_path, mounts) == [
+        Entry("link", "/bin", "usr/bin"),
+        Entry("bind", "/mountinfo"),
+        Entry("directory", "/srv"),
+        Entry("overlay", "/srv/a disk"),
+        Entry("overlay", "/srv/other"),
+        Entry("fresh", "/tmp"),
+        Entry("overlay", "/usr"),
+    ]

@@ -1,0 +1,110 @@
+"""`tstorm logs RUN [INSTANCE…]`: what programs wrote and what happened, by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tstorm import output, parameters
+from tstorm.exits import CommandError
+
+if TYPE_CHECKING:
+    from runtime.results.loglines import Line, Merger
+
+NEAR_NS = 10**9  # an interval in which a line was written that is as good as a moment
+
+
+@click.command()
+@parameters.run_argument(required=True)
+@click.argument("instances", metavar="[INSTANCE...]", nargs=-1)
+@click.option(
+    "--around",
+    metavar="T±D",
+    type=parameters.AROUND,
+    help="Only what may have been written or happened from T-D to T+D since time 0, such as 45s±3s "
+    "(or 45s+-3s). T alone means T±1s.",
+)
+@parameters.table_or_json
+def command(
+    run: str, instances: tuple[str, ...], around: tuple[int, int] | None, form: str
+) -> None:
+    """Show logs and events of RUN in one list, by time.
+
+    RUN is a run's directory, or the name of one that goes on. INSTANCE is one such as server.0, or
+    a service, which means all its instances; without any, all are shown.
+
+    Programs write their logs by themselves, so what is known of a line is an interval in which it
+    was written, of mostly 0.1 s: '~45.1 s' is its beginning. '<45.1 s' is the end of one that may
+    be long, '?' stands where nothing is known. Events have their moment. JSON rows are {"from_ns",
+    "until_ns", "instance", "text"}, those of events have "event" instead of "text".
+
+    \b
+    Examples:
+      tstorm logs runs/quickstart-20260301T120000Z
+      tstorm logs runs/db db.0 client --around 45s±3s
+      tstorm logs runs/db --around 45s --format json | jq -r .text
+    """
+    from tstorm.running import errors_shown
+
+    with errors_shown():
+        from runtime.launch.lookup import directory_of
+        from runtime.results.loglines import Merger
+
+        merger = Merger(directory_of(run))
+        found = merger.merged(_chosen(merger, instances), _wanted(around))
+    if form == "json":
+        output.emit_json_rows(map(_record, found))
+    else:
+        _show(found)
+
+
+def _chosen(merger: Merger, asked: Sequence[str]) -> list[str]:
+    known = merger.instances()
+    if not asked:
+        return known
+    found = [name for name in known if name in asked or name.rpartition(".")[0] in asked]
+    services = {name.rpartition(".")[0] for name in known}
+    missing = [name for name in asked if name not in known and name not in services]
+    if missing:
+        there = ", ".join(known[:20]) or "none"
+        raise CommandError(f"error: no log of {missing[0]!r}\nhint: there are: {there}")
+    return found
+
+
+def _wanted(around: tuple[int, int] | None) -> Callable[[Line], bool]:
+    if around is None:
+        return lambda _line: True
+    at_ns, reach_ns = around
+    return lambda line: line.may_be_within(at_ns - reach_ns, at_ns + reach_ns)
+
+
+def _record(line: Line) -> dict[str, Any]:
+    what = {"text": line.text} if line.record is None else {"event": dict(line.record)}
+    bounds = {"from_ns": line.from_ns, "until_ns": line.until_ns}
+    return {**bounds, "instance": line.instance, **what}
+
+
+def _show(found: Sequence[Line]) -> None:
+    width = max((len(line.instance) for line in found), default=0)
+    for line in found:
+        what = line.text if line.record is None else f"*** {_event(line.record)}"
+        output.line(f"{_when(line):>14}  {line.instance:{width}}  {what}".rstrip())
+
+
+def _when(line: Line) -> str:
+    if line.until_ns is None:
+        return "?"
+    text = f"{line.until_ns / 1e9:.3f} s"
+    if line.from_ns == line.until_ns:
+        return text
+    if line.from_ns is not None and line.until_ns - line.from_ns <= NEAR_NS:
+        return f"~{line.from_ns / 1e9:.3f} s"
+    return f"<{text}"
+
+
+def _event(record: Mapping[str, Any]) -> str:
+    from runtime.results.report import details
+
+    return f"{record.get('kind', '')} {details(record)}".rstrip()
