@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.system.inroot import inside
 from tests.image.support import BUILT
 from tstorm.exits import CommandError
 from tstorm.image import modules, rootfs, source
@@ -94,7 +95,7 @@ def test_links_do_not_lead_out_of_the_root(tmp_path: Path) -> None:
     (tmp_path / "root/up").symlink_to("../../outside")
     (tmp_path / "root/absolute").symlink_to("/etc/here")
     (tmp_path / "root/round").symlink_to("round")
-    assert source.inside(tmp_path / "root", "up") is None
-    assert source.inside(tmp_path / "root", "round") is None
-    assert source.inside(tmp_path / "root", "/absolute") == tmp_path / "root/etc/here"
-    assert source.inside(tmp_path / "root", "../../etc/here") == tmp_path / "root/etc/here"
+    assert inside(tmp_path / "root", "up") is None
+    assert inside(tmp_path / "root", "round") is None
+    assert inside(tmp_path / "root", "/absolute") == tmp_path / "root/etc/here"
+    assert inside(tmp_path / "root", "../../etc/here") == tmp_path / "root/etc/here"

@@ -1,22 +1,136 @@
-"""`tstorm image build`: the image that agents and coordinator run in."""
+"""`tstorm image`: images that services run, kept here; and the one of agents and coordinator."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import parameters
+from tstorm import output, parameters
+from tstorm.running import errors_shown
+
+if TYPE_CHECKING:
+    from runtime.images.cache import Image
+
+_DIGITS = 12  # of a digest, for people
 
 
 @click.group()
 def command() -> None:
-    """The container image of agent and coordinator, for runs on Kubernetes.
+    """Container images: those that services run here (img=), and the one of our own agents.
+
+    A run fetches the images that it needs, unpacks them once, and keeps them by digest in
+    ~/.cache/tstorm/images. 'build' is for runs on Kubernetes: it makes the image of agent and
+    coordinator.
 
     \b
-    Example:
+    Examples:
+      tstorm image pull nginx:1.27
+      tstorm image list
+      tstorm image prune
       tstorm image build -o tstorm.tar
     """
+
+
+@command.command()
+@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=parameters.Text())
+def pull(images: tuple[str, ...]) -> None:
+    """Fetch and unpack images, and print the digest of each.
+
+    IMAGE is what img= takes: a reference such as nginx:1.27 or registry.example/team/app:2, or
+    oci:DIR, oci-archive:FILE, docker-archive:FILE, containers-storage:NAME (podman),
+    docker-daemon:NAME. A run asks a registry only for what is not kept; 'pull' asks again, and
+    later runs take what it finds.
+
+    \b
+    Examples:
+      tstorm image pull docker.io/library/postgres:17
+      tstorm image pull oci-archive:build/app.tar
+    """
+    with errors_shown():
+        from runtime.images import fetching, ids, references
+
+        here = str(Path.cwd())
+        wanted = [references.parse(image, here) for image in images]
+        available = ids.available()
+        if available == ids.ONE:
+            output.note(f"warning: {ids.WARNING}")
+            output.note(f"hint: {ids.REMEDY}")
+        for reference in wanted:
+            found = fetching.get(reference, available, output.note, pull=True)
+            output.note(f"{reference.written}: {_size(found)} unpacked")
+            output.line(found.digest)
+
+
+@command.command("list")
+@parameters.table_or_json
+def list_(form: str) -> None:
+    """Show the images that are kept.
+
+    \b
+    Examples:
+      tstorm image list
+      tstorm image list --format json | jq -r '.images[].digest'
+    """
+    with errors_shown():
+        from runtime.images import cache, ids
+
+        found = cache.images()
+        if form == "json":
+            output.emit_json({"folder": str(cache.root()), "images": [_row(one) for one in found]})
+            return
+        output.emit_table(
+            ("DIGEST", "SIZE", "FETCHED", "IDS", "IMAGE"),
+            (
+                (
+                    one.digest.removeprefix("sha256:")[:_DIGITS],
+                    _size(one),
+                    one.fetched,
+                    one.ids,
+                    " ".join(one.references),
+                )
+                for one in found
+            ),
+            right=(1,),
+        )
+        if any(one.ids == ids.ONE for one in found):
+            output.note("one: unpacked with one user id, to which all files belong")
+
+
+def _size(image: Image) -> str:
+    return f"{image.size_bytes / 1e6:.1f} MB"
+
+
+def _row(image: Image) -> dict[str, object]:
+    return {
+        "digest": image.digest,
+        "fetched": image.fetched,
+        "ids": image.ids,
+        "path": str(image.root),
+        "references": list(image.references),
+        "size_bytes": image.size_bytes,
+    }
+
+
+@command.command()
+@click.option("--all", "every", is_flag=True, help="All images, not only those without a name.")
+def prune(every: bool) -> None:
+    """Remove images that no reference leads to any more, and what a killed run has left.
+
+    These are images whose tag has been pulled again since, and images of archives, of podman and of
+    docker, which are unpacked again when a run wants them. Images in use stay.
+
+    \b
+    Examples:
+      tstorm image prune
+      tstorm image prune --all
+    """
+    with errors_shown():
+        from runtime.images import removing
+
+        for image in removing.prune(every=every):
+            output.note(f"removed {image.digest}: {' '.join(image.references)}")
 
 
 @command.command()

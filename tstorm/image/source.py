@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import runtime
+from runtime.system.inroot import inside
 from tstorm.exits import CANNOT, CommandError
 from tstorm.image import elf
 from tstorm.image.modules import Folder
 
 PACKAGES = "/usr/lib/thunderstorm"  # in the image
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-_LINKS = 40  # followed at most, as the kernel does
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +95,3 @@ def _standard(modules: Path, compiled: Path, platlib: str) -> tuple[Folder, ...]
 def _first(root: Path, paths: Iterable[str]) -> Path | None:
     found = (inside(root, path) for path in paths)
     return next((path for path in found if path is not None), None)
-
-
-def inside(root: Path, path: str) -> Path | None:
-    """The file that `path` is for whoever has `root` as `/`: links do not lead out of it."""
-    done = root
-    waiting = [part for part in reversed(path.split("/")) if part]
-    links = 0
-    while waiting:
-        part = waiting.pop()
-        if part == "..":
-            done = done if done == root else done.parent
-            continue
-        found = done / part
-        if found.is_symlink():
-            links += 1
-            if links > _LINKS:
-                return None
-            target = str(found.readlink())
-            done = root if target.startswith("/") else done
-            waiting += [name for name in reversed(target.split("/")) if name not in ("", ".")]
-        else:
-            done = found
-    return done if done.exists() else None

@@ -1,0 +1,146 @@
+"""From a reference to a digest, and from a digest to an unpacked image that is kept.
+
+    digest    of the manifest at the reference (skopeo inspect --raw): a list's, where it is a list
+    fetched   skopeo copy into a folder that keeps manifest and configuration as they are (dir:),
+              then into OCI's layout, which is what umoci reads
+    unpacked  umoci raw unpack, with all user ids that a run has
+
+A registry is asked once for a reference; from then on it stays what it was, until it is pulled.
+What is on this machine (archives, podman, docker) is looked at each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from runtime.errors import RunError
+from runtime.foreign import TEXT, Shape, check, parse
+from runtime.images import cache, config, tools, unpacking
+from runtime.images.cache import Image
+from runtime.images.config import ImageConfig
+from runtime.images.making import Making, making
+from runtime.images.references import Reference
+from runtime.images.tools import Steps
+
+_ELSEWHERE = (
+    "correct img=, log in, or have it from elsewhere (oci-archive:FILE, docker-archive:FILE); state"
+    " exec= for a program of this machine; with --programs services without exec= are idle"
+)
+_MANIFEST_SHAPE = Shape({"config": {"digest": TEXT}})
+_POLICY = {"default": [{"type": "insecureAcceptAnything"}]}  # as skopeo's own default
+_POLICIES = ("$HOME/.config/containers/policy.json", "/etc/containers/policy.json")
+
+
+def get(reference: Reference, available: str, steps: Steps, *, pull: bool = False) -> Image:
+    """The unpacked image. `available`: the ids that a run has; `pull`: ask the registry again.
+    RunError that names the reference, MachineError if a tool is missing."""
+    digest = reference.digest or ("" if pull else _remembered(reference))
+    found = fetched(reference, digest or digest_of(reference, steps), available, steps)
+    if reference.kept and not reference.digest:
+        cache.note_reference(reference.name, found.digest)
+    return found
+
+
+def fetched(reference: Reference, digest: str, available: str, steps: Steps) -> Image:
+    """The unpacked image with just this content, from the cache or from where it is. RunError."""
+    found = cache.find(digest, available)
+    if found is None:
+        with making(digest, available) as made:
+            found = cache.find(digest, available)  # made by another run while we waited
+            if found is None:
+                found = _make(made, reference, digest, available, steps)
+    return found
+
+
+def _remembered(reference: Reference) -> str:
+    return cache.known_digest(reference.name) if reference.kept else ""
+
+
+def digest_of(reference: Reference, steps: Steps) -> str:
+    """What the reference is now: `sha256:…` of its manifest. RunError."""
+    steps(f"looking for the image {reference.written}")
+    cache.root().mkdir(mode=0o700, parents=True, exist_ok=True)
+    argv = _skopeo("inspect", reference, "--raw")
+    what = f"cannot find the image {reference.written}"
+    try:
+        manifest = tools.run(what, [*argv, reference.name], cache.root())
+    except RunError as error:
+        raise RunError(error.message, error.remedy or _ELSEWHERE) from error
+    return f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+
+
+def _make(made: Making, reference: Reference, digest: str, available: str, steps: Steps) -> Image:
+    steps(f"fetching the image {reference.written}")
+    plain, layout = made.folder / "plain", made.folder / "layout"
+    what = f"cannot fetch the image {reference.written}"
+    name = reference.at(digest)
+    argv = _skopeo("copy", reference, "--quiet", policy=made.folder)
+    tools.run(what, [*argv, name, f"dir:{plain}"], made.folder, [made.lock])
+    if not reference.kept:
+        _expect(reference, digest, plain)
+    found = _config(reference, plain)
+    argv = _skopeo("copy", None, "--quiet", policy=made.folder)
+    tools.run(what, [*argv, f"dir:{plain}", f"oci:{layout}:image"], made.folder, [made.lock])
+    steps(f"unpacking the image {reference.written}")
+    size = unpacking.unpack(layout, made.folder / cache.ROOT, available, reference.written)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    image = Image(made.folder, digest, (reference.written,), available, size, now, found)
+    return cache.keep(image)
+
+
+def _expect(reference: Reference, digest: str, plain: Path) -> None:
+    """An archive may have changed since it was looked at; a list in it is another matter."""
+    manifest = (plain / "manifest.json").read_bytes()
+    got = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+    if got != digest and digest_of(reference, lambda _text: None) != digest:
+        raise RunError(
+            f"the image {reference.written} has changed: it is {got}, and {digest} is wanted",
+            "put the old one back, or run the experiment anew instead of replaying it",
+        )
+
+
+def _config(reference: Reference, plain: Path) -> ImageConfig:
+    """The image's configuration, before skopeo writes it in OCI's way and leaves some out."""
+    place = f"the image {reference.written}"
+    manifest = parse(_bounded(plain / "manifest.json", place), place)
+    try:
+        check(manifest, _MANIFEST_SHAPE, place)
+    except RunError as error:
+        raise RunError(f"{place} is none that can be run: {error.message}", config.REMEDY) from None
+    name = str(manifest["config"]["digest"]).partition(":")[2]
+    if not name.isalnum():
+        raise RunError(f"{place} has a damaged manifest", config.REMEDY)
+    return config.read(_bounded(plain / name, place), place)
+
+
+def _bounded(path: Path, place: str) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(config.MAX_BYTES + 1)
+    if len(data) > config.MAX_BYTES:
+        raise RunError(f"{place}: its configuration is larger than {config.MAX_BYTES:,} bytes")
+    return data
+
+
+def _skopeo(
+    verb: str, reference: Reference | None, *options: str, policy: Path | None = None
+) -> list[str]:
+    """Its command line so far. `policy`: a folder for the policy that it needs where the machine
+    has none."""
+    argv = [tools.find("skopeo")]
+    if policy is not None and not _any(_POLICIES):
+        file = policy / "policy.json"
+        file.write_text(json.dumps(_POLICY), encoding="utf-8")
+        argv += ["--policy", str(file)]
+    argv += [verb, *options]
+    if reference is not None and reference.plain_http:
+        argv.append("--tls-verify=false" if verb == "inspect" else "--src-tls-verify=false")
+    return argv
+
+
+def _any(paths: Sequence[str]) -> bool:
+    return any(Path(os.path.expandvars(path)).exists() for path in paths)

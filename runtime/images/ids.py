@@ -1,0 +1,52 @@
+"""Which user ids a run has on this machine, and doing something with all of them.
+
+As root, all. An ordinary user has one of its own, and those that root lends it in /etc/subuid and
+/etc/subgid (subuid(5)), through newuidmap(1) and newgidmap(1). The run's sandbox maps them; here it
+is asked what came of it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from runtime.errors import MachineError
+from runtime.system import namespaces, programs, shortage
+
+ALL, RANGE, ONE = "all", "range", "one"
+WARNING = (
+    "there is one user id here: all files of images belong to it, and programs that change their"
+    " user, as PostgreSQL and nginx do, fail"
+)
+REMEDY = (
+    "apt-get install uidmap (newuidmap, newgidmap), and as root: usermod --add-subuids"
+    " 100000-165535 --add-subgids 100000-165535 USER"
+)
+_MANY = 65_536
+_SECONDS = 30.0
+
+
+def available() -> str:
+    """ALL, RANGE or ONE. MachineError if a user namespace is refused."""
+    if os.geteuid() == 0:
+        return ALL if _count(Path("/proc/self/uid_map").read_bytes()) >= _MANY else RANGE
+    done = namespaces.probe(
+        programs.find("tstorm-ns"), ["/bin/cat", "/proc/self/uid_map"], os.environ, _SECONDS
+    )
+    if done.returncode != 0:
+        refusal = namespaces.last_words(done)
+        raise MachineError(
+            f"this machine refuses what images need: {refusal}",
+            shortage.remedy_for(refusal) or namespaces.refusal_remedy(),
+        )
+    return RANGE if _count(done.stdout) > 1 else ONE
+
+
+def _count(table: bytes) -> int:
+    return sum(int(line.split()[2]) for line in table.splitlines())
+
+
+def with_all(*argv: str) -> list[str]:
+    """The command line that runs a program with all ids, as root of them, in namespaces of its own.
+    It ends with this process."""
+    return [*namespaces.sandbox(programs.find("tstorm-ns")), *argv]

@@ -1,0 +1,28 @@
+"""Unpacks an image's layers into a root file system, with umoci (rootless where there is one id).
+
+umoci applies whiteouts, and keeps the paths and links of layers within the root. It works in the
+namespaces of a run's sandbox, with the user ids that a run has, and ends with this process.
+Devices of a layer are removed: programs see those that an instance has in /dev.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime.errors import RunError
+from runtime.images import config, ids, tools
+
+
+def unpack(layout: Path, root: Path, available: str, called: str) -> int:
+    """Makes `root` out of the OCI layout, whose image is tagged `image`; its size in bytes.
+    RunError that names the image as it is `called`."""
+    rootless = ["--rootless"] if available == ids.ONE else []
+    argv = [tools.find("umoci"), "raw", "unpack", *rootless, "--image", f"{layout}:image"]
+    what, place = f"cannot unpack the image {called}", layout.parent
+    tools.run(what, ids.with_all(*argv, str(root)), place)
+    if not root.is_dir() or root.is_symlink():
+        raise RunError(f"{what}: it has no files", config.REMEDY)
+    devices = ("find", str(root), "-xdev", "(", "-type", "b", "-o", "-type", "c", ")", "-delete")
+    tools.run(what, ids.with_all(*devices), place)
+    said = tools.run(what, ids.with_all("du", "-sxB1", str(root)), place)
+    return int(said.split()[0])
