@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from compiler.plan.carried import COMPOSE
 from compiler.plan.format import TOOL_VERSION
-from compiler.plan.types import Service
+from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Service
 from manifests import compose_checks as checks
+from manifests import hold_options, words
 from manifests.bundle import Bundle
 from manifests.kubernetes_labels import LABELS, TAGS, common
 from manifests.names import doubled, labels, tags
+from manifests.refusal import demand_carried
 from manifests.settings import Options
 from manifests.templating import fill
 
 FILE = "docker-compose.yaml"
-HOLD = "/tstorm/tstorm-hold"  # in a volume that Docker fills from the agent image
 USER = 65_532  # of what needs no privilege; any number but 0 would do
 _READABLE = 0o444
 _SECRET = 0o400
@@ -29,11 +31,13 @@ _SECRET = 0o400
 
 def render(bundle: Bundle, options: Options) -> dict[str, str | bytes]:
     """The files by name. Raises ManifestError for what Compose would not take."""
+    demand_carried(bundle.plan, COMPOSE)
     chosen = options.resolve(bundle)
     topology = bundle.plan.topology
     names = labels(service.name for service in topology.services)
     checks.image("the agent image", chosen.agent_image, "give --agent-image")
     checks.topology(topology, names)
+    contents = _contents(bundle)
     values: dict[str, object] = {
         "agent_image": doubled(chosen.agent_image),
         "agent_labels": _labels("tstorm-agent", "agent", bundle),
@@ -50,9 +54,16 @@ def render(bundle: Bundle, options: Options) -> dict[str, str | bytes]:
         "services": [_service(s, names[s.name], bundle) for s in topology.services],
         "shards": list(bundle.shards),
         "user": str(USER),
+        "contents": list(contents),
     }
     text = fill("compose/docker-compose.yaml.j2", values)
-    return {FILE: text, **{f"plan/{name}": data for name, data in bundle.shards.items()}}
+    plan = {f"plan/{name}": data for name, data in bundle.shards.items()}
+    return {FILE: text, **plan, **{f"files/{name}": data for name, data in contents.items()}}
+
+
+def _contents(bundle: Bundle) -> dict[str, bytes]:
+    """Of the files of services, by digest."""
+    return dict(sorted(bundle.plan.attached.contents.items()))
 
 
 def _key(owner: str) -> list[dict[str, object]]:
@@ -72,14 +83,67 @@ def _service(service: Service, name: str, bundle: Bundle) -> dict[str, object]:
     return {
         "name": service.name,
         "image": doubled(service.image),
-        "held": bool(service.entrypoint),
-        "entrypoint": [HOLD, "run", "--", *(doubled(word) for word in service.entrypoint)],
-        "arguments": [doubled(word) for word in service.command],
+        "held": words.held(service),
+        "entrypoint": [doubled(word) for word in hold_options.argv(service)],
+        "settings": _settings(service),
         "labels": found,
+        "volumes": _volumes(service),
+        "end_seconds": f"{hold_options.end_seconds(service)}s",
         "ports": [str(port) for port in dict.fromkeys(service.ports)],
         "resources": _resources(service),
         "instances": _instances(service, name, bundle),
     }
+
+
+def _settings(service: Service) -> dict[str, object]:
+    """What is stated of its containers, by the keys of the Compose specification."""
+    command = words.ready_command(service)
+    user = "0:0" if words.held(service) and words.named_user(service) else service.user
+    check = {
+        "test": ["CMD", *map(doubled, command)],
+        "interval": "1s",
+        "start_period": _wait(service),
+    }
+    found: dict[str, object] = {
+        "user": user,
+        "working_dir": doubled(service.cwd),
+        "sysctls": {name: doubled(value) for name, value in service.sysctls},
+        "stop_signal": "" if words.held(service) else service.stop,
+        "configs": _files(service),
+        "healthcheck": check if command and not words.held(service) else {},
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _wait(service: Service) -> str:
+    return f"{-(-(service.ready_timeout_ns or DEFAULT_READY_TIMEOUT_NS) // 10**9)}s"
+
+
+def _files(service: Service) -> list[dict[str, object]]:
+    return [
+        {
+            "source": file.digest,
+            "target": doubled(words.file_path(service, file.path)),
+            "mode": file.mode,
+        }
+        for file in service.files
+    ]
+
+
+def _volumes(service: Service) -> list[dict[str, object]]:
+    """That of tstorm-hold, and folders of the machine."""
+    held: dict[str, object] = {"type": "volume", "source": "tstorm", "target": words.HOLD_FOLDER}
+    held |= {"read_only": True, "volume": {"nocopy": True}}
+    binds: list[dict[str, object]] = [
+        {
+            "type": "bind",
+            "source": doubled(one.source),
+            "target": doubled(one.target),
+            "read_only": one.read_only,
+        }
+        for one in service.mounts
+    ]
+    return [*([held] if words.held(service) else []), *binds]
 
 
 def _instances(service: Service, name: str, bundle: Bundle) -> Iterator[dict[str, object]]:
@@ -97,8 +161,16 @@ def _instances(service: Service, name: str, bundle: Bundle) -> Iterator[dict[str
         yield {
             "name": f"{name}-{index}",
             "environment": [doubled(f"{key}={value}") for key, value in variables.items()],
+            "arguments": [_argument(service, word, own) for word in service.command],
             "aliases": [f"{service.name}.{index}", service.name],
         }
+
+
+def _argument(service: Service, word: str, own: Mapping[str, str]) -> str:
+    """tstorm-hold replaces the run's variables; without it they are replaced here."""
+    if words.held(service):
+        return doubled(word)
+    return words.replaced(word, lambda name: doubled(own[name]), doubled)
 
 
 def _resources(service: Service) -> Mapping[str, object]:

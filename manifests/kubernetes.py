@@ -10,10 +10,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
+from compiler.plan.carried import KUBERNETES
 from compiler.plan.format import TOOL_VERSION
 from manifests import kubernetes_checks as checks
-from manifests import node_selector
+from manifests import kubernetes_files, node_selector
 from manifests.bundle import Bundle
+from manifests.hold_options import end_seconds
+from manifests.kubernetes_files import Carried
 from manifests.kubernetes_labels import (
     MESH_LABELS,
     MESH_NAMESPACE_LABELS,
@@ -28,6 +31,7 @@ from manifests.kubernetes_labels import (
 from manifests.kubernetes_services import quantity
 from manifests.kubernetes_services import values as service_values
 from manifests.names import labels as object_names
+from manifests.refusal import demand_carried
 from manifests.settings import Options
 from manifests.templating import fill
 
@@ -36,18 +40,23 @@ AGENT_TCP = 7474  # from the coordinator, to a run's agent
 SUPERVISOR_TCP = 7475  # from the coordinator, to what starts and ends it
 USER = 65_532  # of what needs no privilege; any number but 0 would do
 
+_END_SECONDS = 24  # to end a run, beside the time that its programs may take
+_FAMILIES = {"ipv4": "IPv4", "ipv6": "IPv6"}
 _AGENT = ("tstorm-agent", "agent")
 _COORDINATOR = ("tstorm-coordinator", "coordinator")
 
 
 def render(bundle: Bundle, options: Options) -> dict[str, str]:
     """The files by name, sorted. Raises ManifestError for what Kubernetes would not take."""
+    demand_carried(bundle.plan, KUBERNETES)
     chosen = options.resolve(bundle)
     checks.namespace(chosen.namespace)
     checks.agent_image(chosen.agent_image)
-    checks.topology(bundle.plan.topology)
+    checks.plan(bundle)
+    carried = kubernetes_files.carry(bundle)
     base = {**_chosen(bundle, chosen), **_fixed()}
-    files = {**_experiment(bundle, base), **_plan(bundle, base), **_services(bundle, base)}
+    files = {**_experiment(bundle, base), **_plan(bundle, base)}
+    files |= _files(bundle, base, carried) | _services(bundle, base, carried)
     files = dict(sorted(files.items()))
     if chosen.kustomize:
         files["kustomization.yaml"] = fill(
@@ -69,6 +78,8 @@ def _chosen(bundle: Bundle, chosen: Options) -> dict[str, object]:
         "agent_image": chosen.agent_image,
         "agent_cpu": quantity(chosen.agent_cpu_millis, "m"),
         "deadline_seconds": chosen.deadline_seconds,
+        "end_seconds": _END_SECONDS
+        + max(map(end_seconds, bundle.plan.topology.services), default=0),
         "nodes": node_selector.parse(chosen.nodes),
         "plan_names": [f"tstorm-{key}" for key in bundle.shards],
     }
@@ -122,7 +133,20 @@ def _plan(bundle: Bundle, base: Mapping[str, object]) -> dict[str, str]:
     return files
 
 
-def _services(bundle: Bundle, base: Mapping[str, object]) -> dict[str, str]:
+def _files(bundle: Bundle, base: Mapping[str, object], carried: Carried) -> dict[str, str]:
+    """One ConfigMap for some files of services, or for a large one."""
+    labels = common("thunderstorm", "files", bundle.digest)
+    files = {}
+    for name, contents in carried.maps.items():
+        data = {key: base64.b64encode(one).decode("ascii") for key, one in contents.items()}
+        text = fill(
+            "kubernetes/files.yaml.j2", {**base, "labels": labels, "name": name, "data": data}
+        )
+        files[f"25-{name.removeprefix('tstorm-')}.yaml"] = text
+    return files
+
+
+def _services(bundle: Bundle, base: Mapping[str, object], carried: Carried) -> dict[str, str]:
     """A headless Service and a StatefulSet for each service, also for one without instances."""
     services = bundle.plan.topology.services
     names = object_names(service.name for service in services)
@@ -130,6 +154,9 @@ def _services(bundle: Bundle, base: Mapping[str, object]) -> dict[str, str]:
     for service in services:
         name = names[service.name]
         found = service_values(service, name, bundle.digest, bundle.plan.seed)
+        found["family"] = _FAMILIES.get(bundle.plan.topology.network, "")
+        found["volumes"] = kubernetes_files.volumes(service, carried)
+        found["files"] = kubernetes_files.mounts(service, carried)
         text = fill("kubernetes/service.yaml.j2", {**base, "service": found})
         checks.size(service.name, text)
         files[f"60-service-{name}.yaml"] = text

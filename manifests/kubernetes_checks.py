@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compiler.plan.types import Service, Topology
-from manifests import images
+from compiler.plan.carried import KUBERNETES
+from compiler.plan.types import Service
+from manifests import images, kubernetes_files, words
+from manifests.bundle import Bundle
 from manifests.refusal import ManifestError, raise_all
 
 # Any character is allowed since Kubernetes 1.34; this is what all versions take.
@@ -24,9 +26,16 @@ MAX_OBJECT = 250_000
 _LOST = re.compile("[\x7f-\x9f\ufffe\uffff]")
 
 
-def topology(found: Topology) -> None:
+def plan(bundle: Bundle) -> None:
     """Raises ManifestError, for everything that is wrong at once."""
-    raise_all(error for service in found.services for error in _service(service))
+    found = bundle.plan.topology
+    raise_all(
+        (
+            *(error for service in found.services for error in _service(service)),
+            *words.refusals(found, KUBERNETES),
+            *kubernetes_files.refusals(bundle),
+        )
+    )
 
 
 def namespace(name: str) -> None:
@@ -60,7 +69,7 @@ def _service(service: Service) -> Iterator[ManifestError]:
     who = f"service {service.name!r}"
     yield from _image(service, who)
     yield from _variables(service, who)
-    for word in (*service.entrypoint, *service.command):
+    for word in (*service.entrypoint, *service.command, *service.setup, *service.ready):
         yield from _string(word, f"{who}: an argument")
 
 

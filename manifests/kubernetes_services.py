@@ -6,6 +6,7 @@ Nothing here is YAML: strings stay strings, and the template's serializer writes
 from __future__ import annotations
 
 from compiler.plan.types import Service
+from manifests import hold_options, words
 from manifests.kubernetes_labels import (
     LABELS,
     MESH_LABELS,
@@ -18,7 +19,17 @@ from manifests.kubernetes_labels import (
 )
 from manifests.names import doubled, tags
 
-HOLD = "/tstorm/tstorm-hold"  # put there by the init container tstorm-install
+PROBE_SECONDS = 10  # that a command may take to say whether a program is ready
+# That kubelet lets every pod set (1.32); others only where --allowed-unsafe-sysctls names them.
+SAFE_SYSCTLS = frozenset(
+    (
+        "kernel.shm_rmid_forced",
+        *(f"net.ipv4.{name}" for name in ("ip_local_port_range", "ip_local_reserved_ports")),
+        *(f"net.ipv4.{name}" for name in ("ip_unprivileged_port_start", "ping_group_range")),
+        *(f"net.ipv4.tcp_{name}" for name in ("fin_timeout", "rmem", "syncookies", "wmem")),
+        *(f"net.ipv4.tcp_keepalive_{name}" for name in ("intvl", "probes", "time")),
+    )
+)
 
 _SUFFIXES = ("m", "", "k", "M", "G", "T", "P", "E")  # a factor of 1000 each
 
@@ -45,14 +56,53 @@ def values(service: Service, name: str, digest: str, seed: int) -> dict[str, obj
         },
         "replicas": service.replicas,
         "image": service.image,
-        "held": bool(service.entrypoint),
-        "gate": [HOLD, "gate"],
-        "entrypoint": [HOLD, "run", "--", *(doubled(word) for word in service.entrypoint)],
-        "arguments": [doubled(word) for word in service.command],
+        "held": words.held(service),
+        "gate": [hold_options.HOLD, "gate"],
+        "entrypoint": [doubled(word) for word in hold_options.argv(service)],
+        "arguments": _arguments(service),
+        "cwd": service.cwd,
+        "rights": _rights(service),
+        "sysctls": _sysctls(service),
+        "allowance": [name for name, _ in service.sysctls if name not in SAFE_SYSCTLS],
+        "end_seconds": hold_options.end_seconds(service),
+        "probe": _probe(service),
         "env": _environment(service, digest, seed),
         "ports": _ports(service),
         "resources": _resources(service),
     }
+
+
+def _arguments(service: Service) -> list[str]:
+    """tstorm-hold replaces the run's variables; Kubernetes does where it is not the first."""
+    if words.held(service):
+        return [doubled(word) for word in service.command]
+    return [words.replaced(word, "$({})".format, doubled) for word in service.command]
+
+
+def _rights(service: Service) -> dict[str, int]:
+    """tstorm-hold has to be root to become a user whose name it looks up."""
+    if words.named_user(service):
+        return {"runAsUser": 0, "runAsGroup": 0}
+    keys = ("runAsUser", "runAsGroup")
+    return dict(zip(keys, map(int, service.user.split(":")), strict=False)) if service.user else {}
+
+
+def _sysctls(service: Service) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in service.sysctls]
+
+
+def _probe(service: Service) -> dict[str, object]:
+    """What kubelet asks: only where that is a port, or nobody else does."""
+    port = words.ready_port(service)
+    if not service.ready and service.ports:
+        port = service.ports[0]
+    command = () if words.held(service) else words.ready_command(service)
+    if port:
+        return {"tcpSocket": {"port": port}, "periodSeconds": 2, "timeoutSeconds": 1}
+    if command:
+        how = {"command": list(command)}
+        return {"exec": how, "periodSeconds": 1, "timeoutSeconds": PROBE_SECONDS}
+    return {}
 
 
 def _environment(service: Service, digest: str, seed: int) -> list[tuple[str, str]]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from compiler.plan import carried
+from compiler.plan.reader import Plan
+
 
 class ManifestError(Exception):
     """Something cannot be rendered or written: what is wrong, what to do (may be empty)."""
@@ -12,6 +15,13 @@ class ManifestError(Exception):
         self.what = what
         self.hint = hint
         super().__init__(f"{what}; {hint}" if hint else what)
+
+
+def demand_carried(plan: Plan, way: str) -> None:
+    """Raises ManifestError for what this way of running a plan does not carry out."""
+    refused = carried.refusal(plan, way)
+    if refused:
+        raise ManifestError(refused, "leave it out")
 
 
 def raise_all(errors: Iterable[ManifestError]) -> None:

@@ -13,10 +13,11 @@
 #include "hold.h"
 
 static const char *const NAMES[] = {
-    [ORDER_JOIN] = "join", [ORDER_LEAVE] = "leave", [ORDER_CRASH] = "crash"};
+    [ORDER_JOIN] = "join",   [ORDER_LEAVE] = "leave",   [ORDER_CRASH] = "crash",
+    [ORDER_PAUSE] = "pause", [ORDER_RESUME] = "resume", [ORDER_SETUP] = "setup"};
 
 enum order order_named(const char *name) {
-    for (int order = ORDER_JOIN; order <= ORDER_CRASH; order++) {
+    for (int order = ORDER_JOIN; order <= ORDER_LAST; order++) {
         if (strcmp(name, NAMES[order]) == 0) {
             return (enum order)order;
         }
@@ -39,7 +40,7 @@ int signals_read(int descriptor, int *number, enum order *order) {
         return errno == EAGAIN ? 0 : -errno;
     }
     bool queued = info.ssi_code == SI_QUEUE;
-    bool known = info.ssi_int >= ORDER_JOIN && info.ssi_int <= ORDER_CRASH;
+    bool known = info.ssi_int >= ORDER_JOIN && info.ssi_int <= ORDER_LAST;
     *number = (int)info.ssi_signo;
     *order = queued && known ? (enum order)info.ssi_int : ORDER_NONE;
     return 1;

@@ -1,6 +1,7 @@
-/* Finds and starts the program. Output: a process that leads a session of its own, or the reason
- * why exec was refused. */
+/* Finds and starts the program. Output: a process that leads a session of its own and is the
+ * user's that was asked for, or the reason why that or exec was refused. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,14 +51,29 @@ int program_find(const char *name) {
     return result;
 }
 
+struct start {
+    char **argv;
+    const struct identity *user;
+    bool quiet;
+};
+
+static bool silenced(void) {
+    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    return nothing >= 0 && dup2(nothing, STDOUT_FILENO) >= 0 && dup2(nothing, STDERR_FILENO) >= 0;
+}
+
 static void become(const void *context) {
-    char *const *argv = context;
+    const struct start *self = context;
     signals_reset();
-    if (setsid() >= 0) {
-        execvp(argv[0], argv);
+    if (setsid() < 0 || (self->quiet && !silenced())) {
+        return;
+    }
+    if (!self->user || identity_assume(self->user) == 0) {
+        execvp(self->argv[0], self->argv);
     }
 }
 
-pid_t program_start(char **argv) {
-    return process_start(become, argv);
+pid_t program_start(char **argv, const struct identity *user, bool quiet) {
+    const struct start start = {.argv = argv, .user = user, .quiet = quiet};
+    return process_start(become, &start);
 }

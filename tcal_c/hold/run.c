@@ -2,15 +2,20 @@
  *
  * Input: orders (order.c), SIGTERM of the container engine, children that end. Output: the
  * program's life and reports of it (report.c). A life ends in three ways: the program ends by
- * itself, a leave (SIGTERM to every process, SIGKILL 5 s later), a crash (SIGKILL). Like in a
+ * itself, a leave (the stop signal to the program; when it has ended SIGTERM to what is left, and
+ * SIGKILL a second later; SIGKILL to all when the grace is over), a crash (SIGKILL). Like in a
  * container of its own, everything that the program has started ends with it if it ends by itself.
  * Then the next join may come; the container itself stays.
  *
- *   HELD --join--> RUNNING --leave, SIGTERM--> LEAVING --5 s, join, crash--> EMPTYING
- *                     |                           |                             ^
- *                     +--program ended, crash-----|-----------------------------+
- *   LEAVING, EMPTYING --no process left--> RUNNING if a join cut the leave short, end if told to,
- *                                          else HELD
+ *   HELD --join--> RUNNING --leave, SIGTERM--> LEAVING --grace, join, crash--> EMPTYING
+ *    | ^              |                           |                              ^
+ *    | |              +--program ended, crash-----|------------------------------+
+ *    | +--- SETTING_UP --ended---------------------------------------------------+
+ *    +-setup, join-^
+ *   LEAVING, EMPTYING --no process left--> RUNNING if a join waits, end if told to, else HELD
+ *
+ * A setup runs once, before the first start: by an order of its own or with the first join. One
+ * that fails is tried again with the next join, and that join fails.
  *
  * While EMPTYING, which takes as long as the kernel needs, orders stay queued in the kernel.
  */
@@ -26,31 +31,62 @@
 #include "common/clock.h"
 #include "hold.h"
 
-enum phase { HELD, RUNNING, LEAVING, EMPTYING };
+enum phase { HELD, SETTING_UP, RUNNING, LEAVING, EMPTYING };
 
 struct hold {
-    char **argv;
+    struct options wanted;
     enum phase phase;
-    pid_t program;       /* 0: none */
+    pid_t program;       /* or its setup; 0: none */
     int64_t deadline_ms; /* while LEAVING: when SIGKILL comes */
-    bool rejoin;         /* start again as soon as nothing is left */
-    bool ending;         /* end as soon as nothing is left */
-    int status;          /* to end with */
-    const char *event;   /* to report when nothing is left */
+    bool setting_up;     /* `program` is the setup, in whatever phase */
+    bool set_up;         /* nothing is to be done before a start any more */
+    bool joined;         /* a join waits for the setup */
+    bool paused;
+    bool rejoin;       /* start again as soon as nothing is left */
+    bool ending;       /* end as soon as nothing is left */
+    int status;        /* to end with */
+    const char *event; /* to report when nothing is left */
+    struct readiness readiness;
 };
 
+static int64_t now_ms(void) {
+    return (int64_t)(clock_now() / 1000000);
+}
+
+static void failed(struct hold *self, const char *program, const char *error) {
+    const struct field why[] = {{.name = "program", .text = program},
+                                {.name = "error", .text = error}};
+    report("failed", why, 2);
+    self->joined = false;
+}
+
+static void not_started(struct hold *self, const char *program) {
+    const char *reason = strerror(errno);
+    self->phase = HELD;
+    if (self->joined) {
+        failed(self, program, reason);
+    } else {
+        report_text("set_up", "error", reason);
+    }
+}
+
+/* The setup where that is still to be done, else the program. */
 static void start(struct hold *self) {
-    pid_t pid = program_start(self->argv);
+    bool setup = self->wanted.setup && !self->set_up;
+    char **argv = setup ? self->wanted.setup : self->wanted.argv;
+    pid_t pid = program_start(argv, self->wanted.user, false);
     if (pid < 0) {
-        const struct field why[] = {{.name = "program", .text = self->argv[0]},
-                                    {.name = "error", .text = strerror(errno)}};
-        report("failed", why, 2);
-        self->phase = HELD;
+        not_started(self, argv[0]);
         return;
     }
     self->program = pid;
-    self->phase = RUNNING;
-    report_number("started", "pid", pid);
+    self->setting_up = setup;
+    self->phase = setup ? SETTING_UP : RUNNING;
+    report_number(setup ? "setup" : "started", "pid", pid);
+    if (!setup) {
+        self->joined = false;
+        readiness_begin(&self->readiness, &self->wanted, now_ms());
+    }
 }
 
 /* Everything in the namespace but us; what its user put out of our reach is refused, and said. */
@@ -58,52 +94,111 @@ static void empty(struct hold *self, const char *event) {
     if (kill(-1, SIGKILL) < 0 && errno != ESRCH) {
         say("cannot kill every process of the container");
     }
+    readiness_end(&self->readiness);
     self->phase = EMPTYING;
     self->event = event;
+    self->paused = false;
 }
 
-/* To every process, as in a local run (tcal_c/ns): a shell does not pass it on. */
+/* A paused program is woken: else it would not see the signal. */
 static void leave(struct hold *self) {
-    kill(-1, SIGTERM); /* one that is out of our reach may still end by itself */
+    kill(self->program, self->phase == RUNNING ? self->wanted.stop : SIGTERM);
+    if (self->paused) {
+        kill(-1, SIGCONT);
+    }
+    readiness_end(&self->readiness);
     self->phase = LEAVING;
     self->event = "left";
-    self->deadline_ms = (int64_t)(clock_now() / 1000000) + GRACE_MS;
+    self->paused = false;
+    self->deadline_ms = now_ms() + self->wanted.grace_ms;
 }
 
-static void obey(struct hold *self, enum order order) {
-    bool there = self->phase == RUNNING || self->phase == LEAVING;
-    if (order == ORDER_JOIN && self->phase == HELD) {
-        start(self);
-    } else if (order == ORDER_JOIN && self->phase == LEAVING) {
-        self->rejoin = true; /* the timeline has priority over the grace */
-        empty(self, "left");
-    } else if (order == ORDER_LEAVE && self->phase == RUNNING) {
-        leave(self);
-    } else if (order == ORDER_CRASH && there) {
-        empty(self, "crashed");
-    } else {
-        report_text("ignored", "order", order ? order_name(order) : "not an order");
+/* The join that waits for the setup has its answer before all of it ends. */
+static void forgo(struct hold *self) {
+    if (self->phase == SETTING_UP) {
+        failed(self, self->wanted.argv[0], "it was ended before its program ran");
     }
+}
+
+static bool pause_or_resume(struct hold *self, enum order order) {
+    bool pausing = order == ORDER_PAUSE;
+    if (self->paused == pausing || (kill(-1, pausing ? SIGSTOP : SIGCONT) < 0 && errno != ESRCH)) {
+        return false;
+    }
+    self->paused = pausing;
+    report(pausing ? "paused" : "resumed", NULL, 0);
+    return true;
+}
+
+/* Whether the order changes anything. */
+static bool obey(struct hold *self, enum order order) {
+    bool there = self->phase == RUNNING || (self->phase == SETTING_UP && self->joined);
+    if (order == ORDER_JOIN && self->phase == HELD) {
+        self->joined = true;
+        start(self);
+    } else if (order == ORDER_JOIN && self->phase == SETTING_UP && !self->joined) {
+        self->joined = true;
+    } else if (order == ORDER_JOIN && self->phase == LEAVING) {
+        self->rejoin = self->joined = true; /* the timeline has priority over the grace */
+        empty(self, "left");
+    } else if (order == ORDER_LEAVE && there) {
+        forgo(self);
+        leave(self);
+    } else if (order == ORDER_CRASH && (there || self->phase == LEAVING)) {
+        forgo(self);
+        empty(self, "crashed");
+    } else if (order == ORDER_SETUP && self->phase == HELD && self->wanted.setup && !self->set_up) {
+        start(self);
+    } else if ((order == ORDER_PAUSE || order == ORDER_RESUME) && there) {
+        return pause_or_resume(self, order);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 static void terminate(struct hold *self) {
     self->ending = true;
     self->rejoin = false;
-    if (self->phase == RUNNING) {
+    if (self->phase == RUNNING || self->phase == SETTING_UP) {
         leave(self);
     }
 }
 
+static void report_end(const char *event, int wait_status) {
+    if (WIFSIGNALED(wait_status)) {
+        report_number(event, "signal", WTERMSIG(wait_status));
+    } else {
+        report_number(event, "status", WEXITSTATUS(wait_status));
+    }
+}
+
+static void setup_ended(struct hold *self, int wait_status) {
+    char reason[64];
+    self->set_up = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+    self->rejoin = self->set_up && self->joined;
+    if (!self->set_up && self->joined) {
+        snprintf(reason, sizeof reason, "setup ended %s %d",
+                 WIFSIGNALED(wait_status) ? "by signal" : "with",
+                 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
+        failed(self, self->wanted.setup[0], reason);
+    }
+    empty(self, NULL);
+}
+
 static void program_ended(struct hold *self, int wait_status) {
     self->program = 0;
-    self->status = exit_status(wait_status);
-    if (WIFSIGNALED(wait_status)) {
-        report_number("ended", "signal", WTERMSIG(wait_status));
-    } else {
-        report_number("ended", "status", WEXITSTATUS(wait_status));
+    report_end(self->setting_up ? "set_up" : "ended", wait_status);
+    if (!self->setting_up) {
+        self->status = exit_status(wait_status);
     }
-    if (self->phase == RUNNING) {
+    if (self->phase == SETTING_UP) {
+        setup_ended(self, wait_status);
+    } else if (self->phase == RUNNING) {
         empty(self, NULL);
+    } else if (self->phase == LEAVING) {
+        kill(-1, SIGTERM); /* one that is out of our reach may still end by itself */
+        self->deadline_ms = now_ms() + REST_MS;
     }
 }
 
@@ -114,6 +209,8 @@ static void reap(struct hold *self) {
     while ((ended = waitpid(-1, &wait_status, WNOHANG)) > 0) {
         if (ended == self->program) {
             program_ended(self, wait_status);
+        } else {
+            readiness_reaped(&self->readiness, ended, wait_status, now_ms());
         }
     }
     if ((self->phase != EMPTYING && self->phase != LEAVING) || ended == 0) {
@@ -124,17 +221,32 @@ static void reap(struct hold *self) {
         report(self->event, NULL, 0);
     }
     if (self->rejoin) {
+        self->rejoin = false;
         start(self);
     }
-    self->rejoin = false;
 }
 
 static int patience_ms(const struct hold *self) {
-    if (self->phase != LEAVING) {
+    int64_t due = -1;
+    if (self->phase == LEAVING) {
+        due = self->deadline_ms;
+    } else if (self->phase == RUNNING && !self->paused) {
+        due = readiness_due_ms(&self->readiness);
+    }
+    if (due < 0) {
         return -1;
     }
-    int64_t left = self->deadline_ms - (int64_t)(clock_now() / 1000000);
+    int64_t left = due - now_ms();
     return left > 0 ? (int)left : 0;
+}
+
+/* What is due by the clock. */
+static void be_in_time(struct hold *self) {
+    if (self->phase == LEAVING && now_ms() >= self->deadline_ms) {
+        empty(self, "left");
+    } else if (self->phase == RUNNING && !self->paused) {
+        readiness_act(&self->readiness, now_ms());
+    }
 }
 
 static bool takes_orders(const struct hold *self) {
@@ -158,41 +270,30 @@ static int loop(struct hold *self, int signals, int orders) {
             }
         }
         reap(self);
-        if (takes_orders(self) && signals_read(orders, &number, &order) > 0) {
-            obey(self, order);
+        if (takes_orders(self) && signals_read(orders, &number, &order) > 0 && !obey(self, order)) {
+            report_text("ignored", "order", order ? order_name(order) : "not an order");
         }
-        if (self->phase == LEAVING && patience_ms(self) == 0) {
-            empty(self, "left");
-        }
+        be_in_time(self);
         reap(self);
     }
     return self->status;
 }
 
-/* Options and program into `self`; 0, or the exit status after saying what is wrong. */
-static int parse(struct hold *self, int argc, char **argv) {
-    const char *reports = "/tstorm/reports";
-    int at = 1;
-    if (argc > 2 && strcmp(argv[1], "--reports") == 0) {
-        reports = argv[2];
-        at = 3;
-    }
-    errno = 0;
-    if (at >= argc - 1 || strcmp(argv[at], "--") != 0) {
-        say("run: [--reports FILE], -- and a program are needed");
-        return EXIT_REFUSED;
-    }
+/* 0, or the exit status after saying what is wrong: now, and not when the experiment waits. */
+static int check(const struct options *wanted) {
+    char **const commands[] = {wanted->argv, wanted->setup, wanted->ready};
     if (getpid() != 1) { /* SIGKILL goes to every process that we may reach */
+        errno = 0;
         say("run: only as process 1 of a container");
         return EXIT_REFUSED;
     }
-    self->argv = argv + at + 1;
-    int found = program_find(self->argv[0]);
-    if (found != 0) { /* now, and not when the experiment waits for it */
-        say("cannot run %s", self->argv[0]);
-        return found;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        int found = commands[i] ? program_find(commands[i][0]) : 0;
+        if (found != 0) {
+            say("cannot run %s", commands[i][0]);
+            return found;
+        }
     }
-    report_to(reports);
     return 0;
 }
 
@@ -200,10 +301,14 @@ int cmd_run(int argc, char **argv) {
     static const int life[] = {SIGCHLD, SIGTERM, SIGINT};
     static const int order[] = {HOLD_SIGNAL};
     struct hold self = {.phase = HELD, .status = EXIT_TERMINATED};
-    int refused = parse(&self, argc, argv);
+    int refused = options_parse(&self.wanted, argc, argv);
+    if (!refused) {
+        refused = check(&self.wanted);
+    }
     if (refused) {
         return refused;
     }
+    report_to(self.wanted.reports);
     int signals = signal_fd(life, sizeof life / sizeof *life, SFD_NONBLOCK);
     int orders = signal_fd(order, 1, SFD_NONBLOCK);
     if (signals < 0 || orders < 0) {

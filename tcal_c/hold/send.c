@@ -80,7 +80,8 @@ int cmd_signal(int argc, char **argv) {
     enum order order = argc == 3 ? order_named(argv[2]) : ORDER_NONE;
     if (order == ORDER_NONE || parse_number(argv[1], &pid) < 0 || pid < 1 || pid > 0x7fffffff) {
         errno = 0;
-        say("signal: a process number and one of join, leave, crash are needed");
+        say("signal: a process number and one of join, leave, crash, pause, resume, setup are "
+            "needed");
         return EXIT_REFUSED;
     }
     return send_order(pid, order);

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from compiler.plan.reader import Plan
 from manifests.images import resolved
-from tests.cluster.debian import add_busybox
 from tests.cluster.mkimage import Image
 from tests.cluster.support import HERE
+from tests.packing.debian import add_busybox
 
 WORKLOAD = "/usr/bin/workload"
 

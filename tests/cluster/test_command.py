@@ -60,7 +60,8 @@ def exists(cluster: Cluster, namespace: str) -> bool:
 def test_a_run_over_local_hosts_is_replayed_in_a_cluster_with_the_same_events(
     cluster: Cluster, loaded: None, namespaces: Iterator[str], tmp_path: Path, source: Path
 ) -> None:
-    tstorm("run", source, "--hosts", "3", "--until", "7s", "--out", tmp_path / "local")
+    local = ("--hosts", "3", "--programs", "--until", "7s", "--out", tmp_path / "local")
+    tstorm("run", source, *local)
     namespace = next(namespaces)
     place = ("--namespace", namespace, "--agent-cpu", "10m", "--keep")
     out = tmp_path / "cluster"

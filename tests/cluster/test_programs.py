@@ -19,6 +19,7 @@ from statistics import mean, median
 import pytest
 
 from runtime.results.compare import differ, load
+from runtime.rundir import logmarks
 from tests.cluster.debian import PROGRAMS
 from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster
 
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.cluster
 SOURCE = PROGRAMS / "programs.tdl"
 RUN_SECONDS = 23
 WAYS = ("cluster", "hosts")
+PROGRAMS_KEPT, GROWTH = "programs", "logs.jsonl"
 AGENT_CPU = "500m"  # of the processors that all nodes share
 
 
@@ -47,7 +49,8 @@ def tstorm(cluster: Cluster, *arguments: str | Path) -> None:
 
 def log(run: Path, instance: str) -> list[str]:
     """What the instance's program has said, by lines."""
-    return (run / f"logs/{instance}.log").read_text().splitlines()
+    lines = (run / f"logs/{instance}.log").read_text().splitlines()
+    return [line for line in lines if logmarks.parse(line) is None]
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +84,13 @@ def test_the_events_are_the_same(runs: dict[str, Path]) -> None:
 
 
 def test_the_run_directory_has_the_same_files(runs: dict[str, Path]) -> None:
-    names = [
-        {str(path.relative_to(run)) for path in run.rglob("*") if "instances" not in path.parts}
-        for run in runs.values()
-    ]
-    assert names[0] == names[1]
+    """But for copies of programs of this machine, and when their logs grew."""
+    names = {
+        way: {path.relative_to(run) for path in run.rglob("*") if "instances" not in path.parts}
+        for way, run in runs.items()
+    }
+    assert names["cluster"] <= names["hosts"]
+    assert {path.parts[0] for path in names["hosts"] - names["cluster"]} == {PROGRAMS_KEPT, GROWTH}
 
 
 def test_redis_is_cut_off_and_killed_and_loses_nothing(run: Path) -> None:

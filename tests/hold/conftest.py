@@ -16,7 +16,13 @@ class Start(Protocol):
 
 
 class StartHeld(Protocol):
-    def __call__(self, script: str, *arguments: str, prefix: tuple[str, ...] = ()) -> Container: ...
+    def __call__(
+        self,
+        script: str,
+        *arguments: str,
+        options: tuple[str, ...] = (),
+        prefix: tuple[str, ...] = (),
+    ) -> Container: ...
 
 
 @pytest.fixture
@@ -40,9 +46,14 @@ def container(tmp_path: Path) -> Iterator[Start]:
 def held(container: Start, tmp_path: Path) -> StartHeld:
     """`tstorm-hold run` with a shell script as its program, held; it reports to `reports`, too."""
 
-    def start(script: str, *arguments: str, prefix: tuple[str, ...] = ()) -> Container:
-        reports = ("--reports", str(tmp_path / "reports"))
-        made = container("run", *reports, "--", "sh", "-c", script, *arguments, prefix=prefix)
+    def start(
+        script: str,
+        *arguments: str,
+        options: tuple[str, ...] = (),
+        prefix: tuple[str, ...] = (),
+    ) -> Container:
+        words = ("--reports", str(tmp_path / "reports"), *options)
+        made = container("run", *words, "--", "sh", "-c", script, *arguments, prefix=prefix)
         assert made.init() > 0, made.err.read_text()
         return made
 

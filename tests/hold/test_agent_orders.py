@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
-from runtime.agent.pod import podprocesses, reports
+from runtime.agent.pod import podend, podprocesses, reports
+from runtime.agent.pod.ending import Ending
 from runtime.agent.pod.podprocesses import Member
 from runtime.agent.process import heldprograms
 from runtime.agent.process.heldprograms import HeldPrograms, Say
@@ -84,6 +85,20 @@ def test_who_is_there_already_joins_at_the_start(held: StartHeld) -> None:
     made.close()
     programs.carry_out(schedule(), 1)
     assert said[-1]["status"] == "its tstorm-hold takes no orders any more"
+    programs.close()
+
+
+def test_who_is_paused_at_the_start_is_paused_after_its_join(held: StartHeld) -> None:
+    made = held("echo up; exec sleep 1000")
+    said: list[Any] = []
+    programs = HeldPrograms({"a.0": 0, "b.0": 1}, time.monotonic_ns, lambda _at: 0, said.append)
+    programs.know({0: made.pid})
+    text = f"at 0s a join\nat 0s b join\nat 200ms a pause\nat 200ms b pause\n{TEXT}"
+    programs.carry_out(Schedule(compile_source(text).plan, RunOptions(start_at_ns=500_000_000)), 0)
+    made.wait_for("held", "started", "paused")
+    assert [life["what"] for life in said if life["say"] == "life" and not life["node"]] == ["join"]
+    notices = [message["text"] for message in said if message["say"] == "notice"]
+    assert "b.0 is not paused at the start: there is no tstorm-hold" in notices
     programs.close()
 
 
@@ -166,10 +181,86 @@ def test_at_the_end_every_program_leaves(
     watched.programs.close()
 
 
+async def early(watched: Watched, wait: str) -> str:
+    """What came of it, when it is over."""
+    found: list[tuple[bool, str]] = []
+
+    def over() -> bool:
+        found.append(watched.programs.do_early({0: wait})[0])
+        return found[-1][0]
+
+    await until(over, f"{wait} before the start")
+    return found[-1][1]
+
+
+def test_a_setup_before_the_start_is_run_once_and_its_end_is_told(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = held("echo up; exec sleep 1000", options=("--setup", "2", "echo", "setup"))
+    watched = Watched(made, monkeypatch, tmp_path)
+    assert asyncio.run(early(watched, "set_up")) == ""
+    made.wait_for("held", "setup", "set_up")
+    watched.programs.carry_out(schedule(), 0)
+    made.wait_for("held", "setup", "set_up", "started")
+    watched.programs.close()
+
+
+def test_a_setup_that_fails_before_the_start_says_how(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = held("exec sleep 1000", options=("--setup", "3", "sh", "-c", "exit 7"))
+    watched = Watched(made, monkeypatch, tmp_path)
+    assert asyncio.run(early(watched, "set_up")) == "setup ended with 7"
+    watched.programs.close()
+
+
+def test_who_was_started_before_the_start_joins_without_another_order(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = held("echo up; exec sleep 1000", options=("--ready", "1", "true"))
+    watched = Watched(made, monkeypatch, tmp_path)
+    assert asyncio.run(early(watched, "ready")) == ""
+    made.wait_for("held", "started", "ready")
+    watched.programs.carry_out(schedule(), 0)
+    assert watched.lives() == [("join", "")]
+    watched.programs.carry_out(schedule(), 1)
+    made.wait_for("held", "started", "ready", "ended", "crashed")
+    watched.programs.carry_out(schedule(), 2)
+    made.wait_for("held", "started", "ready", "ended", "crashed", "started", "ready")
+    watched.programs.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "reason"),
+    [
+        ("exit 3", ("--ready", "1", "false"), "its program ended with 3"),
+        ("exit 0", ("--ready", "1", "false"), "its program ended before it was ready"),
+        (
+            "exec sleep 1000",
+            ("--ready", "1", "false", "--ready-timeout", "50"),
+            "not ready in time",
+        ),
+        ("exec sleep 1000", ("--setup", "1", "false"), "cannot start false: setup ended with 1"),
+    ],
+)
+def test_why_a_program_is_not_ready_is_told(
+    held: StartHeld,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    options: tuple[str, ...],
+    reason: str,
+) -> None:
+    watched = Watched(held(script, options=options), monkeypatch, tmp_path)
+    assert reason in asyncio.run(early(watched, "ready"))
+    watched.programs.close()
+
+
 def test_what_does_not_end_is_named(
     held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heldprograms, "FINISH_SECONDS", 0.2)
+    monkeypatch.setattr(heldprograms, "KILL_SECONDS", 0.2)
+    monkeypatch.setattr(podend, "DEFAULT", Ending(grace_seconds=0.0))
     made = held("trap '' TERM; echo up; while :; do sleep 0.01; done")
     watched = Watched(made, monkeypatch, tmp_path)
     made.give("join")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hold.conftest import Start, StartHeld
-from tests.hold.support import HOLD, order
+from tests.hold.support import HOLD, Container, order, state_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -73,19 +73,20 @@ def test_crash_kills_everything_at_once(held: StartHeld) -> None:
     made.wait_for("held", "started", "ended", "crashed", "started")
 
 
-def test_leave_is_for_every_process_and_waits_for_the_last(held: StartHeld) -> None:
-    child = "setsid sh -c \"trap 'sleep 0.3; echo child; exit' TERM; echo up; while :; do"
-    made = held(f'{child} sleep 0.01; done" & exec sleep 1000')
+def test_a_leave_tells_the_program_first_and_the_rest_when_it_has_ended(held: StartHeld) -> None:
+    """So a server that ends its workers itself, in its own order, is let do so."""
+    child = "setsid sh -c \"trap 'echo child; exit' TERM; echo up; while :; do sleep 0.01; done\""
+    made = held(f"{child} & trap 'sleep 0.3; echo program; exit 3' TERM; while :; do wait; done")
     made.give("join")
     made.wait_for_word("up")
     made.give("leave")
     made.wait_for("held", "started", "ended", "left")
-    assert made.events()[2]["signal"] == signal.SIGTERM
-    assert made.said().split() == ["up", "child"]
+    assert made.events()[2]["status"] == 3
+    assert made.said().split() == ["up", "program", "child"]
     assert made.processes() == set()
 
 
-def test_who_outlives_the_program_of_a_leave_is_killed_after_the_grace(held: StartHeld) -> None:
+def test_who_outlives_the_program_of_a_leave_is_killed_a_second_later(held: StartHeld) -> None:
     made = held("setsid sh -c \"trap '' TERM; echo up; sleep 1000\" & exec sleep 1000")
     made.give("join")
     made.wait_for_word("up")
@@ -93,8 +94,22 @@ def test_who_outlives_the_program_of_a_leave_is_killed_after_the_grace(held: Sta
     made.wait_for("held", "started", "ended", "left")
     ended, left = made.events()[2:]
     assert ended["signal"] == signal.SIGTERM
-    assert left["monotonic_ns"] - ended["monotonic_ns"] >= 4_000_000_000
+    assert left["monotonic_ns"] - ended["monotonic_ns"] >= 990_000_000
     assert made.processes() == set()
+
+
+def test_a_leave_sends_the_signal_that_is_stated_and_waits_for_the_grace_that_is(
+    held: StartHeld,
+) -> None:
+    script = "trap 'echo int' INT; trap 'echo term' TERM; echo up; while :; do sleep 0.01; done"
+    made = held(script, options=("--stop", "SIGINT", "--grace", "400"))
+    made.give("join")
+    made.wait_for_word("up")
+    made.give("leave")
+    made.wait_for("held", "started", "ended", "left")
+    assert made.events()[2]["signal"] == signal.SIGKILL
+    assert made.said().split() == ["up", "int"]
+    assert made.events()[2]["unix_ns"] - made.events()[1]["unix_ns"] >= 390_000_000
 
 
 def test_a_program_that_ignores_term_is_killed_after_the_grace(held: StartHeld) -> None:
@@ -147,6 +162,152 @@ def test_a_program_that_ends_by_itself_is_reported_and_may_join_again(held: Star
     wait_until(lambda: made.processes() == set(), "its children to end")
     made.give("leave", "join")
     made.wait_for("held", "started", "ended", "ignored", "started", "ended")
+
+
+def state(made: Container) -> set[str]:
+    return {state_of(pid) for pid in made.processes()}
+
+
+def test_a_pause_stops_every_process_and_a_resume_lets_them_go_on(held: StartHeld) -> None:
+    made = held("setsid sleep 1000 & echo up; exec sleep 1000")
+    made.give("join")
+    made.wait_for_word("up")
+    made.give("resume", "pause", "pause")
+    made.wait_for("held", "started", "ignored", "paused", "ignored")
+    wait_until(lambda: state(made) == {"T"}, "all of them to stop")
+    made.give("resume")
+    made.wait_for("held", "started", "ignored", "paused", "ignored", "resumed")
+    wait_until(lambda: state(made) == {"S"}, "all of them to go on")
+
+
+def test_who_is_paused_can_leave_and_can_crash(held: StartHeld) -> None:
+    made = held("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done")
+    made.give("join")
+    made.wait_for_word("up")
+    made.give("pause", "leave")
+    made.wait_for("held", "started", "paused", "ended", "left")
+    assert (made.events()[3]["status"], made.said().split()) == (3, ["up", "bye"])
+    made.give("join", "pause", "crash", "pause")
+    life = ["started", "paused", "ended", "crashed", "ignored"]
+    made.wait_for("held", "started", "paused", "ended", "left", *life)
+    assert made.processes() == set()
+
+
+def test_a_setup_runs_once_before_the_first_start(held: StartHeld, tmp_path: Path) -> None:
+    setup = ("--setup", "3", "sh", "-c", "echo setup; sleep 1000 & exit 0")
+    made = held("echo up; exec sleep 1000", options=setup)
+    made.give("join")
+    made.wait_for("held", "setup", "set_up", "started")
+    made.wait_for_word("up")
+    assert made.said().split() == ["setup", "up"]
+    assert len(made.processes()) == 1  # what the setup has left behind has ended with it
+    made.give("crash", "join")
+    made.wait_for("held", "setup", "set_up", "started", "ended", "crashed", "started")
+
+
+def test_a_setup_can_be_ordered_before_the_join(held: StartHeld, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    wait = f"while ! test -e {ready}; do sleep 0.01; done"
+    made = held(FOREVER, options=("--setup", "3", "sh", "-c", wait))
+    made.give("setup", "setup", "leave")
+    made.wait_for("held", "setup", "ignored", "ignored")
+    ready.touch()
+    made.wait_for("held", "setup", "ignored", "ignored", "set_up")
+    wait_until(lambda: made.processes() == set(), "the setup's end")
+    made.give("setup", "join")
+    made.wait_for("held", "setup", "ignored", "ignored", "set_up", "ignored", "started")
+
+
+def test_a_join_that_comes_during_the_setup_waits_for_it(held: StartHeld, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    wait = f"while ! test -e {ready}; do sleep 0.01; done"
+    made = held(FOREVER, options=("--setup", "3", "sh", "-c", wait))
+    made.give("setup", "join")
+    made.wait_for("held", "setup")
+    ready.touch()
+    made.wait_for("held", "setup", "set_up", "started")
+
+
+def test_a_setup_that_fails_is_a_start_that_fails(held: StartHeld, tmp_path: Path) -> None:
+    once = f"test -e {tmp_path}/again || {{ touch {tmp_path}/again; exit 4; }}"
+    made = held(FOREVER, options=("--setup", "3", "sh", "-c", once))
+    made.give("join")
+    made.wait_for("held", "setup", "set_up", "failed")
+    assert made.events()[2]["status"] == 4
+    assert made.events()[3]["error"] == "setup ended with 4"
+    made.give("join")
+    made.wait_for("held", "setup", "set_up", "failed", "setup", "set_up", "started")
+
+
+@pytest.mark.parametrize("order", ["leave", "crash"])
+def test_who_is_to_end_during_its_setup_was_never_started(held: StartHeld, order: str) -> None:
+    made = held(FOREVER, options=("--setup", "2", "sleep", "1000"))
+    made.give("join", order)
+    ended = {"leave": "left", "crash": "crashed"}[order]
+    made.wait_for("held", "setup", "failed", "set_up", ended)
+    assert made.events()[2]["error"] == "it was ended before its program ran"
+    made.give("join")
+    made.wait_for("held", "setup", "failed", "set_up", ended, "setup")
+
+
+def test_readiness_is_asked_for_until_the_command_says_so(held: StartHeld, tmp_path: Path) -> None:
+    ready = ("--ready", "3", "sh", "-c", f"echo asked; test -e {tmp_path}/ready")
+    made = held(FOREVER, options=ready)
+    made.give("join")
+    made.wait_for_word("up")
+    (tmp_path / "ready").touch()
+    made.wait_for("held", "started", "ready")
+    assert made.said().split() == ["up"]
+    made.give("crash", "join")
+    made.wait_for("held", "started", "ready", "ended", "crashed", "started", "ready")
+
+
+def test_readiness_is_given_up(held: StartHeld) -> None:
+    late = ("--ready-timeout", "300", "--ready", "1", "false")
+    made = held("sleep 1000 & wait", options=late)
+    made.give("join")
+    made.wait_for("held", "started", "not_ready")
+    started, given_up = made.events()[1:]
+    assert given_up["monotonic_ns"] - started["monotonic_ns"] >= 290_000_000
+
+
+def test_words_have_the_run_s_own_variables(held: StartHeld, tmp_path: Path) -> None:
+    addresses = ("env", "TSTORM_ADDRESSES=fd00::1,10.1.2.3", "TSTORM_INDEX=4", "NAME=other")
+    made = held(
+        'echo "$1 $2 $TSTORM_IPV6"; exec sleep 1000',
+        *("sh", "$TSTORM_IPV4", "a${TSTORM_INDEX}b$NAME"),
+        options=("--setup", "2", "echo", "in $TSTORM_INSTANCE of $TSTORM_INDEX"),
+        prefix=addresses,
+    )
+    made.give("join")
+    made.wait_for_word("fd00::1")
+    lines = ["in $TSTORM_INSTANCE of 4", "10.1.2.3 a4b$NAME fd00::1"]
+    assert made.said().splitlines() == lines
+
+
+@pytest.mark.root
+def test_another_user_than_that_of_the_container(held: StartHeld, tmp_path: Path) -> None:
+    caps = "sed -n 's/^CapEff:\\s*//p' /proc/self/status"
+    who = f"touch mine; pwd; id -u; id -g; {caps}; echo $HOME; exec sleep 1000"
+    setup = ("--setup", "2", "id", "-u")
+    cwd = ("--cwd", str(tmp_path / "cwd"))
+    tmp_path.chmod(0o755)
+    made = held(who, options=("--user", "nobody", *cwd, *setup), prefix=("env", "HOME=/"))
+    made.give("join")
+    made.wait_for_word("/nonexistent")
+    user, cwd_seen, *said = made.said().split()
+    assert cwd_seen == str(tmp_path / "cwd")
+    assert (tmp_path / "cwd/mine").stat().st_uid == int(user)
+    assert user == said[0] != "0"
+    assert int(said[2], 16) == 0
+    made.give("leave")
+    made.wait_for("held", "setup", "set_up", "started", "ended", "left")
+
+
+def test_a_user_that_the_container_has_not_is_known_before_the_join(container: Start) -> None:
+    made = container("run", "--user", "no-such-user", "--", "true")
+    assert made.exit_code() == 125
+    assert "no user no-such-user" in made.err.read_text()
 
 
 def test_orphans_are_reaped(held: StartHeld) -> None:

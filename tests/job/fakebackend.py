@@ -11,7 +11,7 @@ from typing import Any
 from compiler.plan.types import Node
 from runtime.backend.base import Attaching, Change, Counters, Effect, Entrance, RunContext
 from runtime.backend.hosts.samples import HostSamples
-from runtime.backend.lives import Ended, Joined, Left, Life
+from runtime.backend.lives import Commands, Ended, Joined, Left, Life
 from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
@@ -34,9 +34,10 @@ class FakeInstance:
     def __init__(self, node: Node, port: int) -> None:
         self.node, self.state, self.start_error = node, "down", ""
         self.ended: Ended | None = None
-        self.started = self.killed = False
+        self.started = self.killed = self.paused = False
         self.argv = ("there",)
         self.present: Life | None = None
+        self.commands: Commands | None = None
         self._life = FakeLife(port)
 
     def prepare(self) -> asyncio.Future[Any]:
@@ -53,6 +54,18 @@ class FakeInstance:
     async def join(self, life: Life, opened_ns: int) -> Joined:
         self.present, self.started = life, True
         return Joined(time.monotonic_ns(), time.monotonic_ns())
+
+    async def arrive(self, life: Life) -> int:
+        raise AssertionError("it starts its program by itself")
+
+    async def start(self, life: Life) -> Joined:
+        raise AssertionError("it starts its program by itself")
+
+    async def pause(self) -> int:
+        raise AssertionError("nothing pauses it")
+
+    async def resume(self) -> int:
+        raise AssertionError("nothing pauses it")
 
     async def leave(self) -> Left:
         life, self.present = self.present, None
@@ -95,6 +108,9 @@ class FakeNetwork:
     def _effect(self, number: int, due_ns: int) -> None:
         at = (self._t0_ns + due_ns) / 1e9
         asyncio.get_running_loop().call_at(at, self._context.on_effect, number, Effect(due_ns))
+
+    async def put_in_force(self, bound: Mapping[int, int]) -> None:
+        """Nothing passes anyway."""
 
     async def begin(self, bound: Mapping[int, int]) -> int:
         self._t0_ns = time.monotonic_ns() + MARGIN_NS

@@ -120,6 +120,13 @@ def test_a_pod_that_failed_for_good_is_not_waited_for() -> None:
     assert found.kind.patience == AT_ONCE
 
 
+def test_a_sysctl_that_kubelet_refuses_is_said_with_what_to_do() -> None:
+    words = {"reason": "SysctlForbidden", "message": "forbidden sysctl: net.core.somaxconn"}
+    [found] = blockers.find([pod("s-0", phase="Failed", **words)], [], [])
+    assert "net.core.somaxconn" in found.message
+    assert "--allowed-unsafe-sysctls" in found.kind.remedy and found.kind.patience == AT_ONCE
+
+
 def test_the_latest_warning_stands_for_a_pod_that_nothing_else_explains() -> None:
     creating = pod("s-0", containerStatuses=[waiting("ContainerCreating", "")])
     old = {**event("s-0", "FailedMount", 'secret "x" not found'), "lastTimestamp": "1"}

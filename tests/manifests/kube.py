@@ -15,12 +15,14 @@ from compiler.plan.reader import decode
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Node, Service, Topology
 from compiler.plan.writer import PlanContents, encode
+from compiler.sources import Folder
 from manifests import bundle, kubernetes
 from manifests.bundle import Bundle
 from manifests.settings import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.tdl"))
+WITH_FILES = sorted((ROOT / "examples").glob("*/*.tdl"))  # their files are beside them
 Document = dict[str, Any]
 
 _VARIABLE = re.compile(r"\$(\$|\(([^)]*)\))")
@@ -45,22 +47,31 @@ def service(name: str = "web", **changed: Any) -> Service:
     return Service(**{**values, **changed})
 
 
-def bundle_of(*services: Service, seed: int = 7, source: bytes = b"", boot: str = "") -> Bundle:
-    """The bundle of a plan with these services, no network and no events."""
+def bundle_of(
+    *services: Service,
+    seed: int = 7,
+    source: bytes = b"",
+    boot: str = "",
+    contents: Iterable[bytes] = (),
+    **settings: Any,
+) -> Bundle:
+    """The bundle of a plan with these services, no network and no events; `contents` of files."""
     nodes = []
     for number, item in enumerate(services):
         for index in range(item.replicas):
             k = len(nodes) + 1
             address = (f"10.77.{k >> 8}.{k & 255}", f"fd77:7473::{k:x}")
             nodes.append(Node(f"{item.name}.{index}", number, *address, item.tags))
-    topology = Topology(services, tuple(nodes), (), boot, "delay")
-    contents = PlanContents(source, seed, topology, (), 0, snapshots(topology, ()))
-    return bundle.make(decode(encode(contents)))
+    topology = Topology(services, tuple(nodes), (), boot, "delay", **settings)
+    plan = PlanContents(
+        source, seed, topology, (), 0, snapshots(topology, ()), attached=list(contents)
+    )
+    return bundle.make(decode(encode(plan)))
 
 
 @cache
 def example(path: Path) -> Bundle:
-    return bundle.make(compile_source(path.read_bytes()).plan)
+    return bundle.make(compile_source(path.read_bytes(), sources=Folder(path.parent)).plan)
 
 
 def documents(files: Mapping[str, str]) -> list[Document]:
@@ -111,8 +122,10 @@ def seen(container: Document, index: int) -> dict[str, str]:
     for entry in container["env"]:
         if "valueFrom" in entry:
             field = entry["valueFrom"]["fieldRef"]["fieldPath"]
-            assert field == "metadata.labels['apps.kubernetes.io/pod-index']"
-            variables[entry["name"]] = str(index)
+            variables[entry["name"]] = {
+                "metadata.labels['apps.kubernetes.io/pod-index']": str(index),
+                "status.podIPs": "10.244.1.7,fd00::7",
+            }[field]
         else:
             variables[entry["name"]] = expanded(entry.get("value", ""), variables)
     return variables

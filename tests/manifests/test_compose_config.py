@@ -122,4 +122,4 @@ def test_what_a_service_states(tmp_path: Path) -> None:
     tags = sorted(key for key in entry["labels"] if key.startswith("tag.thunderstorm.dev/"))
     assert len(tags) == 3
     assert {entry["labels"][key] for key in tags} == {"true"}
-    assert entry["stop_grace_period"] == "5s"
+    assert entry["stop_grace_period"] == "6s"

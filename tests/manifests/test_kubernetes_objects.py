@@ -393,7 +393,7 @@ def test_instances_are_ordinary_pods() -> None:
     pod, container = workload(rendered(service("web")), "web")
     assert pod["enableServiceLinks"] is False
     assert pod["serviceAccountName"] == "tstorm-instance"
-    assert pod["terminationGracePeriodSeconds"] == 5
+    assert pod["terminationGracePeriodSeconds"] == 6
     assert container["imagePullPolicy"] == "IfNotPresent"
     [spread] = pod["topologySpreadConstraints"]
     assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
@@ -494,7 +494,7 @@ def test_nothing_is_left_for_the_server_to_fill_in_or_drop() -> None:
             if isinstance(part, dict) and "fieldRef" in part:
                 assert part["fieldRef"]["apiVersion"] == "v1"
                 refs += 1
-    assert refs == 4 + 3 + 2
+    assert refs == 4 + 3 + 3
 
 
 def test_two_experiments_share_nothing() -> None:

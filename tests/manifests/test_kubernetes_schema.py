@@ -20,6 +20,7 @@ from manifests import kubernetes
 from manifests.settings import Options
 from tests.manifests.kube import (
     EXAMPLES,
+    WITH_FILES,
     Document,
     bundle_of,
     documents,
@@ -49,6 +50,20 @@ ODD = (
         cpu_millis=1500,
         mem_bytes=512 << 20,
     ),
+    service(
+        "stated",
+        entrypoint=("serve",),
+        user="db:ssl",
+        cwd="/srv/x",
+        sysctls=(("net.ipv4.tcp_fin_timeout", "9"), ("net.core.somaxconn", "1")),
+        setup=("init", "-x"),
+        ready=("check", "$TSTORM_IPV4"),
+        stop="SIGINT",
+        grace_ns=30_000_000_001,
+        fs="private",
+    ),
+    service("numbered", user="70:71", cwd="/tmp", ready=("check",), ports=(80,)),
+    service("asked", ready=("tcp:80",)),
     service("n" * 63, command=("80",), image=f"registry.example:5000/{'x' * 200}:tag"),
     service("never", replicas=0),
     service("_"),
@@ -81,7 +96,7 @@ def test_an_odd_plan_has_the_form_of_every_version(version: str) -> None:
         assert kubernetes_validate.validate(document, version, strict=True) == version
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*EXAMPLES, *WITH_FILES], ids=lambda path: path.stem)
 def test_every_example_has_the_form_of_the_oldest_and_the_newest(path: Any) -> None:
     for document in documents(kubernetes.render(example(path), Options())):
         for version in (VERSIONS[0], VERSIONS[-1]):

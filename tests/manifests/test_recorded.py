@@ -33,6 +33,7 @@ def test_only_services_differ_between_examples(path: Path, form: str) -> None:
         image = Options().resolve(example(which)).agent_image
         text = parts(which, form)[0].replace(f'"{image}"', '"IMAGE"')
         text = re.sub(r"activeDeadlineSeconds: \d+", "activeDeadlineSeconds: ITS-LENGTH", text)
+        text = re.sub(r"(PeriodSeconds:) \d+(  # it ends)", r"\1 ITS-GRACE\2", text)
         return re.sub(r'  - "60-service-.*\n', "", text)
 
     (whole,) = (one for one in SOURCES if one.stem == WHOLE)

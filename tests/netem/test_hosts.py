@@ -38,7 +38,7 @@ def carried_out(text: str, place: Path, **options: Any) -> Path:
 def test_packets_between_hosts_take_the_planned_time(tmp_path: Path) -> None:
     """Also after a change, and with a peer that crashes and comes back."""
     out = carried_out(
-        'service server img=x replicas=2\nservice client img=x exec="ping -i 0.1 server.0"\n'
+        'service server replicas=2\nservice client img=x exec="ping -i 0.1 server.0"\n'
         "bridge s1\nlink server--s1 latency=20 up=10Mb down=10Mb\nlink client--s1 latency=20\n"
         "at 2s server.0 crash\nat 3s server.0 join\nat 4s client--s1 set latency=60\nat 6s quit\n",
         tmp_path,

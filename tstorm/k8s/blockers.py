@@ -47,6 +47,9 @@ _WAITING = {  # of a container, the words of kubelet
     "RunContainerError": Treatment(SOON),
     "CrashLoopBackOff": Treatment(SOON),
 }
+_FAILED = {  # of a pod
+    "SysctlForbidden": "have kubelet's --allowed-unsafe-sysctls name it, or leave out that sysctl=",
+}
 CRASHING = "CrashLoopBackOff"
 _SCALING = "TriggeredScaleUp"  # of a cluster's autoscaler: new nodes take minutes
 
@@ -183,7 +186,8 @@ def _of_pods(pods: Iterable[Mapping[str, Any]], latest: _Latest) -> Iterator[_Fo
         if status.get("phase") == "Failed":
             message = str(status.get("message") or _ended(status) or "it ended")
             reason = str(status.get("reason") or "Failed")
-            yield _Found(name, reason, _plain(message, name), message, Treatment(AT_ONCE))
+            remedy = _FAILED.get(reason, "")
+            yield _Found(name, reason, _plain(message, name), message, Treatment(AT_ONCE, remedy))
             continue
         told = list(_containers(name, status, of_pod)) or list(_unscheduled(name, status, of_pod))
         yield from told

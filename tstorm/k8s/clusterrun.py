@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler.plan.reader import Plan
+from runtime.agent.pod.ending import longest_seconds
 from runtime.backend import choice
 from runtime.doctor.findings import WARN, Check
 from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.launch import conclude, stops
 from runtime.options import FAILED, INTERRUPTED, RunOptions, RunPlaces, RunResult
-from runtime.results.summary import failed_exits
+from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.schedule import Schedule
@@ -188,7 +189,8 @@ class _Attempt:
             now = time.monotonic_ns()
             if self._stop_asked():
                 self.report("stopping", phase=STOPPING)
-                deadline_ns = deadline_ns or now + round(STOP_SECONDS * 1e9)
+                seconds = STOP_SECONDS + longest_seconds(self.plan.topology)
+                deadline_ns = deadline_ns or now + round(seconds * 1e9)
             if self.stops > 1 or (deadline_ns and now > deadline_ns):
                 raise StoppedError
             if deadline_ns and not told:
@@ -305,14 +307,14 @@ class _Attempt:
         summary = conclude.results(self.directory, self.plan, self.timeline, self.options, final)
         if final["refused"]:
             raise MachineError(str(final["message"]))
-        failed = self.options.fail_on_exit and bool(failed_exits(summary["exits"]))
         return RunResult(
             outcome=str(final["outcome"]),
             run_id=self.run_id,
             directory=self.directory.path,
             message=str(final["message"]),
             summary=summary,
-            programs_failed=failed,
+            programs_failed=programs_failed(summary, final, self.options),
+            options=self.options,
         )
 
     # -- words ------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Ends an instance whose program is not known: all processes of its pod, the sandbox included.
+"""Ends an instance whose program is not known: all processes of its pod, the sandbox included. Or
+pauses it: all but the sandbox.
 
 kubelet then makes the pod's containers anew, the gate first, which holds the instance until it
 joins again. That takes kubelet at least half a second, and nothing that came later is signalled.
@@ -12,9 +13,10 @@ import signal
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
+from runtime.agent.pod.ending import Ending
 from runtime.agent.pod.podprocesses import Census, Member, pod_of_process, status_of
 
-GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL, as in a local run
+DEFAULT = Ending()
 LOOK_SECONDS = 0.02
 KILL_SECONDS = 0.3  # from the first SIGKILL on, for processes that were started meanwhile
 
@@ -39,17 +41,48 @@ async def crash(uid: str, pods: Census) -> str:
             return f"process {group[0].pid} of its pod does not end"
 
 
-async def leave(uid: str, pods: Census) -> str:
-    """SIGTERM to all but the sandbox, which keeps the network; SIGKILL to what is left of them
-    after the grace, and to the sandbox when it is alone."""
+async def leave(uid: str, pods: Census, ending: Ending = DEFAULT) -> str:
+    """The stop signal to the first process of each container but the sandbox, which keeps the
+    network; the rest of a container ends with it. SIGKILL to what is left after the grace, and to
+    the sandbox when it is alone."""
     loop = asyncio.get_running_loop()
     group = _without_sandbox(await _look(uid, pods))
-    end = loop.time() + GRACE_SECONDS
-    refused = _signal(group, uid, pods.wanted(), signal.SIGTERM)
+    end = loop.time() + ending.grace_seconds
+    first = [member for member in group if _is_first(member)] or group
+    refused = _signal(first, uid, pods.wanted(), ending.stop)
+    _signal(group, uid, pods.wanted(), signal.SIGCONT)  # else one that is paused does not see it
     while group and not refused and loop.time() < end:
         await asyncio.sleep(LOOK_SECONDS)
         group = _without_sandbox(await _look(uid, pods))
     return refused or await crash(uid, pods)
+
+
+def _is_first(member: Member) -> bool:
+    return status_of(member.pid).get("NSpid", "").split()[1:] == ["1"]
+
+
+async def pause(uid: str, pods: Census) -> str:
+    """SIGSTOP to all but the sandbox."""
+    return await _signal_all(uid, pods, signal.SIGSTOP)
+
+
+async def resume(uid: str, pods: Census) -> str:
+    return await _signal_all(uid, pods, signal.SIGCONT)
+
+
+async def _signal_all(uid: str, pods: Census, number: signal.Signals) -> str:
+    group = _without_sandbox(await _look(uid, pods))
+    if not group:
+        return "nothing of it was running"
+    return _signal(group, uid, pods.wanted(), number)
+
+
+async def carry_out(what: str, uid: str, pods: Census, ending: Ending) -> str:
+    """`what` is leave, crash, pause or resume. '' if it is done, else why not."""
+    if what == "leave":
+        return await leave(uid, pods, ending)
+    others = {"crash": crash, "pause": pause, "resume": resume}
+    return await others[what](uid, pods)
 
 
 async def _look(uid: str, pods: Census) -> list[Member]:

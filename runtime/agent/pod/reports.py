@@ -20,7 +20,10 @@ from runtime.errors import RunError
 from runtime.foreign import COUNT, TEXT, Shape, check, parse
 
 FILE = ("tstorm", "reports")
-EVENTS = ("held", "started", "failed", "ended", "left", "crashed", "ignored", "released")
+EVENTS = (
+    *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
+    *("paused", "resumed", "left", "crashed", "ignored", "released"),
+)
 PART_BYTES = 4096  # of one look; as long as the longest line of a tstorm-hold
 MAX_BYTES = 1 << 20  # of one instance in a run: about 10,000 lines
 MAX_NUMBER = 1 << 32

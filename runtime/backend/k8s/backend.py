@@ -15,15 +15,16 @@ from typing import Any
 
 from compiler.plan.fit import misfit
 from compiler.plan.format import TOOL_VERSION
-from compiler.plan.types import Node, Service
+from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, NO_CHECK, Node, Service
 from runtime.agent.pod.messages import KERNEL, USER, Facts
 from runtime.backend.base import Entrance, MakeBackend, Network, RunContext
 from runtime.backend.hosts.network import AgentNetwork
 from runtime.backend.k8s import datapathchoice
 from runtime.backend.k8s.api import Api
 from runtime.backend.k8s.datapathchoice import DatapathChoice
+from runtime.backend.k8s.earlystarts import EarlyStarts
 from runtime.backend.k8s.hosts import ClusterHosts
-from runtime.backend.k8s.podlives import PodInstance
+from runtime.backend.k8s.podlives import Hearers, PodInstance
 from runtime.backend.k8s.podlogs import PodLogs
 from runtime.backend.k8s.podplacement import Placed, placed
 from runtime.backend.k8s.pods import Pod, PodWatch
@@ -32,6 +33,7 @@ from runtime.backend.k8s.readiness import Readiness
 from runtime.backend.k8s.supervisors import NodeParts
 from runtime.errors import RunError
 from runtime.schedule import first_incarnations
+from runtime.system import wallclock
 
 CONNECT_SECONDS = 60.0
 
@@ -57,6 +59,7 @@ class ClusterBackend:
         self._parts: list[NodeParts] = []
         self._hosts: ClusterHosts | None = None
         self._logs: PodLogs | None = None
+        self._hearers = Hearers(context.on_ended, context.on_killed, context.record, context.warn)
 
     # -- the start ------------------------------------------------------------------------------
 
@@ -91,6 +94,7 @@ class ClusterBackend:
             self._context.directory,
             {name: pods[name].name for name in self.instances},
             self._context.notice,
+            lambda: wallclock.unix_ns(self._t0_ns()) if self._t0_ns() else 0,
         )
         self._logs.begin()
         return self.network
@@ -158,8 +162,8 @@ class ClusterBackend:
             argv,
             bool(service.entrypoint),
             self._t0_ns,
-            self._context.on_ended,
-            self._context.on_killed,
+            self._hearers,
+            _check_ns(service),
         )
 
     def _t0_ns(self) -> int:
@@ -187,8 +191,17 @@ class ClusterBackend:
         async def prove() -> None:
             await network.open()
             await proof.shaped(self._context.timeline.clock.plan_time(0))
+            await self._start_early(hosts)
 
         network.before_start = prove
+
+    async def _start_early(self, hosts: ClusterHosts) -> None:
+        context = self._context
+        first = {*context.timeline.present, *context.timeline.steps[0].joins}
+        starts = EarlyStarts(
+            context.plan, hosts.placement.hosts, hosts.pods, hosts.ask, context.warn
+        )
+        await starts.carry_out(first & self.instances.keys())
 
     def _facts(
         self, choice: DatapathChoice, facts: Sequence[Facts], pods: Mapping[str, Pod]
@@ -241,6 +254,13 @@ class ClusterBackend:
     def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
+
+
+def _check_ns(service: Service) -> int:
+    """How long readiness is waited for; 0 where nobody asks."""
+    if service.ready in ((), (NO_CHECK,)):
+        return 0
+    return service.ready_timeout_ns or DEFAULT_READY_TIMEOUT_NS
 
 
 _DATAPATHS = {"user": "the packet engine", "kernel": "the kernel's traffic control"}

@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+from runtime.agent.pod.ending import longest_seconds
 from runtime.backend.base import RunContext
 from runtime.backend.hosts.hosts import AgentLife, AgentReport, Ties
 from runtime.backend.hosts.told import Port, bind_request
 from runtime.backend.k8s.attaching import PodPorts
 from runtime.backend.k8s.podlives import PodInstance
-from runtime.backend.k8s.podplacement import Placed, addresses_of
+from runtime.backend.k8s.podplacement import Placed, addresses_of, of_family
 from runtime.backend.k8s.pods import GATE, INSTANCE, Pod
 from runtime.backend.k8s.supervisors import NodeParts
 from runtime.coordinator.link import Host
@@ -30,7 +31,7 @@ CONNECT_SECONDS = 60.0
 FIND_SECONDS = 60.0  # from a container that runs to its tstorm-hold that takes orders
 FIND_PAUSE_SECONDS = 0.3
 AT_ONCE = 32  # hosts that are told where their pods are
-FINISH_SECONDS = 10.0  # an agent answers within 6
+FINISH_SECONDS = 4.0  # for an agent to answer, beside the time that programs may take
 
 
 def _row(*kinds: Kind) -> Kind:
@@ -75,6 +76,11 @@ class ClusterHosts:
         self._beside: dict[int, asyncio.Task[None]] = {}
         self._tried: dict[int, Pod] = {}  # as they were when they were last taken up again
 
+    @property
+    def pods(self) -> Mapping[int, Pod]:
+        """By node of the plan, as they are known now."""
+        return self._pods
+
     def attaching(self, ties: Ties) -> PodPorts:
         self._ties = ties
         for part in self.parts:
@@ -87,7 +93,8 @@ class ClusterHosts:
         addresses = self._addresses()
         for node, instance in self._instances.items():
             instance.now_at(addresses[node])
-        lines = etchosts.entries(self._context.plan.topology, addresses)
+        shown = [of_family(pair, self._context.plan.topology.network) for pair in addresses]
+        lines = etchosts.entries(self._context.plan.topology, shown)
         self._ties.told.hosts = "".join(f"{line}\n" for line in lines)
 
     def _addresses(self) -> list[tuple[str, str]]:
@@ -375,7 +382,8 @@ class ClusterHosts:
         name = self.parts[host].name
         try:
             answer = await asyncio.wait_for(
-                _dict(self._ties.ask(host, {"do": "finish"})), FINISH_SECONDS
+                _dict(self._ties.ask(host, {"do": "finish"})),
+                FINISH_SECONDS + longest_seconds(self._context.plan.topology),
             )
         except (RunError, TimeoutError) as error:
             reason = error.message if isinstance(error, RunError) else "no answer in time"

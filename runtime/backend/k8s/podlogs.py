@@ -3,7 +3,8 @@
 Kubelet throws old parts of a log away, so each is followed while the run goes on. A stream that
 breaks goes on after the last line that came, by its time; a container that was started again goes
 on in the same file. Times do not tell lines apart: CRI-O gives all lines of one read the same, and
-a node's clock may step back. Lines of tstorm-hold are no output of the program, and left out.
+a node's clock may step back. Lines of tstorm-hold are no output of the program, and left out; marks
+of the run say where a setup begins and ends.
 
 An open stream takes 0.3 MB, for its TLS. With more than FOLLOWED instances logs are read in turn
 instead, again and again.
@@ -12,8 +13,9 @@ instead, again and again.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +23,7 @@ from typing import NamedTuple
 from runtime.backend.base import Notice
 from runtime.backend.k8s.api import Api, ApiError
 from runtime.backend.k8s.pods import INSTANCE
-from runtime.rundir import directory
+from runtime.rundir import directory, logmarks
 from runtime.rundir.runfiles import LOGS
 
 PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.5, 5.0
@@ -45,13 +47,22 @@ class _Place(NamedTuple):
 
 
 class PodLogs:
-    """`pods` are their names, by the name of the instance."""
+    """`pods` are their names, by the name of the instance. `start_unix_ns` is time 0 by the wall
+    clock, 0 before it is known."""
 
-    def __init__(self, api: Api, run: Path, pods: Mapping[str, str], notice: Notice) -> None:
+    def __init__(
+        self,
+        api: Api,
+        run: Path,
+        pods: Mapping[str, str],
+        notice: Notice,
+        start_unix_ns: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._api = api
         self._directory = run / LOGS
         self._pods = pods
         self._notice = notice
+        self._start_unix_ns = start_unix_ns
         self._few = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
@@ -135,6 +146,23 @@ class PodLogs:
                     self._lines += 1
                     if not text.startswith(OWN):
                         log.write(text + b"\n")
+                    elif mark := self._mark(text):
+                        log.write(logmarks.line(mark, cut=False))
+
+    def _mark(self, text: bytes) -> str:
+        """What stands in the log for a line of tstorm-hold: where its setup begins and ends, so
+        that this output is told from the program's. '' for all others."""
+        try:
+            found = json.loads(text)
+            what, at_ns = str(found["tstorm_hold"]), int(found["unix_ns"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+        start_ns = self._start_unix_ns()
+        since_ns = at_ns - start_ns if start_ns else None
+        if what == "setup":
+            return logmarks.words(since_ns, "setup")
+        how = f"by signal {found['signal']}" if "signal" in found else f"with {found.get('status')}"
+        return logmarks.words(since_ns, f"setup ended {how}") if what == "set_up" else ""
 
     async def end(self) -> None:
         """Containers go on running: ends when nothing has come for a moment, or all had a turn."""

@@ -46,6 +46,12 @@ def placed(topology: Topology, pods: Mapping[str, Pod]) -> Placed:
     hosts = [number[pods[name].node] for name in instances]
     hosts += [NO_HOST] * (len(topology.nodes) - len(instances))
     addresses = [addresses_of(pods[name]) for name in instances]
+    for name, pair in zip(instances, addresses, strict=True):
+        if not any(of_family(pair, topology.network)):
+            raise RunError(
+                f"pod {pods[name].name} has no address for `network {topology.network}`",
+                "write `network dual`, which is whatever the cluster has",
+            )
     return Placed(nodes, Placement(tuple(hosts), tuple(addresses), networks(addresses)))
 
 
@@ -61,6 +67,12 @@ def addresses_of(pod: Pod) -> tuple[str, str]:
     if not any(found.values()):
         raise RunError(f"pod {pod.name} has no address")
     return found[4], found[6]
+
+
+def of_family(pair: tuple[str, str], network: str) -> tuple[str, str]:
+    """The addresses that names stand for."""
+    ipv4, ipv6 = pair
+    return ("" if network == "ipv6" else ipv4, "" if network == "ipv4" else ipv6)
 
 
 def networks(addresses: Iterable[tuple[str, str]]) -> tuple[str, ...]:

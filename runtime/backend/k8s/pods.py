@@ -33,6 +33,7 @@ class Container:
     reason: str = ""
     message: str = ""
     restarts: int = 0
+    ready: bool = False
     status: int = 0  # how it ended, the last time that it did
     signal: int = 0
     container_id: str = ""
@@ -130,6 +131,7 @@ def _container(shown: Any) -> Container:
         reason=str(facts.get("reason", "")),
         message=str(facts.get("message", "")),
         restarts=int(shown.get("restartCount", 0)),
+        ready=bool(shown.get("ready", False)),
         status=int(ended.get("exitCode", 0)),
         signal=int(ended.get("signal", 0)),
         container_id=str(shown.get("containerID", "")),
