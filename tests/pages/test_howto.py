@@ -32,6 +32,13 @@ def test_a_database_under_partition(reader_with_examples: Reader) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.once
+@pytest.mark.skipif(shutil.which("memcached") is None, reason="memcached is not installed")
+def test_a_daemon_is_run(reader_with_examples: Reader) -> None:
+    reader_with_examples.follow(steps(PAGES["run-a-daemon"]))
+
+
+@pytest.mark.e2e
+@pytest.mark.once
 def test_a_failure_is_replayed(reader_with_examples: Reader) -> None:
     reader_with_examples.follow(steps(PAGES["replay-a-failure"]))
 
@@ -157,5 +164,5 @@ def test_what_is_done_once_is_what_the_machine_of_the_tests_has() -> None:
     lines = [line for step in every if isinstance(step, Setup) for line in step.text.splitlines()]
     installed = [name for line in lines if "apt-get install" in line for name in line.split()[3:]]
     assert set(installed) <= set(packages)
-    known = ("sudo apt-get install ", "make", "export PATH=", "docker run ")
+    known = ("sudo apt-get install ", "make", ". .venv/bin/activate", "export PATH=", "docker run ")
     assert [line for line in lines if not line.startswith(known)] == []

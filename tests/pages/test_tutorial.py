@@ -16,23 +16,26 @@ from tests.pages.reader import ROOT, Reader
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 STEPS = steps(PAGE)
 TRIES = 3
-_MISSING = [
-    name for name in ("redis-server", "redis-sentinel", "redis-cli") if not shutil.which(name)
-]
+FOR_CONTAINERS = re.compile(r" (img=\S+|entrypoint=\[[^]]*\])")
+_NEEDED = ("redis-server", "redis-sentinel", "redis-cli", "/usr/lib/postgresql/15/bin/postgres")
+_MISSING = [name for name in _NEEDED if not shutil.which(name)]
 
 
 def test_its_files_are_the_example() -> None:
-    """But for `img=`, which only containers need."""
+    """But for what only containers need."""
     written: dict[str, str] = {}
     for step in STEPS:
         if isinstance(step, File):
             written[step.name] = (written.get(step.name, "") if step.append else "") + step.text
+    examples = ROOT / "examples"
     kept = {
-        str(path.relative_to(ROOT / "examples")): path
-        for path in [ROOT / "examples/lostwrites.tdl", *(ROOT / "examples/lostwrites").iterdir()]
+        str(path.relative_to(examples)): path
+        for path in [examples / "lostwrites.tdl", *(examples / "lostwrites").iterdir()]
     }
+    names = ("loss.tdl", "postgresql.conf", "pg_hba.conf", "sums.sql")
+    kept |= {name: examples / "postgres" / name for name in names}
     assert written == {
-        name: re.sub(r" img=\S+", "", path.read_text(encoding="utf-8"))
+        name: FOR_CONTAINERS.sub("", path.read_text(encoding="utf-8"))
         for name, path in kept.items()
     }
 
