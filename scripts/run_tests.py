@@ -1,14 +1,16 @@
 """`make test`: checks, C tests, Python tests; all of them run, whatever fails; one closing line.
 
-Python tests marked `e2e` start namespaces and real programs: they run one after another, the
-others on two workers. Root runs the e2e tests a second time as an ordinary user, where the machine
-lets it, since a rootless run is a way of its own through the runtime; but for those marked `once`,
-which have an ordinary user in them already or need no rights at all. Tests marked `cluster` run
-where a Kubernetes cluster was built (tests/cluster/README.md), those marked `netem` under a kernel
-that has it: this one, else user-mode Linux; those marked `virtual` run where the kernel for virtual
-time was built (`make kernel`). Arguments go to pytest (`make test TESTS='tests/tdl -k fmt'`) and
-leave out the checks, the C tests, the second run, the cluster and those kernels. `--cluster`,
-`--netem` or `--virtual` first leaves out everything else, which then must be possible.
+Python tests run on two workers; those marked `e2e`, which start namespaces and real programs, file
+by file, since tests of a file share what one of them has set up, and those marked `alone` after
+them, one after another. Root runs the e2e tests a second time as an ordinary user, where the
+machine lets it, since a rootless run is a way of its own through the runtime; but for those marked
+`once`, which have an ordinary user in them already or need no rights at all. Tests marked
+`cluster` run where a Kubernetes cluster was built (tests/cluster/README.md), those marked `netem`
+under a kernel that has it: this one, else user-mode Linux; those marked `virtual` run where the
+kernel for virtual time was built (`make kernel`).
+Arguments go to pytest (`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C
+tests, the second run, the cluster and those kernels. `--cluster`, `--netem` or `--virtual` first
+leaves out everything else, which then must be possible.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ BIN = Path(sys.executable).parent  # not resolved: the environment's own
 CLUSTER = ROOT / "tests/cluster"
 WITH_NETEM = ROOT / "tests/netem/with_netem.py"
 ORDINARY_USER = "nobody"
+SLOWEST = ("--durations=10", "--durations-min=10")  # seconds: where a suite that grows takes them
 # A guest has one processor: two at once serve this machine better.
 VIRTUAL_WORKERS = ("-n", "2")
-# They wait more than they work; what a file has set up serves all of its tests.
-CLUSTER_WORKERS = ("-n", "2", "--dist", "loadfile")
+# They wait more than they work; what a file has set up serves all of its tests. The files with the
+# fewest tests have the longest ones, and would come last.
+FILE_WORKERS = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 ALONE = "tests/cluster/test_programs.py"  # of what programs do beside other work nothing follows
 _PLACELESS = "not cluster and not netem and not virtual"  # what runs wherever this does
 NO_TESTS = 5  # pytest's exit code when a selection is empty
@@ -79,7 +83,7 @@ def suite(totals: Totals, name: str, arguments: list[str], prefix: tuple[str, ..
     with tempfile.TemporaryDirectory(prefix="tstorm-tests-") as folder:
         Path(folder).chmod(0o777)
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *arguments]
+        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *SLOWEST, *arguments]
         code = subprocess.run([*prefix, *command], cwd=ROOT, check=False).returncode
         if report.exists():
             before = totals.failed
@@ -127,7 +131,7 @@ def everything(totals: Totals) -> None:
     step(totals, "checks", ["scripts/check", str(BIN)])
     step(totals, "C tests", ["make", "--no-print-directory", "-C", "tcal_c", "test"])
     suite(totals, "Python tests", ["-m", f"not e2e and {_PLACELESS}", "-n", "2"])
-    suite(totals, "end-to-end tests", ["-m", f"e2e and {_PLACELESS}"])
+    end_to_end(totals, "end-to-end tests", _PLACELESS)
     if os.geteuid() == 0:
         rootless(totals)
     virtual(totals, [], must=False)
@@ -135,20 +139,28 @@ def everything(totals: Totals) -> None:
     cluster(totals, [], why_no_cluster())
 
 
+def end_to_end(
+    totals: Totals,
+    name: str,
+    which: str,
+    options: tuple[str, ...] = (),
+    prefix: tuple[str, ...] = (),
+) -> None:
+    several = ["-m", f"e2e and not alone and {which}", *FILE_WORKERS, *options]
+    suite(totals, name, several, prefix)
+    suite(totals, f"{name}, one at a time", ["-m", f"e2e and alone and {which}", *options], prefix)
+
+
 def rootless(totals: Totals) -> None:
     name = "end-to-end tests as an ordinary user"
     with tempfile.TemporaryDirectory(prefix="tstorm-home-") as home:
         prefix, why_not = as_ordinary_user(home)
         if prefix:
-            suite(
+            end_to_end(
                 totals,
                 name,
-                [
-                    "-m",
-                    f"e2e and not root and not once and {_PLACELESS}",
-                    "-p",
-                    "no:cacheprovider",
-                ],
+                f"{_PLACELESS} and not root and not once",
+                ("-p", "no:cacheprovider"),
                 (*prefix, *kernel_of(home)),
             )
         else:
@@ -239,7 +251,7 @@ def cluster(totals: Totals, arguments: list[str], why_not: str = "") -> None:
     if arguments:
         suite(totals, "cluster tests", ["-m", "cluster", *arguments], prefix)
         return
-    others = [*CLUSTER_WORKERS, f"--ignore={ALONE}"]
+    others = [*FILE_WORKERS, f"--ignore={ALONE}"]
     suite(totals, "cluster tests", ["-m", "cluster", *others], prefix)
     suite(totals, "cluster tests with real programs", ["-m", "cluster", ALONE], prefix)
 

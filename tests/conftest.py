@@ -40,17 +40,21 @@ _OWN = (
 
 
 def _make_directories() -> Path | None:
-    """None in a worker of xdist, which has those of the process that started it."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return None
-    place = Path(tempfile.mkdtemp(prefix="ts-"))
+    """A worker of xdist has its own, below those of the process that started it, which removes
+    them all: None there."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker:
+        place = Path(os.environ["TMPDIR"]).parent / worker
+        place.mkdir()
+    else:
+        place = Path(tempfile.mkdtemp(prefix="ts-"))
     place.chmod(0o755)
     for variable, name, mode in _OWN:
         (place / name).mkdir()
         (place / name).chmod(mode)
         os.environ[variable] = str(place / name)
     tempfile.tempdir = None  # it was asked for before
-    return place
+    return None if worker else place
 
 
 _PLACE = _make_directories()

@@ -10,7 +10,7 @@ from tests.datapath.client import RefusedError
 from tests.pktd.conftest import Setting
 from tests.pktd.harness import World, link, pair
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 NOISE = """
 import random, socket, sys

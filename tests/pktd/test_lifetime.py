@@ -17,7 +17,7 @@ from tests.pktd.conftest import Setting
 from tests.pktd.harness import PKTD, World, link, pair
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 
 def _has_device(world: World, pid: int) -> bool:

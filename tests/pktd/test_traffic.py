@@ -12,7 +12,7 @@ from tests.intime import in_time
 from tests.pktd.conftest import Setting
 from tests.pktd.harness import World, have, link, pair
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 ADDRESSES = {4: "10.77.0.2", 6: "fd77:7473::2"}
 

@@ -65,6 +65,7 @@ class Caller:
         request = {"argv": list(argv), "terminal": terminal, "environment": {"WORD": "given"}}
         place = {
             "user_namespace": namespace("user"),
+            "user": "",
             "directory": "/",
             "environment": {"PATH": os.environ["PATH"], "WORD": "of the instance"},
         }
@@ -90,7 +91,8 @@ def played(scene: Callable[[], Awaitable[None]]) -> None:
     before = descriptors()
 
     async def play() -> None:
-        await scene()
+        async with asyncio.timeout(60):  # a scene may wait for what a failed command never says
+            await scene()
 
     asyncio.run(play())
     assert descriptors() == before
