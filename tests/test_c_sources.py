@@ -18,17 +18,20 @@ KNOWS = {
     "pktd/core": ["common", "pktd/core/structures", "pktd/record"],
     "pktd/capture": ["pktd/record", "pktd/core/packet.h"],
     "pktd/ports": ["common", "common/netlink"],
+    "pktd/hands": ["common", "pktd/core", "pktd/core/structures", "pktd/ports"],
     "pktd/protocol": ["common", "pktd/core", "pktd/ports"],
-    "pktd": [
+    "pktd/loop": [
         *("common", "pktd/core", "pktd/core/structures"),
-        *("pktd/capture", "pktd/ports", "pktd/protocol"),
+        *("pktd/capture", "pktd/hands", "pktd/ports"),
     ],
+    "pktd": ["common", "pktd/core", "pktd/loop", "pktd/ports", "pktd/protocol"],
     "tcal/tree": ["common", "common/netlink", "tcal/tcal.h"],
     "tcal": ["common", "common/netlink", "tcal/tree"],
     "tcald": ["common", "tcal", "tcal/tree/dist.h"],
     "ns": ["common"],
     "hold": ["common"],
     "probe": ["common"],
+    "probe/active": ["common", "common/netlink"],
     "routes": [],
     "share": [],
 }

@@ -16,6 +16,13 @@ static inline uint64_t clock_now(void) {
     return clock_ns(&t);
 }
 
+/* CPU time of this thread in ns. */
+static inline uint64_t clock_thread(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return clock_ns(&t);
+}
+
 /* CLOCK_REALTIME in ns. */
 static inline uint64_t clock_wall(void) {
     struct timespec t;

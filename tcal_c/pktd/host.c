@@ -19,10 +19,10 @@ static uint64_t host_clock(void *context) {
 static void host_describe(void *context, struct text *out) {
     struct host *h = context;
     static const char *const digests[] = {"off", "contents", "times"};
-    text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1 digests=%s", VERSION,
-             h->loop->is_fifo ? "fifo" : "other", h->program >= 0 ? "bpf" : "read",
+    text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1 digests=%s threads=%u",
+             VERSION, h->loop->may_fifo ? "fifo" : "other", h->program >= 0 ? "bpf" : "read",
              h->loop->is_locked, (unsigned long long)counter_get(&h->loop->pace.spin_ns),
-             digests[h->loop->engine->transit.digests]);
+             digests[h->loop->engine->transit.digests], 1 + h->loop->hands.count);
 }
 
 static struct message *new_message(enum message_kind kind) {
@@ -40,16 +40,18 @@ static bool host_open(void *context, const struct port_request *request, struct 
                       struct refusal *r) {
     struct host *h = context;
     char why[240];
+    struct port_request own = *request;
+    own.plain = h->loop->is_virtual;
     if (request->line && !h->loop->is_virtual) {
         return refuse(r, "conflict", "pktd was started without --virtual-time");
     }
     /* Asked before: what was in the way may be gone when the refusal is here. */
     bool closing = closer_busy();
-    struct port *port = port_open(request, h->program, why, sizeof why);
+    struct port *port = port_open(&own, h->program, why, sizeof why);
     if (!port && closing) {
         /* A device of that name may have been on its way out. */
         closer_wait();
-        port = port_open(request, h->program, why, sizeof why);
+        port = port_open(&own, h->program, why, sizeof why);
     }
     if (!port) {
         return refuse(r, "system", "%s", why);
@@ -148,7 +150,9 @@ static bool host_attach(void *context, const struct attach_request *request, str
         return refuse(r, "conflict", "%s of that namespace is attached as port %u", request->target,
                       other);
     }
-    struct port *port = port_attach(request, h->program, why, sizeof why);
+    struct attach_request own = *request;
+    own.port.plain = h->loop->is_virtual;
+    struct port *port = port_attach(&own, h->program, why, sizeof why);
     if (!port) {
         return refuse(r, "system", "%s", why);
     }
@@ -234,7 +238,7 @@ static uint64_t data_cpu_ns(const struct loop *loop) {
     if (pthread_getcpuclockid(loop->thread, &id) || clock_gettime(id, &t)) {
         return 0;
     }
-    return clock_ns(&t);
+    return clock_ns(&t) + hands_cpu_ns(&loop->hands);
 }
 
 static bool host_is_gone(void *context, uint32_t number) {
@@ -260,7 +264,29 @@ static void host_engine_stats(void *context, struct text *out) {
              (unsigned long long)histogram_quantile(&loop->late, 990),
              (unsigned long long)counter_get(&loop->late.highest),
              (unsigned long long)data_cpu_ns(loop));
-    text_add(out, " spin_ns=%llu", (unsigned long long)counter_get(&loop->pace.spin_ns));
+    text_add(out, " spin_ns=%llu class=%s class_left=%llu class_left_ns=%llu busy_ppm=%llu",
+             (unsigned long long)counter_get(&loop->pace.spin_ns),
+             atomic_load(&loop->is_fifo) ? "fifo" : "other",
+             (unsigned long long)counter_get(&loop->load.class_left),
+             (unsigned long long)counter_get(&loop->load.class_left_ns),
+             (unsigned long long)counter_get(&loop->load.busy_ppm));
+    text_add(out, " longest_slice_ns=%llu coalesced_frames=%llu coalesced_max_ns=%llu",
+             (unsigned long long)counter_get(&loop->longest_slice_ns),
+             (unsigned long long)counter_get(&loop->load.coalesced_frames),
+             (unsigned long long)counter_get(&loop->load.coalesced_max_ns));
+    text_add(out, " handed_frames=%llu", (unsigned long long)counter_get(&loop->hands.frames));
+}
+
+static bool host_burden(void *context, uint32_t permille, struct refusal *r) {
+    struct host *h = context;
+    if (h->loop->is_virtual) {
+        return refuse(r, "conflict", "in virtual time nothing takes time");
+    }
+    struct message *message = new_message(MESSAGE_BURDEN);
+    message->burden_permille = permille;
+    post_and_wait(h, message);
+    free(message);
+    return true;
 }
 
 static void host_epoch(void *context, uint64_t epoch_ns, uint64_t unix_ns) {
@@ -306,6 +332,7 @@ const struct proto_host host_functions = {
     .close_paths = host_close_paths,
     .await = host_await,
     .engine_stats = host_engine_stats,
+    .burden = host_burden,
     .epoch = host_epoch,
     .capture = host_capture,
     .captures = host_captures,

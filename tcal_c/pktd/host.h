@@ -2,7 +2,7 @@
 #ifndef PKTD_HOST_H
 #define PKTD_HOST_H
 
-#include "loop.h"
+#include "pktd/loop/loop.h"
 #include "pktd/protocol/proto.h"
 
 struct host {

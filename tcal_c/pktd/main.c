@@ -14,7 +14,7 @@
 static const char usage[] =
     "usage: pktd [--no-fifo] [--no-lock] [--no-bpf] [--pool-bytes N] [--cpu-share N]\n"
     "            [--allow-spoofing] [--digests] [--digest-times] [--captures FD]\n"
-    "            [--capture-bytes N] [--virtual-time]\n"
+    "            [--capture-bytes N] [--virtual-time] [--engine-threads N] [--always-threads]\n"
     "Moves packets between network namespaces; commands on standard input, answers on standard\n"
     "output, as docs/pktd.md says. The options keep it from using what the machine would permit:\n"
     "real-time scheduling, locked memory, arrival stamps by BPF. --pool-bytes limits the memory "
@@ -25,7 +25,9 @@ static const char usage[] =
     "keeps a digest of the packets of each link, --digest-times one of their times, too.\n"
     "--captures names the descriptor of a directory for files of packets, --capture-bytes how\n"
     "many may wait to be written (default 64 MiB). --virtual-time is for a machine whose clock\n"
-    "stands still while a program runs.\n";
+    "stands still while a program runs. --engine-threads says how many threads may read and write\n"
+    "(default: half of the processors, 4 at most); all but one only help where there is much to\n"
+    "do, or with --always-threads always, for tests.\n";
 
 static uint64_t default_pool_bytes(void) {
     long pages = sysconf(_SC_PHYS_PAGES);
@@ -44,6 +46,7 @@ int main(int argc, char **argv) {
                                    .captures = -1,
                                    .capture_bytes = CAPTURE_BYTES};
     uint64_t sharers = 1;
+    uint64_t threads = 0;
     uint64_t captures = UINT64_MAX;
     bool bpf = true;
     const struct setting settings[] = {
@@ -57,6 +60,8 @@ int main(int argc, char **argv) {
         {.name = "digest-times", .flag = &options.times, .value = true},
         {.name = "virtual-time", .flag = &options.is_virtual, .value = true},
         {.name = "pool-bytes", .number = &options.pool_bytes, .low = 4u << 20, .high = INT64_MAX},
+        {.name = "engine-threads", .number = &threads, .low = 1, .high = HANDS_LIMIT + 1},
+        {.name = "always-threads", .flag = &options.always_threads, .value = true},
         {.name = "cpu-share", .number = &sharers, .low = 1, .high = SHARERS_MAX},
         {.name = NULL}};
     int status = startup_options(argc, argv, "pktd", usage, settings);
@@ -67,6 +72,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     options.sharers = (uint32_t)sharers;
+    options.threads = (uint32_t)threads;
     options.digests |= options.times;
     options.captures = captures <= INT32_MAX ? (int)captures : -1;
     draw_init();

@@ -14,6 +14,7 @@ import pytest
 
 from tests.datapath.client import DEADLINE_S, RefusedError
 from tests.pktd.conftest import Setting
+from tests.pktd.flood import SENDS, flood
 from tests.pktd.harness import PKTD, World, link, pair
 from tests.waiting import wait_until
 
@@ -75,12 +76,15 @@ def test_a_name_is_free_again_whenever_it_is_asked_for(world: World, setting: Se
     assert engine.close() == 0
 
 
-FLOOD = """
-import socket
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-    for _ in range(60000):
-        sender.sendto(bytes(1400), ("10.77.0.2", 9))
-"""
+def test_what_a_port_had_no_room_for_is_counted(world: World, setting: Setting) -> None:
+    engine = world.pktd()
+    a, _ = pair(world, engine, kind=setting.kind)
+    flood(world, engine, a)
+    lost = engine.engine()["drop_input"]
+    assert lost > 0 or setting.kind == "packet", "a packet socket of root's has more room"
+    engine("close 0")
+    assert engine.engine()["drop_input"] == lost
+    assert engine.close() == 0
 
 
 def test_what_a_closed_port_has_lost_stays_counted() -> None:
@@ -90,7 +94,7 @@ def test_what_a_closed_port_has_lost_stays_counted() -> None:
         a, _ = pair(world, engine, kind="packet")
         engine.process.send_signal(signal.SIGSTOP)
         try:
-            world.run(a, "python3", "-c", FLOOD)
+            world.run(a, "python3", "-c", SENDS)
         finally:
             engine.process.send_signal(signal.SIGCONT)
         engine("close 0")

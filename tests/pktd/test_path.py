@@ -9,6 +9,7 @@ import pytest
 from tests.datapath.client import Client, RefusedError
 from tests.intime import in_time
 from tests.pktd.conftest import Setting
+from tests.pktd.flood import flood
 from tests.pktd.harness import World, have
 from tests.pktd.pods import attach, change, path, pods, two_pods
 from tests.pktd.test_traffic import ADDRESSES, CLIENT, COLLECT, END, SEGMENTED, SERVER
@@ -59,9 +60,19 @@ def test_ping(world: World, setting: Setting, version: int) -> None:
     assert counters["in_flight"] == counters["drop_unknown"] == counters["drop_write"] == 0
 
 
+def test_what_found_no_room_is_counted(world: World, setting: Setting) -> None:
+    engine = world.pktd()
+    a, _, _ = two_pods(world, engine, kind=setting.kind)
+    flood(world, engine, a)
+    lost = engine.engine()["drop_input"]
+    assert lost > 0 or setting.kind == "packet", "a packet socket of root's has more room"
+    engine("detach 0")
+    assert engine.engine()["drop_input"] == lost
+
+
 def test_hello_and_attach_tell_what_is_in_force(world: World, setting: Setting) -> None:
     engine = world.pktd("--cpu-share", "4")
-    assert world.hello.endswith(" paths=1 digests=off")
+    assert world.hello.endswith(" paths=1 digests=off threads=1")
     a, _ = pods(world, 1)
     answer = attach(engine, 3, a, kind=setting.kind)
     values = dict(word.split("=") for word in answer.split())
@@ -198,7 +209,7 @@ def test_a_client_takes_over(world: World, setting: Setting) -> None:
     while (line := engine.line()) != "ok sync again2":
         discarded.append(line)
     assert discarded[-1].startswith("err syntax")
-    assert engine("hello 1").endswith(" paths=1 digests=off")
+    assert engine("hello 1").endswith(" paths=1 digests=off threads=1")
     assert engine("ports") == "2"
     assert [engine.line().split()[:2] for _ in range(2)] == [["0", "0"], ["1", "1"]]
     engine.commit()

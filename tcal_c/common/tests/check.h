@@ -44,10 +44,12 @@ void test_engine(void);
 void test_protocol(void);
 void test_stages(void);
 void test_paths(void);
-void test_select(void);
+void test_ports(void);
 void test_digests(void);
 void test_captures(void);
 void test_arrivals(void);
+void test_load(void);
+void test_hands(void);
 
 /* A small generator for inputs, so that every run has the same ones. */
 static inline uint64_t next_random(uint64_t *state) {

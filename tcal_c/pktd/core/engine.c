@@ -68,6 +68,39 @@ void engine_reserve(struct engine *e, struct engine_room *room) {
     }
 }
 
+static void count_left(struct engine *e, const struct leaving *l, int error) {
+    if (error) {
+        counter_add(&e->count.drop_write, l->count);
+        return;
+    }
+    counter_add(&e->count.tx, l->count);
+    counter_add(&e->count.tx_frames, 1);
+    if (l->passes) {
+        counter_add(&e->count.passed, l->count);
+        return;
+    }
+    struct pair *pair = l->frame->pair;
+    counter_add(&pair->delivered_pkts, l->count);
+    counter_add(&pair->delivered_bytes, l->bytes);
+    pair_touch(pair);
+}
+
+void engine_left(struct engine *e, const struct leaving *leaving, int error) {
+    counter_set(&e->transit.in_flight, counter_get(&e->transit.in_flight) - 1);
+    count_left(e, leaving, error);
+    pool_release(&e->transit.pool, leaving->frame);
+}
+
+static void leave(struct engine *e, uint32_t port, uint64_t at_ns, const struct leaving *l,
+                  const struct iovec *io, int count) {
+    if (e->hand_over && e->hand_over(e->deliver_context, port, at_ns, l, io, count)) {
+        l->frame->references++;
+        counter_add(&e->transit.in_flight, 1);
+        return;
+    }
+    count_left(e, l, e->deliver(e->deliver_context, port, at_ns, io, count));
+}
+
 static void deliver(struct engine *e, struct piece *piece, uint64_t at_ns) {
     struct frame *frame = piece->frame;
     uint32_t port = e->node[e->paths ? frame->source : frame->dest].port;
@@ -84,17 +117,11 @@ static void deliver(struct engine *e, struct piece *piece, uint64_t at_ns) {
     if (cut.header_bytes == 0) {
         io[1] = io[2];
     }
-    int error = e->deliver(e->deliver_context, port - 1, at_ns, io, cut.header_bytes ? 3 : 2);
-    if (error) {
-        counter_add(&e->count.drop_write, piece->count);
-        return;
-    }
-    counter_add(&e->count.tx, piece->count);
-    counter_add(&e->count.tx_frames, 1);
-    counter_add(&frame->pair->delivered_pkts, piece->count);
-    counter_add(&frame->pair->delivered_bytes,
-                packet_bytes(&frame->info, piece->first, piece->count));
-    pair_touch(frame->pair);
+    const struct leaving leaving = {.frame = frame,
+                                    .count = piece->count,
+                                    .bytes =
+                                        packet_bytes(&frame->info, piece->first, piece->count)};
+    leave(e, port - 1, at_ns, &leaving, io, cut.header_bytes ? 3 : 2);
 }
 
 /* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. */
@@ -150,16 +177,10 @@ static enum verdict classify(const struct engine *e, uint32_t port, struct frame
 
 /* Out again as it came, at once. */
 static void pass(struct engine *e, uint32_t port, struct frame *frame, uint64_t at_ns) {
-    uint32_t segments = frame->info.segments;
     struct iovec io[2] = {{&frame->info.vnet, sizeof frame->info.vnet},
                           {frame_bytes(frame), frame->info.length}};
-    if (e->deliver(e->deliver_context, port, at_ns, io, 2)) {
-        counter_add(&e->count.drop_write, segments);
-        return;
-    }
-    counter_add(&e->count.tx, segments);
-    counter_add(&e->count.tx_frames, 1);
-    counter_add(&e->count.passed, segments);
+    const struct leaving leaving = {.frame = frame, .count = frame->info.segments, .passes = true};
+    leave(e, port, at_ns, &leaving, io, 2);
 }
 
 static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {

@@ -47,6 +47,19 @@ struct port_counters {
 typedef int engine_deliver(void *context, uint32_t port, uint64_t at_ns, const struct iovec *io,
                            int count);
 
+/* What of a frame leaves by a port. */
+struct leaving {
+    struct frame *frame;
+    uint32_t count; /* segments */
+    uint64_t bytes; /* at layer 3 */
+    bool passes;    /* out again as it came */
+};
+
+/* Takes a frame over that somebody else will write, who says so with engine_left: true. Otherwise
+ * it is delivered at once. */
+typedef bool engine_hand_over(void *context, uint32_t port, uint64_t at_ns,
+                              const struct leaving *leaving, const struct iovec *io, int count);
+
 struct engine {
     struct transit transit;
     struct addr_table addrs;
@@ -57,6 +70,7 @@ struct engine {
     bool any_source; /* hop by hop: packets may come from addresses that their node does not have */
     struct engine_counters count;
     engine_deliver *deliver;
+    engine_hand_over *hand_over; /* NULL: nobody else writes */
     void *deliver_context;
     struct node node[NODE_LIMIT];
     uint32_t port_node[PORT_LIMIT]; /* node + 1; 0 = none */
@@ -88,6 +102,9 @@ void engine_reserve(struct engine *e, struct engine_room *room);
  */
 void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t bytes,
                   uint64_t at_ns);
+
+/* What was handed over has been written (0) or not (-errno). */
+void engine_left(struct engine *e, const struct leaving *leaving, int error);
 
 /* When there is something to do next; TIME_NEVER when nothing waits. */
 static inline uint64_t engine_next(const struct engine *e) {

@@ -94,7 +94,7 @@ struct transit {
     struct pool pool;
     struct heap heap; /* of links, by the time of their heads */
     uint64_t seq;
-    counter in_flight;  /* pieces in links */
+    counter in_flight;  /* pieces in links, or handed over */
     counter drop_nobuf; /* segments for which there was no memory */
 };
 

@@ -8,7 +8,6 @@
 #include "pace.h"
 
 #define WINDOW_NS 10000000u
-#define REST_PERMILLE 55u
 #define BUDGET_PERCENT 60u
 #define SPIN_MIN_NS 5000u
 #define SPIN_MAX_NS 80000u
@@ -37,14 +36,12 @@ static void turn_window(struct pace *p, uint64_t now_ns) {
     uint64_t work = length > idle ? length - idle : 0;
     uint64_t budget = length * BUDGET_PERCENT / 100 / p->sharers;
     p->may_spin_ns = budget > work ? (budget - work) * WINDOW_NS / length : 0;
-    uint64_t due = WINDOW_NS * REST_PERMILLE / 1000;
-    p->rest_ns = p->slept_ns < due ? due - p->slept_ns : 0;
     p->window_ns = now_ns;
     p->slept_ns = 0;
     p->spun_ns = 0;
 }
 
-uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns) {
+uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns, uint64_t tolerance_ns) {
     turn_window(p, now_ns);
     if (due_ns <= now_ns) {
         return 0;
@@ -52,16 +49,11 @@ uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns) {
     uint64_t spin = 0;
     if (p->spun_ns < p->may_spin_ns) {
         spin = p->wake_ns < SPIN_MIN_NS ? SPIN_MIN_NS : min_u64(p->wake_ns, SPIN_MAX_NS);
+        spin -= min_u64(spin, tolerance_ns);
     }
     counter_set(&p->spin_ns, spin);
     uint64_t wait = due_ns - now_ns;
     return wait > spin ? wait - spin : 0;
-}
-
-uint64_t pace_rest(struct pace *p) {
-    uint64_t rest = p->rest_ns;
-    p->rest_ns = 0;
-    return rest;
 }
 
 void pace_woke(struct pace *p, uint64_t from_ns, uint64_t wanted_ns, uint64_t now_ns, bool timer) {

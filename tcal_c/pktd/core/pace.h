@@ -13,19 +13,16 @@ struct pace {
     uint64_t spun_ns;
     uint64_t may_spin_ns; /* in this window */
     uint32_t sharers;
-    uint64_t rest_ns; /* owed to the other programs from the last one */
-    counter spin_ns;  /* for hello and stats: the spin in force */
+    counter spin_ns; /* for hello and stats: the spin in force */
 };
 
 /* `sharers` threads like this one share the machine's patience: the spin of each is so much less.
  */
 void pace_init(struct pace *p, uint64_t now_ns, uint32_t sharers);
 
-/* How long to sleep now if something is due at `due_ns`: 0 = do not, look again at once. */
-uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns);
-
-/* How long a real-time thread must rest now, whatever is due; then it owes nothing. Mostly 0. */
-uint64_t pace_rest(struct pace *p);
+/* How long to sleep now if something is due at `due_ns` and may be late by `tolerance_ns`: 0 = do
+ * not, look again at once. */
+uint64_t pace_sleep(struct pace *p, uint64_t now_ns, uint64_t due_ns, uint64_t tolerance_ns);
 
 /* A sleep that should have ended at `wanted_ns` ended at `now_ns`; `timer` tells that nothing else
  * did. */

@@ -78,6 +78,7 @@ static bool open_kind(struct port *port, enum port_kind kind, const struct port_
         if (port->fd >= 0) {
             close(port->fd);
         }
+        packet_ring_close(&port->ring);
         packet_close(port);
         return false;
     }
@@ -147,6 +148,7 @@ void port_close(struct port *port) {
         close(port->out);
     }
     nl_close(&port->redirect.nl);
+    packet_ring_close(&port->ring);
     if (!port->leave) {
         packet_close(port);
     }
@@ -199,11 +201,20 @@ int port_write(struct port *port, const struct iovec *io, int count) {
     return port->kind == PORT_TAP ? tap_write(port, io, count) : packet_write(port, io, count);
 }
 
+void port_settle(const struct port *port) {
+    if (port->kind == PORT_PACKET) {
+        packet_settle(port);
+    }
+}
+
 bool port_is_gone(const struct port *port) {
     return atomic_load_explicit(&port->gone, memory_order_relaxed) ||
            (port->kind == PORT_PACKET && packet_is_gone(port));
 }
 
 uint64_t port_lost(struct port *port) {
-    return port->kind == PORT_PACKET ? packet_lost(port) : 0;
+    if (port->kind == PORT_LINE) {
+        return 0;
+    }
+    return port->kind == PORT_TAP ? tap_lost(port) : packet_lost(port);
 }

@@ -2,6 +2,7 @@
 #ifndef PKTD_PORT_H
 #define PKTD_PORT_H
 
+#include "packet_ring.h"
 #include "redirect.h"
 
 #include <net/if.h>
@@ -22,11 +23,13 @@ struct port_request {
     uint32_t number;
     enum port_kind kind;
     uint32_t mtu;
+    uint32_t queue; /* packets that a TAP holds until they are read; 0: as many as usual */
     char name[IFNAMSIZ];
     const char *netns; /* path */
     bool leave;        /* the end of its namespace removes the device, not port_close */
     const char *line;  /* path, of a line to another machine; then only `delay_ns` counts */
     uint64_t delay_ns; /* that frames take over the line */
+    bool plain; /* the caller reads from the descriptor itself, so a packet port has no ring */
 };
 
 #define PREFIX_LIMIT 32u
@@ -46,9 +49,11 @@ struct port {
     enum port_kind kind; /* never PORT_AUTO */
     enum port_stamp stamp;
     uint32_t number;
-    bool leave;          /* see port_request */
-    char peer[IFNAMSIZ]; /* PORT_PACKET: pktd's end of the veth pair */
-    uint64_t lost;       /* control thread: see port_lost */
+    bool leave;              /* see port_request */
+    char peer[IFNAMSIZ];     /* PORT_PACKET: pktd's end of the veth pair */
+    int index;               /* PORT_TAP: in its namespace; it outlives a new name */
+    uint64_t lost;           /* control thread: see port_lost */
+    struct packet_ring ring; /* PORT_PACKET */
     /* Data thread, in virtual time: where the read goes that is on its way, and what it is known
      * by. */
     uint8_t *buffer;
@@ -107,8 +112,12 @@ bool port_took(struct port *port, uint8_t *data, size_t got, uint64_t about_ns,
 /* Whether this error of the caller's own read means that there will be no more frames. */
 bool port_has_ended(const struct port *port, int error);
 
-/* Packets that the socket had no room for since it was opened; a TAP's are counted by the device,
- * where only its namespace sees them: 0. Control thread. */
+/* Takes note of an error that the device has told and that reading a ring does not take away: its
+ * device is down. */
+void port_settle(const struct port *port);
+
+/* Packets that the socket or the TAP had no room for since it was opened: they were never read, and
+ * senders were not told. Control thread. */
 uint64_t port_lost(struct port *port);
 
 /* Whether somebody else has removed the device. Control thread. */

@@ -29,6 +29,7 @@ bool packet_open(struct port *port, const struct port_request *request, int netn
 /* As port_read; at_ns stays as it is unless the kernel says when the frame came. */
 int tap_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame);
 int packet_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame);
+void packet_settle(const struct port *port);
 void tap_leave(struct port *port); /* its close will not remove the device */
 int tap_write(struct port *port, const struct iovec *io, int count);
 int packet_write(struct port *port, const struct iovec *io, int count);
@@ -37,6 +38,7 @@ int packet_write(struct port *port, const struct iovec *io, int count);
 int packet_send(int fd, const struct iovec *io, int count);
 
 uint64_t packet_lost(struct port *port);
+uint64_t tap_lost(struct port *port);
 bool packet_is_gone(const struct port *port);
 
 /* Brings a device of pktd's up, without IPv6 where that can be turned off: 0 or -errno. */
@@ -50,6 +52,6 @@ void packet_close(struct port *port);
 
 /* Packets the device holds for pktd. A TAP takes packets off the sender's hands, so it has no back
  * pressure and must hold what comes while the data thread is kept from running. */
-#define PORT_QUEUE_PACKETS 8192
+#define PORT_QUEUE_PACKETS 16384
 
 #endif

@@ -98,7 +98,7 @@ int port_set_option(int fd, int level, int option, int value) {
 }
 
 /* 0 or -errno, then `attempt` names what was refused. */
-static int make_socket(struct port *port, const char **attempt) {
+static int make_socket(struct port *port, bool plain, const char **attempt) {
     *attempt = "packet socket";
     port->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (port->fd < 0) {
@@ -117,6 +117,9 @@ static int make_socket(struct port *port, const char **attempt) {
         port_set_option(port->fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
     }
     if (port_set_option(port->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1) == 0) {
+        port->stamp = STAMP_SOCKET;
+    }
+    if (!plain && packet_ring_open(&port->ring, port->fd) == 0) {
         port->stamp = STAMP_SOCKET;
     }
     struct sockaddr_ll to = {.sll_family = AF_PACKET,
@@ -158,7 +161,7 @@ bool packet_open(struct port *port, const struct port_request *request, int netn
     } else if ((code = port_raise(&nl, port->peer, &why)) != 0) {
         port_fail(error, code, why.text, "bring up %s, the other end of %s", port->peer,
                   request->name);
-    } else if ((code = make_socket(port, &attempt)) != 0) {
+    } else if ((code = make_socket(port, request->plain, &attempt)) != 0) {
         port_fail(error, code, NULL, "%s for %s", attempt, request->name);
     } else {
         nl_close(&nl);
@@ -169,6 +172,7 @@ bool packet_open(struct port *port, const struct port_request *request, int netn
         close(port->fd);
         port->fd = -1;
     }
+    packet_ring_close(&port->ring);
     packet_close(port);
     return false;
 }
@@ -192,7 +196,7 @@ static uint64_t arrival(const struct timespec *stamp) {
     return age > 0 && (uint64_t)age < STAMP_AGE_LIMIT_NS ? now_ns - (uint64_t)age : now_ns;
 }
 
-int packet_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame) {
+static int receive(struct port *port, uint8_t *data, size_t room, struct port_frame *frame) {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(struct timespec))];
@@ -219,6 +223,43 @@ int packet_read(struct port *port, uint8_t *data, size_t room, struct port_frame
     return 1;
 }
 
+/* A frame larger than its slot comes out of the socket's queue, with the time of its slot. */
+int packet_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame) {
+    struct packet_slot slot;
+    if (!port->ring.memory) {
+        return receive(port, data, room, frame);
+    }
+    if (!packet_ring_first(&port->ring, &slot)) {
+        return 0;
+    }
+    int got = 1;
+    if (!slot.is_whole) {
+        got = receive(port, data, room, frame);
+        /* An error that the socket has to tell comes before the frame; left there, the frame would
+         * be taken for the next one. */
+        got = got ? got : receive(port, data, room, frame);
+    } else if (slot.bytes <= room) {
+        memcpy(data, slot.data, slot.bytes);
+        frame->bytes = slot.bytes - VNET_HEADER_BYTES;
+    } else {
+        got = 0;
+    }
+    if (got == 0) {
+        atomic_fetch_add_explicit(&port->ring.cut, 1, memory_order_relaxed);
+    }
+    if (port->stamp == STAMP_SOCKET) {
+        frame->at_ns = arrival(&(struct timespec){slot.seconds, slot.nanoseconds});
+    }
+    packet_ring_done(&port->ring);
+    return got;
+}
+
+void packet_settle(const struct port *port) {
+    int error;
+    socklen_t size = sizeof error;
+    getsockopt(port->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+}
+
 int packet_send(int fd, const struct iovec *io, int count) {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)io, .msg_iovlen = (size_t)count};
     return sendmsg(fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
@@ -243,5 +284,6 @@ uint64_t packet_lost(struct port *port) {
     if (getsockopt(port->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0) {
         port->lost += stats.tp_drops;
     }
+    port->lost += atomic_exchange_explicit(&port->ring.cut, 0, memory_order_relaxed);
     return port->lost;
 }

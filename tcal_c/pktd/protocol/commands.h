@@ -24,6 +24,9 @@ command do_routes;
 command do_path;
 command do_usage;
 
+/* command_burden.c */
+command do_burden;
+
 /* command_record.c */
 command do_await;
 command do_epoch;

@@ -25,6 +25,7 @@ struct proto_host {
     void (*close_paths)(void *context, bool closed);       /* done when it returns */
     void (*await)(void *context);                          /* proto_moved is to be called, once */
     void (*engine_stats)(void *context, struct text *out); /* KEY=VALUE… of the loop */
+    bool (*burden)(void *context, uint32_t permille, struct refusal *r); /* done on return */
     /* What day and time `epoch_ns` was. */
     void (*epoch)(void *context, uint64_t epoch_ns, uint64_t unix_ns);
     /* Makes a file for packets of the named interfaces; `to` gets where they go. */

@@ -74,6 +74,7 @@ const char *const fuzz_words[] = {
     "commit ",
     "abort",
     "epoch ",
+    "burden ",
     "digests",
     "await",
     "capture ",

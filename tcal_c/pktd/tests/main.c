@@ -10,8 +10,8 @@ int main(void) {
         {"structures", test_structures}, {"draws", test_draws},     {"queues", test_queues},
         {"packets", test_packets},       {"links", test_links},     {"engine", test_engine},
         {"protocol", test_protocol},     {"stages", test_stages},   {"paths", test_paths},
-        {"select", test_select},         {"digests", test_digests}, {"captures", test_captures},
-        {"arrivals", test_arrivals}};
+        {"ports", test_ports},           {"digests", test_digests}, {"captures", test_captures},
+        {"arrivals", test_arrivals},     {"hands", test_hands},     {"load", test_load}};
     draw_init();
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         suites[i].run();

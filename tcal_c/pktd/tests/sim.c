@@ -92,6 +92,12 @@ static void engine_stats(void *context, struct text *out) {
     text_add(out, "late_p50_ns=0");
 }
 
+static bool burden(void *context, uint32_t permille, struct refusal *r) {
+    (void)r;
+    ((struct sim *)context)->burden_permille = permille;
+    return true;
+}
+
 static void epoch(void *context, uint64_t epoch_ns, uint64_t unix_ns) {
     struct sim *sim = context;
     atomic_store(&sim->captures.epoch_ns, epoch_ns);
@@ -178,6 +184,7 @@ struct sim *sim_new(uint64_t pool_bytes) {
                                     .close_paths = close_paths,
                                     .await = await,
                                     .engine_stats = engine_stats,
+                                    .burden = burden,
                                     .epoch = epoch,
                                     .capture = capture,
                                     .captures = captures};

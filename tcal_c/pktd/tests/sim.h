@@ -25,8 +25,9 @@ struct sim {
     uint32_t readings; /* of the clock */
     int deliver_error; /* what the next writes return */
     int detach_error;  /* whether the next detach fails */
-    int awaited;       /* how often it was asked to tell what moves */
-    uint32_t gone;     /* port + 1 whose device has been removed; 0 = none */
+    uint32_t burden_permille;
+    int awaited;   /* how often it was asked to tell what moves */
+    uint32_t gone; /* port + 1 whose device has been removed; 0 = none */
     struct batch *waiting;
     struct delivery *delivery;
     size_t count;

@@ -1,7 +1,7 @@
 /* Digests of links: the published hash beneath them, what changes them, what does not. */
 #include "common/tests/check.h"
 #include "pktd/record/xxh64.h"
-#include "sim.h"
+#include "pktd/tests/sim.h"
 
 #define T0 1000000000ull /* when a sim begins */
 #define MS 1000000ull

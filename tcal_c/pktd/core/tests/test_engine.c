@@ -1,6 +1,6 @@
 /* The whole core: who gets what, and that nothing is lost track of. */
 #include "common/tests/check.h"
-#include "sim.h"
+#include "pktd/tests/sim.h"
 
 #include <errno.h>
 
@@ -143,7 +143,7 @@ static void write_errors_are_counted(void) {
     sim_send(sim, 0, &frame);
     sim_run(sim, T0 + 100 * MS);
     CHECK_EQ(engine_stat(sim, "drop_write="), 10);
-    CHECK_EQ(engine_stat(sim, "tx="), 0);
+    CHECK_EQ(engine_stat(sim, " tx="), 0);
     sim_free(sim);
 }
 
@@ -275,7 +275,36 @@ static void nothing_is_lost_track_of(void) {
     sim_free(sim);
 }
 
+static struct leaving handed;
+
+static bool take_over(void *context, uint32_t port, uint64_t at_ns, const struct leaving *leaving,
+                      const struct iovec *io, int count) {
+    (void)context, (void)port, (void)at_ns, (void)io, (void)count;
+    handed = *leaving;
+    return true;
+}
+
+/* Whoever asks meanwhile finds no packet that is neither there nor lost. */
+static void what_was_handed_over_is_in_flight_until_it_is_written(void) {
+    struct sim *sim = sim_new(64 << 20);
+    sim_pair(sim, PLAIN);
+    sim->engine->hand_over = take_over;
+    for (int error = 0; error >= -EIO; error -= EIO) {
+        make_packet(&frame, 0, 1, 100);
+        sim_send(sim, 0, &frame);
+        sim_run(sim, sim->now_ns + 10 * MS);
+        CHECK_EQ(engine_stat(sim, "in_flight="), 1);
+        CHECK_EQ(engine_stat(sim, " tx="), error ? 1 : 0);
+        engine_left(sim->engine, &handed, error);
+        CHECK_EQ(engine_stat(sim, "in_flight="), 0);
+        CHECK_EQ(engine_stat(sim, " tx="), 1);
+        CHECK_EQ(engine_stat(sim, "drop_write="), error ? 1 : 0);
+    }
+    sim_free(sim);
+}
+
 void test_engine(void) {
+    what_was_handed_over_is_in_flight_until_it_is_written();
     strangers_are_counted();
     spoofed_sources_are_dropped_and_counted();
     no_route_is_counted();

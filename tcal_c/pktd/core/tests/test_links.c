@@ -1,6 +1,6 @@
 /* Links: delay, rate, order, loss, changes; single packets and super-packets. */
 #include "common/tests/check.h"
-#include "sim.h"
+#include "pktd/tests/sim.h"
 
 #define T0 1000000000ull /* when a sim begins */
 #define MS 1000000ull

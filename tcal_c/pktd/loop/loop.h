@@ -7,7 +7,9 @@
 #include "pktd/core/batch.h"
 #include "pktd/core/engine.h"
 #include "pktd/core/structures/histogram.h"
+#include "pktd/core/load.h"
 #include "pktd/core/pace.h"
+#include "pktd/hands/hands.h"
 #include "pktd/ports/port.h"
 #include "uring.h"
 
@@ -19,6 +21,7 @@ enum message_kind {
     MESSAGE_OPEN,
     MESSAGE_CLOSE,
     MESSAGE_LEASE,
+    MESSAGE_BURDEN,
     MESSAGE_STOP
 };
 
@@ -31,6 +34,7 @@ struct message {
         struct engine_room room;
         struct port *port;
         bool expired;
+        uint32_t burden_permille;
     };
 };
 
@@ -39,6 +43,8 @@ struct loop_options {
     bool lock;
     uint64_t pool_bytes;
     uint32_t sharers;       /* pktds on this machine */
+    uint32_t threads;       /* that read and write; 0: as many as the machine has cores for */
+    bool always_threads;    /* also when one would do */
     bool any_source;        /* see engine_take_any_source */
     bool digests;           /* of what links carry */
     bool times;             /* are part of the digests */
@@ -47,10 +53,19 @@ struct loop_options {
     uint64_t capture_bytes; /* room for packets that are to be written */
 };
 
+/* A planted load, for tests: so much of every millisecond is computed away. */
+struct burden {
+    uint32_t permille;
+    uint64_t next_ns;
+};
+
 struct loop {
     struct engine *engine;
     struct pace pace;
+    struct load load;
+    struct burden burden;
     struct histogram late;
+    struct hands hands;
     int epoll;
     int wake;   /* eventfd: there are messages for the data thread */
     int report; /* eventfd: there are messages for the control thread */
@@ -60,15 +75,23 @@ struct loop {
     struct frame *scratch;   /* the next read goes here */
     struct port **port;
     struct port *lines; /* the ports that are lines, in the order in which they were opened */
-    uint64_t now_ns; /* as of the last look at the clock; in virtual time never later than that */
+    uint64_t now_ns;   /* as of the last look at the clock; in virtual time never later than that */
+    uint64_t after_ns; /* after the last write, or before the first */
+    uint64_t round_ns; /* when the last wait was over */
+    uint64_t awake_ns; /* since when the thread has not slept; 0 before it first has */
+    counter longest_slice_ns; /* it went on for, in the real-time class */
+    uint64_t spun_ns;         /* CPU time for waiting, all in all */
+    int reads;                /* of one port in this round */
     bool stop;
-    bool is_fifo;
+    bool may_fifo;       /* the real-time class is permitted */
+    atomic_bool is_fifo; /* and taken now */
     bool is_locked;
     bool is_virtual;
     bool has_captures;
     struct captures captures;
     pthread_t thread;
     _Atomic int started;
+    bool was_idle;       /* nothing was done in the last turn */
     bool worked;         /* since it was last asked: something may have moved */
     atomic_bool awaited; /* the control thread wants to know when it does */
     atomic_bool moved;   /* it has */
@@ -81,10 +104,10 @@ struct loop {
     struct __kernel_timespec timer_at; /* timer_ns */
 };
 
-/* The time as the engine is to take it: in virtual time the clock is not looked at again, since it
+/* The time as the engine is to take it, without another look at the clock: in virtual time that
  * costs a system call and moves the clock, and time stands still anyway. */
 static inline uint64_t loop_time(const struct loop *loop) {
-    return loop->is_virtual ? loop->now_ns : clock_now();
+    return loop->is_virtual ? loop->now_ns : loop->after_ns;
 }
 
 /* Starts the data thread and waits until it runs: 0 or -errno. */

@@ -1,6 +1,6 @@
 /* Staging: all or nothing, at the right time, in the right order. */
 #include "common/tests/check.h"
-#include "sim.h"
+#include "pktd/tests/sim.h"
 
 #define T0 1000000000ull
 #define MS 1000000ull

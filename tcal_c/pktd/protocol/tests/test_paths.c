@@ -1,6 +1,6 @@
 /* Paths: declared, changed, refused; what they let through, where it leaves, what is counted. */
 #include "common/tests/check.h"
-#include "sim.h"
+#include "pktd/tests/sim.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
  * is in the tests of the command.
  */
 #include "common/tests/check.h"
-#include "sim.h"
+#include "pktd/tests/sim.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,6 +8,8 @@
 #define WAKE_TAG                                                                                   \
     UINT32_MAX /* of what is ready: messages; otherwise its low half is a port's number */
 
+#define HAND_TAG (UINT32_MAX - 1) /* of the ports of hand 0; downwards those of the others */
+
 /* What may be read; in virtual time, what has been read into the port's buffer. */
 struct ready {
     uint64_t tag;
@@ -25,6 +27,9 @@ int loop_wait(struct loop *loop, struct ready *ready);
 /* The port is looked at from now on (0 or -errno), or no longer. */
 int wait_add(struct loop *loop, struct port *port);
 void wait_remove(struct loop *loop, struct port *port);
+
+/* Whether the ports of the hands are looked at: 0 or -errno. */
+int wait_watch_hands(struct loop *loop, bool on);
 
 /* wait_virtual.c: the same in virtual time. */
 int virtual_open(struct loop *loop);

@@ -1,6 +1,6 @@
 /* Parsing and cutting frames. */
 #include "common/tests/check.h"
-#include "frames.h"
+#include "pktd/tests/frames.h"
 
 static struct test_frame frame;
 

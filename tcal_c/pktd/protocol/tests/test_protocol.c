@@ -1,6 +1,6 @@
 /* Every command: what it answers when it is right and when it is not. */
 #include "common/tests/check.h"
-#include "sim.h"
+#include "pktd/tests/sim.h"
 
 #define LINK "rate=1 delay=2 jitter=3 loss=4 queue=5 dist=pareto seed=6 up=1"
 

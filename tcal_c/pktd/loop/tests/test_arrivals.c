@@ -1,8 +1,8 @@
 /* When frames arrive: by the stamp in the source address, and over lines, where whole frames come
  * whatever pieces they were read in, in the order of their arrival. */
 #include "common/tests/check.h"
-#include "frames.h"
-#include "pktd/arrivals.h"
+#include "pktd/tests/frames.h"
+#include "pktd/loop/arrivals.h"
 #include "pktd/ports/stamp.h"
 
 static const uint8_t plain[6] = {2, 0x54, 0x53, 0, 0, 1};

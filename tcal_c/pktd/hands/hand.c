@@ -1,0 +1,229 @@
+/* A hand decides nothing: what it reads it puts into a queue for the core, and what the core puts
+ * into another it writes, each port's frames in their order.
+ *
+ * Either the core or the hand has the turn: it alone reads the hand's ports and writes to them. The
+ * core gives it and asks for it back; then the hand stops between two frames, and what it has not
+ * written the core writes. Nobody ever waits for room but the core (see hands.c): the hand does not
+ * read more than there is room for, and what is done never exceeds what was to do.
+ */
+#include "hand.h"
+
+#include "common/bell.h"
+#include "common/clock.h"
+#include "common/prefer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define EVENTS 32
+#define READS_PER_PORT 16
+#define WRITES_PER_ROUND 64
+
+void hand_ring(struct hand *h) {
+    bell_ring(h->wake);
+}
+
+/* The other half of a sleep: either this finds who sleeps, or who falls asleep finds what was put.
+ * (Of two exchanges the second sees what was done before the first.) */
+static void ring_core(struct hand *h) {
+    if (atomic_exchange_explicit(h->core_sleeps, false, memory_order_acq_rel)) {
+        bell_ring(h->core);
+    }
+}
+
+static bool write_one(struct hand *h) {
+    struct hand_job *job = spsc_first(&h->out);
+    struct hand_done *done = spsc_room(&h->done);
+    if (!job || !done) {
+        return false;
+    }
+    struct iovec io[3] = {{&job->vnet, sizeof job->vnet},
+                          {job->header, job->header_bytes},
+                          {job->payload, job->payload_bytes}};
+    if (job->header_bytes == 0) {
+        io[1] = io[2];
+    }
+    bool is_gone = atomic_load_explicit(&job->port->gone, memory_order_relaxed);
+    uint64_t now_ns = clock_now();
+    *done = (struct hand_done){.leaving = job->leaving,
+                               .late_ns = now_ns > job->due_ns ? now_ns - job->due_ns : 0};
+    done->error = is_gone ? -ENODEV : port_write(job->port, io, job->header_bytes ? 3 : 2);
+    spsc_take(&h->out);
+    spsc_put(&h->done);
+    return true;
+}
+
+uint32_t hand_write(struct hand *h, uint32_t most) {
+    uint32_t count = 0;
+    while (count < most && write_one(h)) {
+        count++;
+    }
+    return count;
+}
+
+static void take_stock(struct hand *h) {
+    struct frame **next;
+    while ((next = spsc_first(&h->stock))) {
+        struct frame *frame = *next;
+        struct frame **list = frame->size_class ? &h->large : &h->small;
+        spsc_take(&h->stock);
+        frame->next = *list;
+        *list = frame;
+    }
+}
+
+/* The next frame is read into a large one, and those that are small go on in a small one. */
+static bool may_read(const struct hand *h) {
+    return h->small && h->large && spsc_room(&h->in);
+}
+
+static struct frame *right_size(struct hand *h, size_t bytes) {
+    struct frame **list = bytes <= HAND_SMALL_BYTES ? &h->small : &h->large;
+    struct frame *frame = *list;
+    if (list == &h->small) {
+        memcpy(frame->data, h->large->data, bytes + VNET_BYTES);
+    }
+    *list = frame->next;
+    return frame;
+}
+
+static void put_input(struct hand *h, struct port *port, struct frame *frame,
+                      const struct port_frame *got) {
+    struct hand_input *input = spsc_room(&h->in);
+    *input = (struct hand_input){port, frame, got->bytes, got->at_ns};
+    spsc_put(&h->in);
+}
+
+static void tell_gone(struct hand *h, struct port *port) {
+    epoll_ctl(h->ports, EPOLL_CTL_DEL, port->fd, NULL);
+    put_input(h, port, NULL, &(struct port_frame){0});
+}
+
+/* One frame; 0 when there is none, 1, or -1 when there will be no more. */
+static int read_one(struct hand *h, struct port *port) {
+    struct port_frame got;
+    int result = port_read(port, h->large->data, FRAME_LIMIT + VNET_BYTES, &got);
+    if (result < 0) {
+        tell_gone(h, port);
+        return -1;
+    }
+    if (result > 0) {
+        put_input(h, port, right_size(h, got.bytes), &got);
+    }
+    return result;
+}
+
+static uint32_t read_port(struct hand *h, const struct epoll_event *event) {
+    struct port *port = event->data.ptr;
+    uint32_t count = 0;
+    int result = 1;
+    while (count < READS_PER_PORT && may_read(h) && (result = read_one(h, port)) > 0) {
+        count++;
+    }
+    if (count == 0 && result == 0 && event->events & (EPOLLERR | EPOLLHUP)) {
+        if (port->kind != PORT_TAP) {
+            port_settle(port);
+        } else if (may_read(h)) {
+            tell_gone(h, port);
+            count++;
+        }
+    }
+    return result < 0 ? count + 1 : count;
+}
+
+/* How much was read, and written in between. */
+static uint32_t read_ports(struct hand *h) {
+    struct epoll_event event[EVENTS];
+    uint32_t done = 0;
+    take_stock(h);
+    int count = may_read(h) ? epoll_wait(h->ports, event, EVENTS, 0) : 0;
+    for (int i = 0; i < count; i++) {
+        done += read_port(h, &event[i]);
+        ring_core(h);
+        done += hand_write(h, WRITES_PER_ROUND); /* what is due does not wait for all ports */
+    }
+    return done;
+}
+
+static void drain(int fd) {
+    uint64_t count;
+    while (read(fd, &count, sizeof count) < 0 && errno == EINTR) {
+    }
+}
+
+/* Until there is something to write, a port is ready and there is room, or somebody rings. */
+static void sleep_until_needed(struct hand *h) {
+    atomic_exchange_explicit(&h->sleeps, true, memory_order_acq_rel);
+    take_stock(h);
+    bool reads = may_read(h);
+    if (spsc_first(&h->out) == NULL && !atomic_load_explicit(&h->recall, memory_order_relaxed)) {
+        struct pollfd fds[2] = {{h->wake, POLLIN, 0}, {h->ports, POLLIN, 0}};
+        poll(fds, reads ? 2 : 1, -1);
+        if (fds[0].revents) {
+            drain(h->wake);
+        }
+    }
+    atomic_exchange_explicit(&h->sleeps, false, memory_order_acq_rel);
+}
+
+static void work(struct hand *h) {
+    while (!atomic_load_explicit(&h->recall, memory_order_acquire)) {
+        uint32_t frames = hand_write(h, WRITES_PER_ROUND);
+        frames += read_ports(h);
+        counter_add(&h->frames, frames);
+        if (frames) {
+            ring_core(h);
+        } else {
+            sleep_until_needed(h);
+        }
+    }
+    atomic_store_explicit(&h->turn, false, memory_order_release);
+}
+
+static void *run(void *context) {
+    struct hand *h = context;
+    pthread_setname_np(pthread_self(), "pktd-hand");
+    be_preferred();
+    while (!atomic_load_explicit(&h->ends, memory_order_acquire)) {
+        if (atomic_load_explicit(&h->turn, memory_order_acquire)) {
+            work(h);
+        } else {
+            struct pollfd fd = {h->wake, POLLIN, 0};
+            poll(&fd, 1, -1);
+            drain(h->wake);
+        }
+    }
+    return NULL;
+}
+
+int hand_start(struct hand *h, int core, atomic_bool *core_sleeps) {
+    *h = (struct hand){.core = core, .core_sleeps = core_sleeps};
+    h->ports = epoll_create1(EPOLL_CLOEXEC);
+    h->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (h->ports < 0 || h->wake < 0) {
+        return -errno;
+    }
+    if (!spsc_init(&h->in, HAND_SLOTS, sizeof(struct hand_input)) ||
+        !spsc_init(&h->out, HAND_SLOTS, sizeof(struct hand_job)) ||
+        !spsc_init(&h->done, HAND_SLOTS, sizeof(struct hand_done)) ||
+        !spsc_init(&h->stock, HAND_SLOTS, sizeof(struct frame *))) {
+        return -ENOMEM;
+    }
+    return -pthread_create(&h->thread, NULL, run, h);
+}
+
+void hand_end(struct hand *h) {
+    atomic_store_explicit(&h->ends, true, memory_order_release);
+    hand_ring(h);
+    pthread_join(h->thread, NULL);
+    close(h->ports);
+    close(h->wake);
+    spsc_destroy(&h->in);
+    spsc_destroy(&h->out);
+    spsc_destroy(&h->done);
+    spsc_destroy(&h->stock);
+}
