@@ -19,6 +19,8 @@ static const char USAGE[] =
     "  blast  HOST [--seconds S] [--pps N] [--size B] [--port P] [-4|-6]    small packets\n"
     "  owd    HOST [--count N] [--interval D] [--delay D] [--tx-netns F] [--rx-netns F]\n"
     "              [--port P] [-4|-6]                    one-way delay, both ends here\n"
+    "  active                                            probes between namespaces, as told on "
+    "stdin\n"
     "Durations: 250ms 1.5s 2m (no unit: seconds). Rates: 128kb 10Mb 1Gb, in bits of IP packets.\n"
     "Defaults: port 7477, 10 s, 10 probes a 100 ms.\n";
 
@@ -28,7 +30,7 @@ int main(int argc, char **argv) {
         int (*run)(int, char **);
     } commands[] = {
         {"serve", cmd_serve}, {"rtt", cmd_rtt},     {"stream", cmd_stream},
-        {"owd", cmd_owd},     {"blast", cmd_blast},
+        {"owd", cmd_owd},     {"blast", cmd_blast}, {"active", cmd_active},
     };
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc >= 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {

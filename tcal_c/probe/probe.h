@@ -74,5 +74,6 @@ int cmd_rtt(int argc, char **argv);
 int cmd_stream(int argc, char **argv);
 int cmd_owd(int argc, char **argv);
 int cmd_blast(int argc, char **argv);
+int cmd_active(int argc, char **argv); /* active/active.h */
 
 #endif

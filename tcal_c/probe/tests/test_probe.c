@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "probe/probe.h"
+#include "suites.h"
 
 static void test_durations(void) {
     int64_t ns = -1;
@@ -67,6 +68,7 @@ int main(void) {
     test_counts();
     test_percentiles();
     test_resolve();
+    test_active();
     puts("probe: ok");
     return 0;
 }

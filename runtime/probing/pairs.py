@@ -1,0 +1,127 @@
+"""Which pairs of instances are probed: all that are connected at some time where they are few, else
+a sample that the plan's seed draws.
+
+The sample has every instance and every link that routes use at the start, as far as MOST_PAIRS are
+enough for that: first pairs in which nobody is twice, then a pair for each link that none of them
+uses, then pairs that make of each end a beginning as well, then any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from compiler.plan.reader import Plan
+from runtime.probing import draws
+from runtime.probing.ways import Pair, Way, Ways
+from runtime.schedule import Schedule, first_incarnations
+
+MOST_PAIRS = 200
+_SPARE = 100  # more than that are followed, since some may never be connected
+_TRIES = 2_000  # links for which a pair is looked for, and pairs that are drawn
+_ORDER, _ANY = 0x6F72646572, 0x616E79  # `order`, `any`: of draws
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`ways` in the order of their importance; `of`: how many pairs of instances there ever are."""
+
+    ways: tuple[Way, ...]
+    of: int
+    least_bps: dict[int, int]  # smallest rate of each link that has one
+
+
+def choose(plan: Plan, timeline: Schedule, most: int = MOST_PAIRS) -> Choice:
+    """The pairs to be probed in this run. PlanError."""
+    index = {node.name: number for number, node in enumerate(plan.topology.nodes)}
+    there = sorted(index[name] for name in first_incarnations(timeline))
+    of = len(there) * (len(there) - 1)
+    ways = Ways(plan, timeline)
+    if of <= most:
+        found = ways.follow((src, dst) for src in there for dst in there if src != dst)
+    else:
+        found = _sample(plan, ways, there, most)
+    return Choice(tuple(found[:most]), of, ways.least_bps)
+
+
+def _sample(plan: Plan, ways: Ways, there: Sequence[int], most: int) -> list[Way]:
+    order = draws.shuffled(there, plan.seed ^ _ORDER)
+    circle = [*pairwise(order), (order[-1], order[0])]
+    once, others = circle[::2], circle[1::2]
+    found = ways.follow(once[:most])
+    used = {link for way in found for link in way.links}
+    for way in ways.follow(others[:most]):
+        used |= way.links
+    wanted: dict[Pair, None] = dict.fromkeys(once)
+    wanted.update(dict.fromkeys(_covering(plan, ways, used, most)))
+    wanted.update(dict.fromkeys(others))
+    for src, dst in _any(plan.seed, there):
+        if len(wanted) >= most + _SPARE:
+            break
+        wanted[src, dst] = None
+    return ways.follow(list(wanted)[: most + _SPARE])
+
+
+def _any(seed: int, there: Sequence[int]) -> Iterator[Pair]:
+    for number in range(_TRIES):
+        src, dst = (
+            there[draws.below(seed ^ _ANY, 2 * number + side, len(there))] for side in (0, 1)
+        )
+        if src != dst:
+            yield src, dst
+
+
+def _covering(plan: Plan, ways: Ways, used: set[int], most: int) -> Iterator[Pair]:
+    """Pairs that use links which are not used yet; `used` grows."""
+    core, topology = plan.core, plan.topology
+    missing = [
+        link
+        for link in range(len(topology.links))
+        if link not in used and core.is_core_link(topology, link)
+    ]
+    count = 0
+    for link in missing[:_TRIES]:
+        if link in used or count == most:
+            continue
+        pair = _through(plan, ways, link)
+        if pair is None:
+            continue
+        for way in ways.follow([pair]):
+            used |= way.links
+            count += 1
+            yield pair
+
+
+def _through(plan: Plan, ways: Ways, link: int) -> Pair | None:
+    """Two instances whose packets pass this link of the core, if there are any, as it is in the
+    epoch that was followed last."""
+    core, ends = plan.core, plan.topology.links[link]
+    row, width = core.row_of[ends.src], len(core.columns)
+    choice = core.out[row].index(link) + 1
+    for column, value in enumerate(ways.table[row * width : (row + 1) * width]):
+        if value != choice:
+            continue
+        src = _upstream(plan, ways, ends.src, column)
+        if src is not None:
+            return src, core.behind[column][0]
+    return None
+
+
+def _upstream(plan: Plan, ways: Ways, node: int, column: int) -> int | None:
+    """An instance whose packets for this column come to this node of the core."""
+    core, width = plan.core, len(plan.core.columns)
+    into: dict[int, list[int]] = {}
+    for row, out in enumerate(core.out):
+        choice = ways.table[row * width + column]
+        if 0 < choice <= len(out):
+            into.setdefault(plan.topology.links[out[choice - 1]].dst, []).append(core.rows[row])
+    queue, seen = [node], {node}
+    for one in queue:
+        behind = core.behind[core.column_of[one]] if core.column_of[one] >= 0 else []
+        if behind and core.columns[column] != one:
+            return behind[0]
+        fresh = [before for before in into.get(one, []) if before not in seen]
+        seen.update(fresh)
+        queue.extend(fresh)
+    return None

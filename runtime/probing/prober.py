@@ -1,0 +1,277 @@
+"""Probes a run: starts `tprobe active`, tells it who is there and when to probe, writes down what
+became of the probes.
+
+One process probes between all instances of this machine. It is told the timetable a window ahead.
+If it fails, the run goes on without probes, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import IO, Any
+
+from compiler.plan.reader import Plan
+from runtime.datapath import pktd
+from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
+from runtime.errors import RunError
+from runtime.options import VIRTUAL
+from runtime.probing import budget, timetable
+from runtime.probing.pairs import MOST_PAIRS, Choice, choose
+from runtime.probing.record import ONE_CLOCK, ONE_WAY, Header, Probe, line
+from runtime.probing.ways import Way
+from runtime.rundir.records import LineFile
+from runtime.schedule import Schedule
+from runtime.system import programs
+
+LOST_NS, LOST_AT_END_NS = 5_000_000_000, 2_000_000_000  # beyond what is planned
+WINDOW_NS, AHEAD_NS = 1_000_000_000, 200_000_000
+VIRTUAL_WINDOWS = 100  # in a run
+VIRTUAL_SPREAD_NS = 100_000_000  # to wake up is what takes this machine's time: all at once
+PROGRAM = "tprobe"
+_CAME, _WENT = ("join", "start"), ("leave", "crash", "killed")
+
+Place = Callable[[str], tuple[str, str, asyncio.Future[None]] | None]
+"""Of an instance: a path of its network namespace, its address, and when this life is over; None if
+it is not there, or cannot be entered from here."""
+
+
+class Prober:
+    """`notice` hears what a user should know. Without a file it does nothing at all."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        timeline: Schedule,
+        file: LineFile | None,
+        place: Place,
+        notice: Callable[[str], None],
+    ) -> None:
+        self._plan = plan
+        self._timeline = timeline
+        self._file = file
+        self._place = place
+        self._notice = notice
+        self._virtual = timeline.options.time == VIRTUAL
+        self._t0_ns = 0
+        self._process: EngineProcess | None = None
+        self._ways: list[Way] = []  # of those that are probed, as in the header
+        self._intervals: list[int] = []
+        self._not_probed: list[Way] = []
+        self._of = 0
+        self._ends: dict[str, int] = {}  # instances of which pairs are probed: their nodes
+        self._lives: dict[str, asyncio.Future[None]] = {}  # that were opened
+        self._running: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+        self._telling: set[asyncio.Task[None]] = set()
+        self._failed = False
+        self._unsent = {"skipped": 0, "refused": 0}
+
+    # -- before the start -----------------------------------------------------------------------
+
+    async def start(self, log: IO[bytes]) -> None:
+        """Chooses pairs and starts the program. PlanError."""
+        if self._file is None:
+            return
+        self._take(choose(self._plan, self._timeline))
+        if not self._ways:
+            return
+        argv = [str(programs.find(PROGRAM)), "active"]
+        try:
+            self._process = await pktd.start(argv, log, PROGRAM)
+            await self._process.engine.batch(
+                f"pair {number} {way.src} {way.dst} wait={way.delay_ns}"
+                for number, way in enumerate(self._ways)
+            )
+        except RunError as error:
+            self._give_up(error)
+
+    def _take(self, choice: Choice) -> None:
+        names = [node.name for node in self._plan.topology.nodes]
+        virtual, duration_ns = self._virtual, self._timeline.end_due_ns
+        base = budget.base_ns(len(choice.ways), duration_ns, virtual=virtual)
+        version = 6 if self._plan.topology.network == "ipv6" else 4
+        bits = budget.PROBE_BITS[version]
+        found = budget.intervals(choice.ways, choice.least_bps, bits, base)
+        both = sorted(
+            zip(choice.ways, found, strict=True), key=lambda one: (one[0].src, one[0].dst)
+        )
+        self._of = choice.of
+        self._not_probed = [way for way, interval in both if interval is None]
+        for way, interval in both:
+            if interval is not None:
+                self._ways.append(way)
+                self._intervals.append(interval)
+                self._ends |= {names[way.src]: way.src, names[way.dst]: way.dst}
+
+    def begin(self, t0_ns: int) -> None:
+        """Time 0 is known (CLOCK_MONOTONIC)."""
+        if self._file is None:
+            return
+        self._t0_ns = t0_ns
+        header = Header(
+            start_monotonic_ns=t0_ns,
+            clock=ONE_CLOCK,
+            measure=ONE_WAY,
+            pairs=self._names(self._ways),
+            interval_ns=min(self._intervals, default=0),
+            intervals_ns=tuple(self._intervals),
+            of=self._of,
+            not_probed=self._names(self._not_probed),
+        )
+        self._file.append(header.to_record())
+        self._tell_what_is_left(header)
+
+    def _tell_what_is_left(self, header: Header) -> None:
+        if header.of > MOST_PAIRS:
+            self._notice(f"{len(header.pairs):,} of {header.of:,} pairs of instances are probed")
+        if self._not_probed:
+            first = " to ".join(header.not_probed[0])
+            self._notice(
+                f"{len(self._not_probed):,} pairs of instances ({first} …) are not probed: a"
+                f" {budget.PART:,}th of the rate of their links is too little for a probe in"
+                f" {budget.SLOWEST_NS // 10**9} s"
+            )
+
+    def _names(self, ways: list[Way]) -> tuple[tuple[str, str], ...]:
+        nodes = self._plan.topology.nodes
+        return tuple((nodes[way.src].name, nodes[way.dst].name) for way in ways)
+
+    # -- who is there ---------------------------------------------------------------------------
+
+    def see(self, record: Mapping[str, Any]) -> None:
+        """An event that was done: instances come and go."""
+        name, kind = str(record.get("target", "")), record.get("kind")
+        if self._process is None or name not in self._ends:
+            return
+        if kind in _CAME:
+            self._came(name)
+        elif kind in _WENT:
+            self._went(name)
+
+    def _came(self, name: str) -> None:
+        found = self._place(name)
+        if found is None or name in self._lives:
+            return
+        netns, address, gone = found
+        self._lives[name] = gone
+        self._do(self._tell(f"open {self._ends[name]} netns={netns} addr={address}"))
+        gone.add_done_callback(partial(self._is_gone, name))
+
+    def _is_gone(self, name: str, gone: asyncio.Future[None]) -> None:
+        if self._lives.get(name) is gone:
+            self._went(name)
+
+    def _went(self, name: str) -> None:
+        """What is still under way to it or from it will not be told of."""
+        if self._lives.pop(name, None) is not None and self._process is not None:
+            self._do(self._report(LOST_AT_END_NS))
+            self._do(self._tell(f"close {self._ends[name]}"))
+
+    async def _tell(self, command: str) -> None:
+        """An instance may die before it can be entered, and what was never opened cannot be
+        closed: a refusal is no news."""
+        if self._process is not None:
+            await self._process.engine.call(command)
+
+    def _do(self, action: Coroutine[Any, Any, None]) -> None:
+        """Beside all else. What is done so reaches the program in the order of these calls."""
+
+        async def carry_out() -> None:
+            with suppress(EngineError):
+                await action
+
+        task = asyncio.get_running_loop().create_task(carry_out())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    # -- while it goes on -----------------------------------------------------------------------
+
+    def go(self) -> None:
+        """After `begin`, until `end`."""
+        if self._process is not None and not self._failed:
+            self._running = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._carry_out()
+        except EngineError as error:
+            self._give_up(error)
+
+    async def _carry_out(self) -> None:
+        end_ns = self._timeline.end_due_ns
+        window_ns = max(WINDOW_NS, end_ns // VIRTUAL_WINDOWS) if self._virtual else WINDOW_NS
+        until_ns = 0
+        while not self._stop.is_set():
+            from_ns, until_ns = until_ns, until_ns + window_ns
+            await self._ask(from_ns, min(until_ns, end_ns))
+            due_ns = self._t0_ns + until_ns - AHEAD_NS
+            with suppress(TimeoutError):
+                left = max(due_ns - time.monotonic_ns(), 0) / 1e9
+                await asyncio.wait_for(self._stop.wait(), left)
+            await self._report(LOST_NS)
+
+    async def _ask(self, from_ns: int, to_ns: int) -> None:
+        assert self._process is not None
+        spread_ns = VIRTUAL_SPREAD_NS if self._virtual else None
+        seed, t0_ns = self._plan.seed, self._t0_ns
+        moments = timetable.between(seed, self._intervals, from_ns, to_ns, spread_ns)
+        await self._process.engine.batch(f"at {t0_ns + at_ns} {pair}" for at_ns, pair in moments)
+
+    async def _report(self, lost_ns: int) -> None:
+        if self._process is None:
+            return
+        self._write(await self._process.engine.call(f"report {lost_ns}"))
+
+    def _write(self, answer: EngineAnswer) -> None:
+        assert self._file is not None
+        for word, count in answer.values().items():
+            self._unsent[word] += int(count)
+        probes = [self._probe(row.split()) for row in answer.body]
+        if probes:
+            self._file.append(line(self._plan_time(time.monotonic_ns()), probes))
+
+    def _probe(self, words: list[bytes]) -> Probe:
+        pair, sent_ns, delay = words
+        return Probe(
+            int(pair), self._plan_time(int(sent_ns)), None if delay == b"-" else int(delay)
+        )
+
+    def _plan_time(self, at_ns: int) -> int:
+        return self._timeline.clock.plan_time(at_ns - self._t0_ns)
+
+    def _give_up(self, error: RunError) -> None:
+        if not self._failed:
+            self._failed = True
+            self._notice(f"paths are not measured from now on: {error.message}")
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def end(self) -> None:
+        """Takes what is known by now. What has just been sent and is not there is told nowhere."""
+        if self._running is not None:
+            self._stop.set()  # to cancel it would lose an answer
+            await self._running
+        process = self._process
+        if process is None:
+            return
+        if self._t0_ns and not self._failed:
+            try:
+                await self._report(LOST_AT_END_NS)
+            except EngineError as error:
+                self._give_up(error)
+        self._process = None
+        await process.end()
+        late, refused = self._unsent["skipped"], self._unsent["refused"]
+        if late or refused:
+            self._notice(
+                f"{late + refused:,} probes of paths were not sent: {late:,} since this machine"
+                f" was too late for them, {refused:,} since the kernel refused them"
+            )
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,291 @@
+/* Commands, probes under way and what became of them. */
+#include "active.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char OPEN_USAGE[] = "open END netns=PATH addr=ADDRESS";
+static const char PAIR_USAGE[] = "pair PAIR FROM TO wait=NS";
+static const char AT_USAGE[] = "at NS PAIR";
+static const char REPORT_USAGE[] = "report NS";
+
+/* -- what is under way ------------------------------------------------------------------------- */
+
+static struct flight *flight_of(struct proto *p, uint32_t number) {
+    return &p->flight[number % FLIGHTS];
+}
+
+/* Flights at the front of which there is nothing more to tell make room. */
+static void move_on(struct proto *p) {
+    while (p->first != p->next && flight_of(p, p->first)->fate == REPORTED) {
+        p->first++;
+    }
+}
+
+static void encode(const struct proto *p, uint32_t number, uint8_t *bytes) {
+    uint32_t words[] = {htonl(p->cookie), htonl(number)};
+    memcpy(bytes, words, PROBE_BYTES);
+}
+
+static void send_probe(struct proto *p, uint32_t pair) {
+    const struct pair *way = &p->pair[pair];
+    const struct active_io *io = p->io;
+    uint8_t bytes[PROBE_BYTES];
+    if (!p->end[way->from].open || !p->end[way->to].open) {
+        return; /* one of them is not there: nothing was to be measured */
+    }
+    if (p->next - p->first == FLIGHTS) {
+        p->skipped++;
+        return;
+    }
+    struct flight *flight = flight_of(p, p->next);
+    encode(p, p->next, bytes);
+    *flight = (struct flight){.sent_ns = io->clock(io->context), .pair = pair, .fate = UNDER_WAY};
+    if (io->send(io->context, way->from, &p->end[way->to].addr, bytes, sizeof bytes)) {
+        p->refused++;
+        return; /* the number is used again */
+    }
+    p->next++;
+}
+
+void active_arrived(struct proto *p, uint32_t end, const struct addr *from, const uint8_t *bytes,
+                    size_t size, uint64_t at_ns) {
+    uint32_t words[2];
+    if (size != PROBE_BYTES) {
+        return;
+    }
+    memcpy(words, bytes, sizeof words);
+    uint32_t number = ntohl(words[1]);
+    if (ntohl(words[0]) != p->cookie || number - p->first >= p->next - p->first) {
+        return;
+    }
+    struct flight *flight = flight_of(p, number);
+    const struct pair *way = &p->pair[flight->pair];
+    if (flight->fate != UNDER_WAY || way->to != end || !addr_equal(&p->end[way->from].addr, from)) {
+        return;
+    }
+    flight->delay_ns = at_ns > flight->sent_ns ? at_ns - flight->sent_ns : 0;
+    flight->fate = ARRIVED;
+}
+
+/* -- commands ---------------------------------------------------------------------------------- */
+
+/* KEY=VALUE as the next word. */
+static char *take_value(struct words *w, const char *key) {
+    char *word = words_next(w);
+    char *value = word ? word_value(word) : NULL;
+    return value && !strcmp(word, key) && *value ? value : NULL;
+}
+
+static bool take_time(struct words *w, uint64_t *at_ns, const char *usage, struct refusal *r) {
+    const char *word = words_next(w);
+    if (!word) {
+        return syntax(r, usage);
+    }
+    if (!word_number(word, INT64_MAX, at_ns)) {
+        return refuse(r, "range", "time '%.32s' is not a number of ns", word);
+    }
+    return true;
+}
+
+static bool do_open(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t number;
+    struct addr addr;
+    if (!take_index(w, "end", ENDS, &number, OPEN_USAGE, r)) {
+        return false;
+    }
+    const char *netns = take_value(w, "netns");
+    const char *text = netns ? take_value(w, "addr") : NULL;
+    if (!text || !take_end(w, OPEN_USAGE, r)) {
+        return syntax(r, OPEN_USAGE);
+    }
+    if (!word_ipv4(text, &addr) && !word_ipv6(text, &addr)) {
+        return refuse(r, "range", "'%.48s' is no address", text);
+    }
+    if (p->end[number].open) {
+        return refuse(r, "conflict", "end %u is open already", number);
+    }
+    int error = p->io->open(p->io->context, number, netns, &addr);
+    if (error) {
+        return refuse(r, "system", "opening a raw socket in %.200s: %s", netns, strerror(-error));
+    }
+    p->end[number] = (struct end){.open = true, .addr = addr};
+    return done(p);
+}
+
+/* Nobody can tell what becomes of the probes that are on their way to or from this end. */
+static void forget(struct proto *p, uint32_t end) {
+    for (uint32_t number = p->first; number != p->next; number++) {
+        struct flight *flight = flight_of(p, number);
+        const struct pair *way = &p->pair[flight->pair];
+        if (flight->fate == UNDER_WAY && (way->from == end || way->to == end)) {
+            flight->fate = REPORTED;
+        }
+    }
+    move_on(p);
+}
+
+static bool do_close(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t number;
+    if (!take_index(w, "end", ENDS, &number, "close END", r) || !take_end(w, "close END", r)) {
+        return false;
+    }
+    if (!p->end[number].open) {
+        return refuse(r, "unknown", "end %u is not open", number);
+    }
+    forget(p, number);
+    p->io->close(p->io->context, number);
+    p->end[number].open = false;
+    return done(p);
+}
+
+static bool do_pair(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t number;
+    struct pair pair = {.declared = true};
+    if (!take_index(w, "pair", PAIRS, &number, PAIR_USAGE, r) ||
+        !take_index(w, "end", ENDS, &pair.from, PAIR_USAGE, r) ||
+        !take_index(w, "end", ENDS, &pair.to, PAIR_USAGE, r)) {
+        return false;
+    }
+    const char *wait = take_value(w, "wait");
+    if (!wait || !take_end(w, PAIR_USAGE, r)) {
+        return syntax(r, PAIR_USAGE);
+    }
+    if (!word_number(wait, INT64_MAX, &pair.wait_ns)) {
+        return refuse(r, "range", "time '%.32s' is not a number of ns", wait);
+    }
+    if (pair.from == pair.to) {
+        return refuse(r, "conflict", "pair %u: from end %u to itself", number, pair.from);
+    }
+    if (p->pair[number].declared) {
+        return refuse(r, "conflict", "pair %u is declared already", number);
+    }
+    p->pair[number] = pair;
+    return done(p);
+}
+
+static bool do_at(struct proto *p, struct words *w, struct refusal *r) {
+    struct asked asked;
+    if (!take_time(w, &asked.at_ns, AT_USAGE, r) ||
+        !take_index(w, "pair", PAIRS, &asked.pair, AT_USAGE, r) || !take_end(w, AT_USAGE, r)) {
+        return false;
+    }
+    if (!p->pair[asked.pair].declared) {
+        return refuse(r, "unknown", "pair %u is not declared", asked.pair);
+    }
+    if (asked.at_ns < p->asked_last_ns) {
+        return refuse(r, "order", "a probe before the one that was asked for last");
+    }
+    if (p->asked_count == WAITING) {
+        return refuse(r, "limit", "%u probes wait already", p->asked_count);
+    }
+    p->asked[(p->asked_first + p->asked_count++) % WAITING] = asked;
+    p->asked_last_ns = asked.at_ns;
+    return done(p);
+}
+
+/* What was sent so long ago that it should have been there before `at_ns` is lost. */
+static bool has_news(struct proto *p, const struct flight *flight, uint64_t at_ns) {
+    uint64_t wait_ns = p->pair[flight->pair].wait_ns;
+    return flight->fate == ARRIVED ||
+           (flight->fate == UNDER_WAY && at_ns >= wait_ns && at_ns - wait_ns >= flight->sent_ns);
+}
+
+/* Two passes, since the number of lines comes first. */
+static bool do_report(struct proto *p, struct words *w, struct refusal *r) {
+    uint64_t slack_ns;
+    if (!take_time(w, &slack_ns, REPORT_USAGE, r) || !take_end(w, REPORT_USAGE, r)) {
+        return false;
+    }
+    uint64_t now_ns = p->io->clock(p->io->context);
+    uint64_t at_ns = now_ns > slack_ns ? now_ns - slack_ns : 0;
+    uint32_t count = 0;
+    for (uint32_t number = p->first; number != p->next; number++) {
+        count += has_news(p, flight_of(p, number), at_ns);
+    }
+    text_add(&p->out, "ok %u skipped=%llu refused=%llu\n", count, (unsigned long long)p->skipped,
+             (unsigned long long)p->refused);
+    for (uint32_t number = p->first; number != p->next; number++) {
+        struct flight *flight = flight_of(p, number);
+        if (!has_news(p, flight, at_ns)) {
+            continue;
+        }
+        text_add(&p->out, "%u %llu ", flight->pair, (unsigned long long)flight->sent_ns);
+        if (flight->fate == ARRIVED) {
+            text_add(&p->out, "%llu\n", (unsigned long long)flight->delay_ns);
+        } else {
+            text_add(&p->out, "-\n");
+        }
+        flight->fate = REPORTED;
+    }
+    p->skipped = p->refused = 0;
+    move_on(p);
+    return true;
+}
+
+/* -- the session ------------------------------------------------------------------------------- */
+
+static uint64_t program_clock(struct proto *p) {
+    return p->io->clock(p->io->context);
+}
+
+static void describe(struct proto *p, struct text *out) {
+    (void)p;
+    text_add(out, "version=%s", VERSION);
+}
+
+static uint64_t next(const struct proto *p) {
+    return p->asked_count ? p->asked[p->asked_first].at_ns : TIME_NEVER;
+}
+
+static void due(struct proto *p, uint64_t now_ns) {
+    while (next(p) <= now_ns) {
+        struct asked asked = p->asked[p->asked_first];
+        p->asked_first = (p->asked_first + 1) % WAITING;
+        p->asked_count--;
+        if (now_ns - asked.at_ns > SKIPPED_AFTER_NS) {
+            p->skipped++;
+        } else {
+            send_probe(p, asked.pair);
+        }
+    }
+}
+
+static const struct command_row COMMANDS[] = {
+    {"hello", do_hello, 0}, {"clock", do_clock, 0}, {"quit", do_quit, 0}, {"open", do_open, 0},
+    {"close", do_close, 0}, {"pair", do_pair, 0},   {"at", do_at, 0},     {"report", do_report, 0},
+};
+
+static const struct session_program PROGRAM = {
+    .name = "tprobe",
+    .commands = COMMANDS,
+    .command_count = sizeof COMMANDS / sizeof *COMMANDS,
+    .clock = program_clock,
+    .describe = describe,
+    .next = next,
+    .due = due,
+};
+
+bool active_init(struct proto *p, const struct active_io *io, uint32_t cookie) {
+    *p = (struct proto){.session = {.program = &PROGRAM}, .io = io, .cookie = cookie};
+    p->session.out = &p->out;
+    p->end = calloc(ENDS, sizeof *p->end);
+    p->pair = calloc(PAIRS, sizeof *p->pair);
+    p->asked = calloc(WAITING, sizeof *p->asked);
+    p->flight = calloc(FLIGHTS, sizeof *p->flight);
+    return p->end && p->pair && p->asked && p->flight;
+}
+
+void active_free(struct proto *p) {
+    for (uint32_t number = 0; p->end && number < ENDS; number++) {
+        if (p->end[number].open) {
+            p->io->close(p->io->context, number);
+        }
+    }
+    free(p->end);
+    free(p->pair);
+    free(p->asked);
+    free(p->flight);
+    text_free(&p->out);
+}

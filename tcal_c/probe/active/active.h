@@ -1,0 +1,84 @@
+/* tprobe active: probes between network namespaces of one machine, at times that a client states.
+ *
+ * One process has a raw socket (IP protocol 253, RFC 3692) in the namespace of each end, so both
+ * ends of a probe read one clock and no program sees it. This part knows neither sockets nor clock:
+ * time is an argument, and what sends is a table of functions. The protocol is in docs/probes.md.
+ */
+#ifndef PROBE_ACTIVE_H
+#define PROBE_ACTIVE_H
+
+#include "common/session.h"
+
+enum {
+    ENDS = 65535,                /* an end has the number of its node */
+    PAIRS = 4096,                /* more than any run asks for */
+    WAITING = 65536,             /* probes that were asked for and are not due */
+    FLIGHTS = 65536,             /* probes that were sent and not reported; a power of two */
+    PROBE_BYTES = 8,             /* behind the IP header: cookie and number, in network order */
+    PROBE_PROTOCOL = 253,        /* for experiments (RFC 3692) */
+    SKIPPED_AFTER_NS = 100000000 /* a probe that is so late is not sent: it would come in a crowd */
+};
+
+struct end {
+    bool open;
+    struct addr addr;
+};
+
+struct pair {
+    bool declared;
+    uint32_t from, to;
+    uint64_t wait_ns; /* the longest that a probe is planned to take */
+};
+
+enum fate { REPORTED, UNDER_WAY, ARRIVED }; /* or nobody waits for it any more */
+
+struct flight {
+    uint64_t sent_ns, delay_ns;
+    uint32_t pair;
+    enum fate fate;
+};
+
+struct asked {
+    uint64_t at_ns;
+    uint32_t pair;
+};
+
+/* What there is of the world. `open` and `send`: 0 or -errno. */
+struct active_io {
+    void *context;
+    uint64_t (*clock)(void *context);
+    int (*open)(void *context, uint32_t end, const char *netns, const struct addr *addr);
+    int (*send)(void *context, uint32_t end, const struct addr *to, const uint8_t *bytes,
+                size_t size);
+    void (*close)(void *context, uint32_t end);
+};
+
+/* A session with what it is about. */
+struct proto {
+    struct session session;
+    struct text out;
+    const struct active_io *io;
+    uint32_t cookie; /* of this process: packets of others are not taken for ours */
+    struct end *end;
+    struct pair *pair;
+    struct asked *asked; /* a ring: of `asked_count`, from `asked_first` on */
+    uint32_t asked_first, asked_count;
+    uint64_t asked_last_ns;    /* times do not go back */
+    struct flight *flight;     /* a ring, by number */
+    uint32_t first, next;      /* numbers of the oldest flight not reported, and of the next one */
+    uint64_t skipped, refused; /* since the last report: not sent, and why */
+};
+
+/* False: no memory. */
+bool active_init(struct proto *p, const struct active_io *io, uint32_t cookie);
+void active_free(struct proto *p);
+
+/* A packet of the probes' protocol has come to an end, without its IP header. What is no probe of
+ * ours that is under way from this address to this end is left alone. */
+void active_arrived(struct proto *p, uint32_t end, const struct addr *from, const uint8_t *bytes,
+                    size_t size, uint64_t at_ns);
+
+/* The verb. Exit code. */
+int cmd_active(int argc, char **argv);
+
+#endif

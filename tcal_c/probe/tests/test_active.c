@@ -1,0 +1,185 @@
+/* tprobe active: commands, probes that arrive, are lost, are foreign, or whose ends go away. */
+#include "common/tests/check.h"
+#include "fake_active.h"
+#include "suites.h"
+
+#include <errno.h>
+
+#define ONE "10.77.0.1"
+#define TWO "10.77.0.2"
+
+static struct fake *two_ends(void) {
+    struct fake *f = fake_new();
+    CHECK_TEXT(fake_ask(f, "open 1 netns=/proc/7/ns/net addr=" ONE), "ok");
+    CHECK_TEXT(fake_ask(f, "open 2 netns=/proc/8/ns/net addr=" TWO), "ok");
+    CHECK_TEXT(fake_ask(f, "pair 0 1 2 wait=4000"), "ok");
+    CHECK_TEXT(fake_ask(f, "pair 1 2 1 wait=8000"), "ok");
+    return f;
+}
+
+static void commands_are_strict(void) {
+    static const char *const wrong[] = {"open",
+                                        "open 3",
+                                        "open 3 netns=/x",
+                                        "open 3 netns= addr=" ONE,
+                                        "open 3 addr=" ONE,
+                                        "open 3 netns=/x addr=" ONE " x",
+                                        "open 3 net=/x addr=" ONE,
+                                        "close",
+                                        "close 1 2",
+                                        "pair",
+                                        "pair 3 1 2",
+                                        "pair 3 1 2 5",
+                                        "pair 3 1 2 wait=",
+                                        "pair 3 1 2 wait=1 2",
+                                        "at",
+                                        "at 5",
+                                        "at 5 0 0",
+                                        "report",
+                                        "report 1 2"};
+    static const char *const out[] = {"open 65535 netns=/x addr=" ONE,
+                                      "open -1 netns=/x addr=" ONE,
+                                      "open 3 netns=/x addr=10.0",
+                                      "pair 4096 1 2 wait=1",
+                                      "pair 3 1 2 wait=1s",
+                                      "pair 3 65535 2 wait=1",
+                                      "at -1 0",
+                                      "at 9223372036854775808 0",
+                                      "at 1 4096",
+                                      "report x"};
+    struct fake *f = two_ends();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *answer = fake_ask(f, "%s", wrong[i]);
+        CHECK(!strncmp(answer, "err syntax usage: ", 18) || !strncmp(answer, "err range ", 10));
+    }
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
+        CHECK(!strncmp(fake_ask(f, "%s", out[i]), "err range ", 10));
+    }
+    CHECK_TEXT(fake_ask(f, "open 1 netns=/x addr=" ONE), "err conflict end 1 is open already");
+    CHECK_TEXT(fake_ask(f, "close 9"), "err unknown end 9 is not open");
+    CHECK_TEXT(fake_ask(f, "pair 2 1 1 wait=1"), "err conflict pair 2: from end 1 to itself");
+    CHECK_TEXT(fake_ask(f, "pair 0 1 2 wait=1"), "err conflict pair 0 is declared already");
+    CHECK_TEXT(fake_ask(f, "at 5 7"), "err unknown pair 7 is not declared");
+    CHECK_TEXT(fake_ask(f, "commit 0"), "err syntax unknown command 'commit'");
+    f->refuse_open = -EPERM;
+    CHECK_TEXT(fake_ask(f, "open 3 netns=/x addr=" ONE),
+               "err system opening a raw socket in /x: Operation not permitted");
+    fake_free(f);
+}
+
+static void probes_are_timed(void) {
+    struct fake *f = two_ends();
+    CHECK_TEXT(fake_ask(f, "at 100 0"), "ok");
+    CHECK_TEXT(fake_ask(f, "at 200 1"), "ok");
+    CHECK_TEXT(fake_ask(f, "at 199 0"), "err order a probe before the one that was asked for last");
+    CHECK_EQ(session_next(&f->proto.session), 100);
+    fake_until(f, 300);
+    CHECK_EQ(f->sent, 2);
+    CHECK_EQ(f->sends[0].end, 1);
+    CHECK_EQ(f->sends[0].to.bytes[3], 2);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=0 refused=0");
+    fake_deliver(f, 1, 1, TWO, 260); /* the second one comes first */
+    fake_deliver(f, 0, 2, ONE, 290);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 2 skipped=0 refused=0\n0 100 190\n1 200 60");
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=0 refused=0");
+    CHECK_EQ(f->proto.first, f->proto.next);
+    fake_free(f);
+}
+
+static void what_does_not_come_is_lost(void) {
+    struct fake *f = two_ends();
+    fake_ask(f, "at 100 0");
+    fake_ask(f, "at 100 1");
+    fake_until(f, 5099);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=0 refused=0");
+    fake_until(f, 5100);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 1 skipped=0 refused=0\n0 100 -");
+    fake_deliver(f, 0, 2, ONE, 5100); /* too late: it was told as lost */
+    fake_deliver(f, 1, 1, TWO, 5200); /* this one had longer */
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 1 skipped=0 refused=0\n1 100 5100");
+    fake_free(f);
+}
+
+static void foreign_packets_are_left_alone(void) {
+    struct fake *f = two_ends();
+    struct addr one;
+    word_ipv4(ONE, &one);
+    fake_ask(f, "at 100 0");
+    fake_until(f, 200);
+    uint8_t *bytes = f->sends[0].bytes;
+    active_arrived(&f->proto, 2, &one, bytes, PROBE_BYTES - 1, 150);
+    fake_deliver(f, 0, 1, ONE, 150); /* at another end */
+    fake_deliver(f, 0, 2, TWO, 150); /* from another address */
+    fake_deliver(f, 0, 2, "fd77::1", 150);
+    bytes[7]++; /* a number that was not given */
+    fake_deliver(f, 0, 2, ONE, 150);
+    bytes[7]--;
+    bytes[0]++; /* another process' cookie */
+    fake_deliver(f, 0, 2, ONE, 150);
+    bytes[0]--;
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=0 refused=0");
+    fake_deliver(f, 0, 2, ONE, 90);  /* before it was sent, by the clock */
+    fake_deliver(f, 0, 2, ONE, 170); /* twice */
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 1 skipped=0 refused=0\n0 100 0");
+    fake_free(f);
+}
+
+static void ends_come_and_go(void) {
+    struct fake *f = two_ends();
+    for (int i = 1; i <= 4; i++) {
+        fake_ask(f, "at %d00 0", i);
+    }
+    fake_until(f, 100);
+    CHECK_TEXT(fake_ask(f, "close 2"), "ok"); /* the first probe is nobody's now */
+    fake_until(f, 200);
+    CHECK_EQ(f->sent, 1);
+    CHECK_TEXT(fake_ask(f, "open 2 netns=/proc/9/ns/net addr=" TWO), "ok");
+    fake_deliver(f, 0, 2, ONE, 250); /* of the life before */
+    fake_until(f, 300);
+    fake_deliver(f, 1, 2, ONE, 310);
+    f->refuse_send = -ENETUNREACH;
+    fake_until(f, 400);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 1 skipped=0 refused=1\n0 300 10");
+    fake_until(f, 100000);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=0 refused=0");
+    fake_free(f);
+}
+
+static void late_ones_are_not_sent(void) {
+    struct fake *f = two_ends();
+    fake_ask(f, "at 100 0");
+    fake_ask(f, "at 200 0");
+    f->now_ns = 200 + SKIPPED_AFTER_NS;
+    session_due(&f->proto.session);
+    CHECK_EQ(f->sent, 1);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=1 refused=0");
+    fake_free(f);
+}
+
+static void rings_are_bounded(void) {
+    struct fake *f = two_ends();
+    for (uint32_t i = 0; i < WAITING; i++) {
+        fake_ask(f, "at 100 1");
+    }
+    CHECK_TEXT(fake_ask(f, "at 100 1"), "err limit 65536 probes wait already");
+    fake_until(f, 100);
+    CHECK_EQ(f->sent, FLIGHTS);
+    fake_ask(f, "at 100 1");
+    fake_until(f, 100); /* nothing has been reported: there is no room for it */
+    CHECK_EQ(f->sent, FLIGHTS);
+    CHECK_EQ(f->proto.skipped, 1);
+    CHECK_TEXT(fake_ask(f, "close 1"), "ok");
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=1 refused=0");
+    CHECK_EQ(f->proto.first, f->proto.next);
+    fake_free(f);
+}
+
+void test_active(void) {
+    commands_are_strict();
+    probes_are_timed();
+    what_does_not_come_is_lost();
+    foreign_packets_are_left_alone();
+    ends_come_and_go();
+    late_ones_are_not_sent();
+    rings_are_bounded();
+}
