@@ -4,10 +4,12 @@ shares      the papers' networks over 1, 2 and 4 hosts: measured shares against 
 agree       random networks, hop-exact and over hosts: rate of every flow, round trip of a probe
 reaction    how long until two flows have their shares after the second has begun
 congestion  what TCP sees at a link that is too small, over hosts and hop-exact
+small       64-byte packets at rates up to 200,000 a second: who loses them
 sharing     what TCP takes hop-exact, with each congestion control (only when asked for)
+stalls      how long programs do not run because of driver, agents and engine (only when asked for)
 soak        a long run: does anything grow or drift (only when asked for; --minutes)
 
-Writes bench/results/hosts.json (the last two: sharing.json, soak.json) and its tables in
+Writes bench/results/hosts.json (the last three: NAME.json) and its tables in
 docs/performance.md, where it stands what is measured how. Exit code 1 when a bound is missed (the
 figures are written all the same). --keep: the run directories stay there.
 """
@@ -24,15 +26,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench import RESULTS
+from bench.engine import stalls
 from bench.errors import BenchError
-from bench.hosts import agree, congestion, reaction, shares, sharing, soak, soak_judge
+from bench.hosts import agree, congestion, reaction, shares, sharing, small, soak, soak_judge
 from bench.machine import describe
 from bench.report import section, update
 from bench.tables import Record
 from tests.runs.runlog import IncompleteRunError
 
 FIRST = -10  # nice; only root may
-ALONE = ("sharing", "soak")  # only when asked for, in files of their own
+ALONE = ("sharing", "stalls", "soak")  # only when asked for, in files of their own
 
 
 def main() -> int:
@@ -95,13 +98,17 @@ PARTS: dict[str, Callable[[Path, Namespace], list[Record]]] = {
     "agree": lambda folder, options: agree.measure(folder, options.seeds),
     "congestion": lambda folder, _options: congestion.measure(folder),
     "reaction": lambda folder, _options: reaction.measure(folder),
+    "small": lambda folder, _options: small.measure(folder),
+    "stalls": lambda folder, _options: stalls.measure(folder),
     "sharing": lambda folder, _options: sharing.measure(folder),
     "soak": lambda folder, options: soak.measure(folder, options.minutes),
 }
 MISSED: dict[str, Callable[[Sequence[Record]], list[str]]] = {
     "shares": shares.missed,
+    "congestion": congestion.missed,
     "reaction": reaction.missed,
     "agree": agree.missed,
+    "small": small.missed,
     "soak": soak_judge.missed,
 }
 

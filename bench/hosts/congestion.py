@@ -4,12 +4,16 @@ Input: one trunk of 20 Mb/s, round trip 40 ms, a queue of 50 kB, and one or four
 datagrams at 150 % of it. Output: rate, round trip, window and loss as tprobe reports them from the
 kernel (TCP_INFO of tcp(7)), means over the second half. A hop-exact run has one queue that all
 flows share; over hosts every flow has a queue of its own with its share of both rate and length.
+Beside them a program asks ten times a second and waits for the answer: the mean of its round trips
+in the second half is to be that of the hop-exact run, within BOUND.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.errors import BenchError
@@ -21,6 +25,8 @@ from tests.runs.runlog import RunLog
 SECONDS = 24
 WINDOW_S = (SECONDS / 2, SECONDS - 1.0)
 TRUNK_MBPS = 20
+ASKS = (SECONDS // 2 - 2) * 10
+BOUND = 0.1
 SCENES = {
     "1 × cubic": ("--cc cubic", 1),
     "1 × reno": ("--cc reno", 1),
@@ -39,6 +45,14 @@ def text(how: str, flows: int) -> str:
             f"link c{number}--b1 latency=2ms",
             f"link s{number}--b2 latency=2ms",
         ]
+    lines += [
+        'service answers img=x exec="tprobe serve"',
+        f'service asks img=x exec="tprobe rtt answers.0 --mode udp --count {ASKS}"',
+        "link asks--b1 latency=2ms",
+        "link answers--b2 latency=2ms",
+        "at 0s answers join",
+        f"at {SECONDS // 2}s asks join",
+    ]
     lines += [f"at 0s s{number} join" for number in range(flows)]
     lines += [f"at 500ms c{number} join" for number in range(flows)]
     return "\n".join([*lines, f"at {SECONDS}s quit", ""])
@@ -53,6 +67,7 @@ TABLES = (
             "lost": "{lost_percent} %",
             "round trip": "{rtt_ms} ms",
             "window": "{cwnd} packets",
+            "beside them": "{asked_ms} ms",
         }
     ),
 )
@@ -80,7 +95,27 @@ def _row(run: Path, flows: int, datagrams: bool) -> Record:
         "mbps": round(got / 1e6, 2),
         "lost_percent": round(max(1 - got / sent, 0.0) * 100, 3),
     }
+    row["asked_ms"] = _asked(run)
     return row if datagrams else {**row, **_seen_by_tcp(run, flows)}
+
+
+def _asked(run: Path) -> float:
+    """The mean round trip of who wants little."""
+    for line in (run / "logs/asks.0.log").read_text().splitlines():
+        if line.startswith('{"summary"'):
+            return round(json.loads(line)["mean_us"] / 1e3, 1)
+    raise BenchError(f"{run.name}: nobody answered who was asked")
+
+
+def missed(rows: Sequence[Record]) -> list[str]:
+    """Round trips beside full links that are not those of a hop-exact run."""
+    exact = {row["what"]: row["asked_ms"] for row in rows if not row["hosts"]}
+    return [
+        f"{row['what']} over {row['hosts']} hosts: {row['asked_ms']} ms beside it, hop-exact"
+        f" {exact[row['what']]} ms"
+        for row in rows
+        if row["hosts"] and abs(row["asked_ms"] / exact[row["what"]] - 1) > BOUND
+    ]
 
 
 def _seen_by_tcp(run: Path, flows: int) -> Record:

@@ -107,12 +107,12 @@ def measure(folder: Path) -> list[Record]:
     return rows
 
 
-def read(run: Path) -> Record:
+def read(run: Path, rounds: int = REACTION_ROUNDS) -> Record:
     """Percentiles of the reaction in ms over all rounds. BenchError if rounds are missing."""
     first, second = (Arrivals(run / "logs" / f"sv{number}.0.log") for number in (1, 2))
     times = [_settled(start, first, second) for start in _rounds(second)]
-    if len(times) < REACTION_ROUNDS:
-        raise BenchError(f"{run.name}: {len(times)} of {REACTION_ROUNDS} rounds were seen")
+    if len(times) < rounds:
+        raise BenchError(f"{run.name}: {len(times)} of {rounds} rounds were seen")
     found = sorted(round((PULSE_NS if time is None else time) / 1e6) for time in times)
     return {
         "rounds": len(found),

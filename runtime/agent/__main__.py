@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 
 from compiler.plan.format import PlanError
@@ -10,10 +9,13 @@ from runtime.agent.process.agent import FAILED, Agent
 from runtime.agent.process.commandline import AgentOptions, parse
 from runtime.errors import RunError
 from runtime.rpc.secure import read_key
+from runtime.system import rests
 
 
 async def main_async(options: AgentOptions) -> int:
     try:
+        if options.turns_fd >= 0:
+            rests.RESTS.begin(options.turns_fd)
         return await Agent(options, read_key(options.key)).run()
     except (RunError, PlanError, OSError) as error:
         print(f"the agent cannot start: {error}", file=sys.stderr)  # noqa: T201
@@ -21,7 +23,7 @@ async def main_async(options: AgentOptions) -> int:
 
 
 def main() -> int:
-    return asyncio.run(main_async(parse(sys.argv[1:])))
+    return rests.run(main_async(parse(sys.argv[1:])))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ class PathView:
     links: tuple[int, ...]
     rate_bps: int  # collapsed, 0 = unlimited
     rtt_ns: int
+    delay_ns: int  # collapsed, one way
 
 
 class View(Protocol):
@@ -67,18 +68,21 @@ class LocalFlow:
     greedy: bool
     allocation_bps: int
     bottleneck: int  # a link, -1 = its own demand
+    wait_ns: int = 0  # of one that is greedy: how long what it sends waits in its queue
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFlow:
-    """A flow that another agent told of."""
+    """A flow that another agent told of: what it wants, or that it is greedy and how long what it
+    sends waits."""
 
     src: int
     dst: int
-    demand_bps: int
+    demand_bps: int  # 0 of one that is greedy
     greedy: bool
     host: int
     age_ns: int
+    wait_ns: int = 0  # of one that is greedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +93,15 @@ class PathChange:
     dst: int
     rate_bps: int
     queue_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PathDelay:
+    """How long a path takes from now on: its links, and what waiting there adds."""
+
+    src: int
+    dst: int
+    delay_ns: int
+
+
+Change = PathChange | PathDelay

@@ -72,7 +72,7 @@ def counts_lines(command: str) -> bool:
     return command in (
         *("stats links", "stats pairs", "stats ports", "digests"),
         *("usage", "usage all", "ports"),
-    )
+    ) or command.startswith("report ")
 
 
 def keeps_digests(facts: Mapping[str, str]) -> bool:
@@ -81,9 +81,11 @@ def keeps_digests(facts: Mapping[str, str]) -> bool:
 
 
 class Engine(asyncio.Protocol):
-    """The connection. `closed` is done, with the reason, once pktd is gone."""
+    """The connection. `closed` is done, with the reason, once pktd is gone. `name`: of what speaks
+    this protocol there."""
 
-    def __init__(self, on_told: Told | None = None) -> None:
+    def __init__(self, on_told: Told | None = None, name: str = "pktd") -> None:
+        self._name = name
         self._on_told = on_told
         self._waiting: dict[int, OnApplied | None] = {}  # commits that have not taken effect
         self._early: dict[int, int] = {}  # those that have, before the answer to `commit` was seen
@@ -116,7 +118,7 @@ class Engine(asyncio.Protocol):
 
     def connection_lost(self, _reason: Exception | None) -> None:
         for command, batch in self._pending:
-            batch.take(EngineError(f"pktd ended before it answered `{command[:80]}`"))
+            batch.take(EngineError(f"{self._name} ended before it answered `{command[:80]}`"))
         self._pending.clear()
         if not self.closed.done():
             self.closed.set_result(None)
@@ -153,7 +155,7 @@ class Engine(asyncio.Protocol):
         if words[0] != "ok":
             self._pending.popleft()
             text = line.removeprefix("err ")
-            batch.take(EngineError(f"pktd refused `{command[:120]}`: {text}"))
+            batch.take(EngineError(f"{self._name} refused `{command[:120]}`: {text}"))
             return
         answer = EngineAnswer(words[1:])
         count = int(words[1]) if counts_lines(command) else 0
@@ -175,14 +177,14 @@ class Engine(asyncio.Protocol):
         if not lines:
             return []
         if self._transport is None or self.closed.done():
-            raise EngineError("pktd is gone")
+            raise EngineError(f"{self._name} is gone")
         future: asyncio.Future[list[EngineAnswer]] = asyncio.get_running_loop().create_future()
         batch = _Batch(len(lines), future)
         self._pending.extend((line, batch) for line in lines)
         self._transport.write("".join(line + "\n" for line in lines).encode())
         done, _ = await asyncio.wait({future}, timeout=ANSWER_SECONDS)
         if not done:
-            raise EngineError(f"pktd did not answer within {ANSWER_SECONDS:.0f} s")
+            raise EngineError(f"{self._name} did not answer within {ANSWER_SECONDS:.0f} s")
         return future.result()
 
     async def stage(self, lines: Sequence[str]) -> None:
@@ -249,12 +251,13 @@ class EngineProcess:
 async def start(
     argv: Sequence[str], log: IO[bytes], name: str = "pktd", inherited: Sequence[int] = ()
 ) -> EngineProcess:
-    """Starts pktd, or another datapath of that name, with descriptors that it inherits, and greets
-    it. Raises EngineError if it does not speak this protocol."""
+    """Starts pktd, or another program of that name that speaks its protocol, with descriptors that
+    it inherits, and greets it. Raises EngineError if it does not speak this protocol."""
+    what = "the packet engine" if name == "pktd" else name
     ours, theirs = socket.socketpair()
     with theirs:
         process = shortage.start(
-            "the packet engine",
+            what,
             list(argv),
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
@@ -263,7 +266,7 @@ async def start(
         )
     ours.setblocking(False)
     loop = asyncio.get_running_loop()
-    _, engine = await loop.create_unix_connection(Engine, sock=ours)
+    _, engine = await loop.create_unix_connection(lambda: Engine(name=name), sock=ours)
     found = EngineProcess(process, engine, {})
     try:
         answer = await engine.call(f"hello {PROTOCOL}")
@@ -271,7 +274,6 @@ async def start(
             raise EngineError(f"it is not {name} {PROTOCOL}: it says {' '.join(answer.words)!r}")
     except EngineError as error:
         await found.end()
-        what = "the packet engine" if name == "pktd" else name
         raise EngineError(f"{what} did not start: {error.message}") from error
     found.facts.update(answer.values())
     return found

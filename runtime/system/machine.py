@@ -34,8 +34,13 @@ _TCP = (
     *("tcp_mtu_probing", "tcp_slow_start_after_idle", "tcp_no_metrics_save", "tcp_early_retrans"),
     *("tcp_recovery", "tcp_syn_retries", "tcp_retries2", "tcp_fin_timeout", "tcp_notsent_lowat"),
     *("tcp_keepalive_time", "tcp_max_syn_backlog", "ip_local_port_range"),
+    *("tcp_moderate_rcvbuf", "tcp_limit_output_bytes", "tcp_autocorking", "tcp_abort_on_overflow"),
+    *("udp_mem", "udp_rmem_min", "udp_wmem_min", "ipfrag_high_thresh", "ip_forward"),
 )
-_CORE = ("rmem_default", "rmem_max", "wmem_default", "wmem_max", "default_qdisc", "somaxconn")
+_CORE = (
+    *("rmem_default", "rmem_max", "wmem_default", "wmem_max", "default_qdisc", "somaxconn"),
+    *("netdev_max_backlog", "netdev_budget", "netdev_budget_usecs", "optmem_max"),
+)
 
 
 def network_settings(net: Path = _NET) -> dict[str, str]:

@@ -81,11 +81,21 @@ def _words(own: int, found: Iterable[IdRange]) -> str:
 
 def present(kind: str = "uid", proc: Path = _PROC) -> tuple[IdRange, ...]:
     """The numbers that this process' namespace has."""
+    return mapped(_text(proc / f"{kind}_map"))
+
+
+def mapped(table: str) -> tuple[IdRange, ...]:
+    """Of the text of a uid_map or gid_map (user_namespaces(7))."""
     found = []
-    for line in _text(proc / f"{kind}_map").splitlines():
+    for line in table.splitlines():
         inside, outside, count = (int(word) for word in line.split())
         found.append(IdRange(inside, outside, count))
     return tuple(found)
+
+
+def total(found: Iterable[IdRange]) -> int:
+    """How many numbers these are."""
+    return sum(one.count for one in found)
 
 
 def has(number: int, found: Iterable[IdRange]) -> bool:
@@ -94,7 +104,7 @@ def has(number: int, found: Iterable[IdRange]) -> bool:
 
 def only_one() -> bool:
     """Whether this process' namespace has one user or group number only."""
-    return any(sum(one.count for one in present(kind)) <= 1 for kind in ("uid", "gid"))
+    return any(total(present(kind)) <= 1 for kind in ("uid", "gid"))
 
 
 def remedy(etc: Path = ETC) -> str:

@@ -10,9 +10,10 @@ from compiler.plan.reader import decode
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Topology
 from compiler.plan.writer import encode
+from runtime.agent.metadata import codec
 from runtime.agent.metadata.interest import Interest
 from runtime.agent.metadata.metadata import Metadata
-from runtime.agent.vocabulary import LocalFlow
+from runtime.agent.vocabulary import LocalFlow, RemoteFlow
 from tests.plan.networks import PLAIN, build, contents, joins
 
 KEY = bytes(range(32))
@@ -36,14 +37,26 @@ def dumbbell(pairs: int) -> Topology:
 
 
 def flow(src: int, dst: int, mbps: float, *, greedy: bool = False, **more: int) -> LocalFlow:
-    """`more` are allocation_bps and bottleneck."""
+    """`more` are allocation_bps, bottleneck and wait_ns."""
     rate = round(mbps * MBPS)
-    return LocalFlow(
-        src, dst, rate, greedy, more.get("allocation_bps", rate), more.get("bottleneck", -1)
-    )
+    figures = more.get("allocation_bps", rate), more.get("bottleneck", -1), more.get("wait_ns", 0)
+    return LocalFlow(src, dst, rate, greedy, *figures)
 
 
-Told = dict[tuple[int, int], tuple[int, bool]]  # (src, dst) -> (rate, greedy)
+Told = dict[tuple[int, int], tuple[int, bool]]  # (src, dst) -> (rate or wait, greedy)
+
+
+def told(flow: RemoteFlow) -> tuple[int, bool]:
+    """What is known of it."""
+    return (flow.wait_ns if flow.greedy else flow.demand_bps), flow.greedy
+
+
+def telling(flow: LocalFlow) -> tuple[int, bool]:
+    """The same of what was told of this one to hosts that share its bottleneck."""
+    if flow.greedy:
+        units = (flow.wait_ns + codec.WAIT_UNIT_NS // 2) // codec.WAIT_UNIT_NS
+        return codec.rate_of(codec.code_of(units)) * codec.WAIT_UNIT_NS, True
+    return codec.rate_of(codec.code_of(flow.used_bps)), False
 
 
 class Hosts:
@@ -91,7 +104,7 @@ class Hosts:
     def known(self, host: int) -> Told:
         """What this host knows of others."""
         found = self.agents[host].remote(self.now_ns)
-        return {(one.src, one.dst): (one.demand_bps, one.greedy) for one in found}
+        return {(one.src, one.dst): told(one) for one in found}
 
     def lossy(self, share: float, seed: int = 1) -> None:
         rnd = random.Random(seed)

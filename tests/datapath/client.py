@@ -39,10 +39,10 @@ class Client:
 
     @classmethod
     @contextmanager
-    def start(cls, program: Path) -> Iterator[Self]:
+    def start(cls, program: Path, *options: str) -> Iterator[Self]:
         """Starts the program, greeted; it has ended when the body has."""
         pipe = subprocess.PIPE
-        with subprocess.Popen([program], stdin=pipe, stdout=pipe) as process:
+        with subprocess.Popen([program, *options], stdin=pipe, stdout=pipe) as process:
             client = cls(process)
             try:
                 client("hello 1")
@@ -114,8 +114,9 @@ class Client:
         return [[int(x) for x in line.split()] for line in self.body(command)]
 
     def engine(self) -> dict[str, int]:
-        """`stats engine` by name."""
-        return {k: int(v) for k, v in (w.split("=") for w in self("stats engine").split())}
+        """The numbers of `stats engine` by name."""
+        found = (word.split("=") for word in self("stats engine").split())
+        return {name: int(value) for name, value in found if value.isdecimal()}
 
     def event(self) -> list[int]:
         """The numbers of the next `! applied` line: commit, asked for and applied in ns."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 MAGIC = b"TM"
-VERSION = 1
+VERSION = 2
 MAX_DATAGRAM = 1400  # bytes of UDP payload, the tag included
 TAG_BYTES = 16
 RUN_TAG_BYTES = 4
@@ -36,6 +36,7 @@ _MANTISSA_BITS = 7
 _ONE = 1 << _MANTISSA_BITS
 MAX_CODE = (56 << _MANTISSA_BITS) | (_ONE - 1)
 MAX_VALUE = MAX_CODE << 1 | 1
+WAIT_UNIT_NS = 100_000
 ENDED = 0  # the value of a flow that is no more
 
 
@@ -58,7 +59,8 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`paths` ascend and are parallel to `values` (code of the rate << 1 | greedy)."""
+    """`paths` ascend and are parallel to `values`: a rate's code << 1, or for a greedy flow that of
+    the wait << 1 | 1."""
 
     sequence: int
     epoch: int
@@ -85,8 +87,14 @@ def rate_of(code: int) -> int:
     return (_ONE | (code & (_ONE - 1))) << ((code >> _MANTISSA_BITS) - 1)
 
 
-def value_of(rate_bps: int, greedy: bool) -> int:
-    return code_of(rate_bps) << 1 | greedy
+def value_of(amount: int, greedy: bool) -> int:
+    """Of a flow that wants so many b/s, or of a greedy one with so many units of wait."""
+    return code_of(amount) << 1 | greedy
+
+
+def wait_value(wait_ns: int) -> int:
+    """Of a greedy flow."""
+    return value_of((wait_ns + WAIT_UNIT_NS // 2) // WAIT_UNIT_NS, greedy=True)
 
 
 # --- varints ---------------------------------------------------------------------------------
@@ -190,7 +198,7 @@ def decode_numbers(datagram: bytes) -> Message:
     if 0 in deltas[1:]:
         raise CodecError("a flow that is there twice")
     if count and max(values) > MAX_VALUE:
-        raise CodecError("a rate out of range")
+        raise CodecError("a value out of range")
     return Message(sequence, epoch, list(accumulate(deltas)), values)
 
 

@@ -18,14 +18,16 @@ from dataclasses import fields
 from itertools import compress, repeat
 from operator import ne
 
-from runtime.agent.metadata.codec import ENDED, MAX_VALUE, rate_of
+from runtime.agent.metadata.codec import ENDED, MAX_VALUE, WAIT_UNIT_NS, rate_of
 from runtime.agent.vocabulary import RemoteFlow
 
 AGE_NS = 3_000_000_000  # a flow lives that long after it was last told of
 AGE_STEP_NS = 500_000_000  # the age of a RemoteFlow is in whole ones: 0 as long as it is refreshed
 LOOK_NS = 100_000_000  # how often ages are looked at
 
-_RATES = tuple(rate_of(value >> 1) for value in range(MAX_VALUE + 1))
+_AMOUNTS = tuple(rate_of(value >> 1) for value in range(MAX_VALUE + 1))
+_RATES = tuple(0 if value & 1 else amount for value, amount in enumerate(_AMOUNTS))
+_WAITS = tuple(amount * WAIT_UNIT_NS if value & 1 else 0 for value, amount in enumerate(_AMOUNTS))
 _SETTERS = tuple(getattr(RemoteFlow, field.name).__set__ for field in fields(RemoteFlow))
 _GREEDY = tuple(value & 1 == 1 for value in range(MAX_VALUE + 1))
 
@@ -132,6 +134,7 @@ class Ledger:
             map(_GREEDY.__getitem__, values),
             repeat(host),
             [_age(now_ns - account.stamps[path][1]) for path in paths],
+            map(_WAITS.__getitem__, values),
         )
         flows = account.flows
         flows.update(zip(paths, made, strict=True))

@@ -20,7 +20,7 @@ from runtime.agent.path import lines
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.holds import Holds
 from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage
-from runtime.agent.vocabulary import PathChange
+from runtime.agent.vocabulary import Change, PathDelay
 from runtime.datapath import dialect
 from runtime.datapath.pktd import NOW
 
@@ -155,13 +155,10 @@ class Enforcer:
             found |= self._told.pop(step)
         return found
 
-    async def enforce(self, changes: Sequence[PathChange]) -> None:
+    async def enforce(self, changes: Sequence[Change]) -> None:
         """Limits of the present step: at once, or at its time if that is still to come."""
         at_ns = self._time_for(self.present)
-        told = [
-            lines.rate_line(change.src, change.dst, change.rate_bps, change.queue_bytes)
-            for change in changes
-        ]
+        told = [_changed(change) for change in changes]
         for begin in range(0, len(told), PART_LINES):
             await self._datapath.commit(told[begin : begin + PART_LINES], at_ns)
 
@@ -214,6 +211,12 @@ class Enforcer:
         steps = [(step, self._states[step]) for step in range(first, self.staged + 1)]
         for step, state in steps:
             await self._say_all(step, state, held)
+
+
+def _changed(change: Change) -> str:
+    if isinstance(change, PathDelay):
+        return lines.delay_line(change.src, change.dst, change.delay_ns)
+    return lines.rate_line(change.src, change.dst, change.rate_bps, change.queue_bytes)
 
 
 def _of(line: Line, nodes: frozenset[int]) -> bool:

@@ -35,6 +35,10 @@ def rate_line(src: int, dst: int, rate_bps: int, queue_bytes: int) -> str:
     return f"path {src} {dst} rate={rate_bps} queue={queue_bytes}"
 
 
+def delay_line(src: int, dst: int, delay_ns: int) -> str:
+    return f"path {src} {dst} delay={delay_ns}"
+
+
 def down_line(src: int, dst: int) -> str:
     """For a path that was declared before."""
     return f"path {src} {dst} up=0"

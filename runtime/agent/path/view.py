@@ -29,7 +29,7 @@ class PlanView:
             return None
         # Without a way back nobody has measured a round trip; both halves are taken to be alike.
         rtt = 2 * found.totals.delay_ns if found.rtt_ns is None else found.rtt_ns
-        return PathView(found.links, found.totals.rate_bps, rtt)
+        return PathView(found.links, found.totals.rate_bps, rtt, found.totals.delay_ns)
 
     def capacity(self, link: int) -> int:
         """b/s, 0 = unlimited."""

@@ -21,9 +21,11 @@ from typing import Any
 from runtime.agent.clock import SystemClock
 from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path.datapath import Datapath
-from runtime.agent.process.commandline import AgentOptions
+from runtime.agent.process.commandline import PPB, AgentOptions
+from runtime.agent.process.ownmachine import OwnMachine
 from runtime.agent.process.responder import Responder
 from runtime.errors import RunError
+from runtime.options import REAL
 from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server
 
@@ -56,6 +58,7 @@ class Agent:
             resumes=options.resume,
             ports=options.ports,
         )
+        self._machine = OwnMachine(options.clock_step_ns)
         self._channel: Channel | None = None
         self._answering = False
         self._answered_ns = 0
@@ -83,11 +86,14 @@ class Agent:
             self._answering = False
             self._answered_ns = time.monotonic_ns()
         if request.get("do") in ("status", "stop"):
-            return {**answer, "channel": self.server.counters()}
+            more = {"channel": self.server.counters(), "machine": self._machine.record()}
+            return {**answer, **more}
         return answer
 
     def say(self, message: Mapping[str, object]) -> None:
         """To the coordinator, or kept until one is there."""
+        if self.options.count_ppb != PPB and message.get("say") == "sample":
+            message = _miscounted(message, self.options.count_ppb)
         if self._channel is not None and not self._channel.over:
             try:
                 self._channel.send(message)
@@ -102,6 +108,7 @@ class Agent:
         first = first_patience(self.options)
         while True:
             await asyncio.sleep(CHECK_SECONDS)
+            self._look_at_machine()
             now, channel = time.monotonic_ns(), self._channel
             if channel is None:
                 heard, patience = began, first
@@ -111,6 +118,12 @@ class Agent:
                 heard, patience = max(channel.heard_ns, self._answered_ns), LOST_SECONDS
             if now - heard > patience * 1e9:
                 return
+
+    def _look_at_machine(self) -> None:
+        """While the experiment goes on, in real time."""
+        conduct = self.service.conduct
+        if conduct is not None and conduct.started and conduct.order.options.time == REAL:
+            self._machine.look(conduct.elapsed_ns())
 
     # -- from beginning to end ------------------------------------------------------------------
 
@@ -196,3 +209,11 @@ def first_patience(options: AgentOptions) -> float:
 
 def _tell(text: str) -> None:
     print(text, file=sys.stderr)  # noqa: T201  # the process has no other place to say it
+
+
+def _miscounted(message: Mapping[str, Any], count_ppb: int) -> Mapping[str, object]:
+    """A sample with another part of everything that was counted."""
+    rows = [
+        [*row[:2], *(count * count_ppb // PPB for count in row[2:])] for row in message["pairs"]
+    ]
+    return {**message, "pairs": rows}

@@ -29,8 +29,11 @@ class AgentOptions:
     resume: bool = False  # wait for a `prepare` that says where the experiment is
     clock_offset_ns: int = 0  # fault injection: this agent's clock is wrong by so much
     drop_metadata_ppb: int = 0  # fault injection: this part of incoming metadata is lost
+    clock_step_ns: int = 0  # fault injection: its wall clock is set by so much after a while
+    count_ppb: int = PPB  # fault injection: it tells of this part of what was counted
     wait_seconds: int = WAIT_SECONDS  # for the first coordinator; 0: as long as it takes
     ports: Path | None = None  # every interface is entered here before it is attached
+    turns_fd: int = -1  # of runtime.system.turns: who shares this machine's processors with it
 
 
 def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
@@ -48,8 +51,14 @@ def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
         words.append(f"--clock-offset={options.clock_offset_ns}")  # may begin with a minus sign
     if options.drop_metadata_ppb:
         words += ["--drop-metadata", str(options.drop_metadata_ppb)]
+    if options.clock_step_ns:
+        words.append(f"--clock-step={options.clock_step_ns}")
+    if options.count_ppb != PPB:
+        words += ["--count", str(options.count_ppb)]
     if options.wait_seconds != WAIT_SECONDS:
         words += ["--wait", str(options.wait_seconds)]
+    if options.turns_fd >= 0:
+        words += ["--turns-fd", str(options.turns_fd)]
     if options.ports is not None:
         words += ["--ports", str(options.ports)]
     return words
@@ -67,9 +76,13 @@ def parse(words: Sequence[str]) -> AgentOptions:
     offset, lost = "clock_offset_ns", "drop_metadata_ppb"
     parser.add_argument("--clock-offset", dest=offset, type=int, default=0, metavar="NS")
     parser.add_argument("--drop-metadata", dest=lost, type=_ppb, default=0, metavar="PPB")
+    step, part = "clock_step_ns", "count_ppb"
+    parser.add_argument("--clock-step", dest=step, type=int, default=0, metavar="NS")
+    parser.add_argument("--count", dest=part, type=_natural, default=PPB, metavar="PPB")
     patience, seconds = "wait_seconds", WAIT_SECONDS
     parser.add_argument("--wait", dest=patience, type=_natural, default=seconds, metavar="SECONDS")
     parser.add_argument("--ports", type=Path, metavar="FILE")
+    parser.add_argument("--turns-fd", type=_natural, default=-1, metavar="N")
     return AgentOptions(**vars(parser.parse_args(words)))
 
 

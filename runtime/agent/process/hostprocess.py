@@ -55,6 +55,7 @@ class Programs:
     faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by the host's name
     wait_seconds: int = commandline.WAIT_SECONDS  # see AgentOptions
     ports: Path | None = None  # see AgentOptions
+    turns_fd: int = -1  # see AgentOptions
 
 
 class HostProcess:
@@ -138,6 +139,7 @@ class HostProcesses:
             resume=resume,
             wait_seconds=self._programs.wait_seconds,
             ports=self._programs.ports,
+            turns_fd=self._programs.turns_fd,
             **self._programs.faults.get(self.host.name, {}),
         )
         try:
@@ -145,7 +147,7 @@ class HostProcesses:
                 commandline.argv(wanted),
                 self.host,
                 self._programs.entry,
-                (key, end),
+                (key, end, *([wanted.turns_fd] if wanted.turns_fd >= 0 else [])),
                 subprocess.DEVNULL,
                 self._log,
             )

@@ -24,12 +24,13 @@ from runtime.agent.pod.ending import Ending
 from runtime.agent.process.heldprograms import HeldPrograms
 from runtime.agent.process.orders import OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
-from runtime.agent.vocabulary import Moved, PathChange
+from runtime.agent.vocabulary import Change, Moved, PathDelay
 from runtime.datapath import dialect
 from runtime.datapath.sampler import arrays, digest_arrays
 from runtime.errors import fail
-from runtime.options import CLOSE
+from runtime.options import CLOSE, LOCAL, REAL
 from runtime.schedule import Schedule
+from runtime.system.rests import RESTS
 
 RESUME_TICKS = 4
 GREET_NS = 100_000_000
@@ -39,7 +40,19 @@ LEASE_NS = (
 )
 SAMPLE_ROWS = 5000  # in one message
 
+APART_NS = 1_500_000  # from what one host of a machine does to what the next one does
+MOST_APART_NS = 6_000_000  # from the first to the last one
+
 Say = Callable[[Mapping[str, object]], None]
+
+
+def apart_ns(order: PrepareOrder) -> int:
+    """How much later than the first agent this one ticks, where all of them share the processors
+    of one machine: they would only wait for each other (runtime.system.turns)."""
+    options = order.options
+    if options.backend != LOCAL or options.time != REAL:
+        return 0
+    return order.host * min(APART_NS, MOST_APART_NS // len(order.hosts))
 
 
 class HostRun:
@@ -72,6 +85,7 @@ class HostRun:
         self.programs = HeldPrograms(
             own, self._now_ns, self._since_ns, say, self._gated(), self._endings()
         )
+        self._apart_ns = apart_ns(order)
         self._scenes = Scenes(order.placement, len(order.hosts))
         self._tasks: list[asyncio.Task[None]] = []
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start
@@ -94,6 +108,7 @@ class HostRun:
             self._mailbox,
             self._sample,
             order.options.period_ns,
+            self._apart_ns,
         )
         self._needs, self._first = needs, first
 
@@ -220,17 +235,17 @@ class HostRun:
         self._spawn(self.ahead.run())
         self._go(self._clock.now_ns())
 
-    async def _find_limits(self) -> list[PathChange]:
+    async def _find_limits(self) -> list[Change]:
         """What sharing wants for the flows that there are. It takes some ticks until it has seen
         them and others have told of theirs; meanwhile all stays as it was enforced last."""
         now = self._clock.now_ns()
         self._sharing.restore(now, await self._datapath.usage(everything=True))
-        found: dict[tuple[int, int], PathChange] = {}
+        found: dict[tuple[int, int, bool], Change] = {}
         for tick in range(RESUME_TICKS):
             await self._clock.sleep_until(now + tick * self.order.options.period_ns)
             for change in (await self.loop.look()).changes:
-                found[change.src, change.dst] = change
-        return [found[pair] for pair in sorted(found)]
+                found[change.src, change.dst, isinstance(change, PathDelay)] = change
+        return [found[key] for key in sorted(found)]
 
     # -- while it runs -----------------------------------------------------------------------------
 
@@ -288,6 +303,7 @@ class HostRun:
         return {
             "run": {"applied": self.applied, "step": self.enforcer.present},
             "loop": {**self.loop.counters(), "slice_max_ns": self.ahead.slice_max_ns},
+            "process": RESTS.counters(),
             "sharing": self._sharing.counters(),
             "metadata": self._metadata.counters(),
             "mailbox": self._mailbox.counters(),

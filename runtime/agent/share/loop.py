@@ -18,7 +18,7 @@ from runtime.agent.clock import Clock
 from runtime.agent.metadata.interest import Interest
 from runtime.agent.path.ahead import Scene
 from runtime.agent.path.enforcer import Enforcer
-from runtime.agent.vocabulary import LocalFlow, Moved, PathChange, RemoteFlow, Usage, View
+from runtime.agent.vocabulary import Change, LocalFlow, Moved, RemoteFlow, Usage, View
 
 LEAD_NS = 4_000_000  # from the tick that prepares a step to the step
 GAP_NS = 2_000_000  # at least, from the end of one tick to the next
@@ -35,7 +35,7 @@ class Result(Protocol):
     """What a tick of sharing comes to (runtime.agent.share.sharing.Tick)."""
 
     @property
-    def changes(self) -> Sequence[PathChange]: ...
+    def changes(self) -> Sequence[Change]: ...
 
     @property
     def flows(self) -> Sequence[LocalFlow]: ...
@@ -52,6 +52,8 @@ class SharingPart(Protocol):
     def tick(self, now_ns: int, usage: Sequence[Usage], remote: Sequence[RemoteFlow]) -> Result: ...
 
     def declared(self, pairs: Iterable[tuple[int, int]]) -> None: ...
+
+    def passed_over(self, pairs: Iterable[tuple[int, int]]) -> None: ...
 
     def restore(self, now_ns: int, usage: Sequence[Usage]) -> None: ...
 
@@ -110,6 +112,7 @@ class Loop:
         mailbox: MailboxPart,
         on_sample: OnSample,
         period_ns: int,
+        apart_ns: int = 0,
     ) -> None:
         self._clock = clock
         self._datapath = datapath
@@ -119,6 +122,8 @@ class Loop:
         self._mailbox = mailbox
         self._on_sample = on_sample
         self._period_ns = period_ns
+        self._apart_ns = apart_ns  # later than the first agent of this machine
+        self._lead_ns = LEAD_NS + apart_ns
         self._scenes: dict[int, Scene] = {}
         self._sampled_ns = 0
         self._wake = asyncio.Event()
@@ -149,7 +154,7 @@ class Loop:
 
     async def run(self, first_ns: int) -> None:
         """Ticks from then on, until stopped. EngineError when the datapath is gone."""
-        due = first_ns
+        due = first_ns + self._apart_ns
         await self._clock.sleep_until(due)
         self.running = True
         try:
@@ -203,7 +208,7 @@ class Loop:
         so no tick is so short that its rates mean nothing."""
         if not self._scenes:
             return due
-        meeting = max(self._enforcer.due_ns(min(self._scenes)) - LEAD_NS, ended + GAP_NS)
+        meeting = max(self._enforcer.due_ns(min(self._scenes)) - self._lead_ns, ended + GAP_NS)
         return meeting if meeting < due + self._period_ns // 2 else due
 
     def _account(self, busy: int, idle: bool) -> None:
@@ -254,15 +259,19 @@ class Loop:
         return moved.usage
 
     def _take_step(self, now: int) -> None:
-        """Meets the last step whose time is near or past; those before it are passed over."""
-        near = [step for step in self._scenes if self._enforcer.due_ns(step) - LEAD_NS <= now]
+        """Meets the last step whose time is near or past; those before it are passed over, but
+        for the paths that they told something of."""
+        near = [step for step in self._scenes if self._enforcer.due_ns(step) - self._lead_ns <= now]
         if not near:
             return
         scenes = {step: self._scenes.pop(step) for step in near}
         step = max(near)
         self._counts["switches"] += 1
         self._enforcer.move_on(step)
-        self._meet(scenes[step], now)
+        self._meet(scenes.pop(step), now)
+        parts = [part for scene in scenes.values() for part in scene.stage.parts]
+        if parts:
+            self._sharing.passed_over({(line.src, line.dst) for part in parts for line in part})
 
     def counters(self) -> dict[str, int]:
         return {**self._counts, "cpu_ns": self._clock.cpu_ns()}

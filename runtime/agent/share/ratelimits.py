@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from runtime.agent.share.demand import Meter
+from runtime.agent.share.demand import BITS, Meter
 from runtime.agent.share.solver import NO_LINK, Share
 from runtime.agent.vocabulary import PathChange, View
 
@@ -37,6 +37,7 @@ class Route(NamedTuple):
     links: tuple[int, ...]  # limited ones only
     places: array[int]  # of the links in Routes.capacities
     rtt_ns: int
+    delay_ns: int  # one way
     collapsed: Limit
     narrowest: int  # the first of the links with the least rate
 
@@ -77,7 +78,17 @@ class PathRoutes:
         least = min(places, key=self.capacities.__getitem__, default=NO_LINK)
         queue = 0 if least == NO_LINK else self._queues[least]
         narrowest = NO_LINK if least == NO_LINK else self.numbers[least]
-        return Route(links, places, found.rtt_ns, Limit(found.rate_bps, queue), narrowest)
+        limit = Limit(found.rate_bps, queue)
+        return Route(links, places, found.rtt_ns, found.delay_ns, limit, narrowest)
+
+    def capacity(self, link: int) -> int:
+        """Of a limited link of a path that was asked for, b/s."""
+        return self.capacities[self._place[link]]
+
+    def queue_ns(self, link: int) -> int:
+        """How long its full queue delays."""
+        place = self._place[link]
+        return self._queues[place] * BITS // self.capacities[place]
 
     def queue(self, link: int, rate_bps: int) -> int:
         """As long in time at this rate as the link's at its own."""

@@ -35,13 +35,13 @@ def test_flows_come_out_as_they_were_told() -> None:
     flows = told.flows(10)
     assert flows == [
         RemoteFlow(1, 0, 100, False, 1, 0),
-        RemoteFlow(3, 2, 7, True, 1, 0),
+        RemoteFlow(3, 2, 0, True, 1, 0, 700_000),
         RemoteFlow(2, 0, 50, False, 2, 0),
     ]
     told.take(1, 2, True, 20, [path(1, 0), path(3, 2)], [value_of(100, False), value_of(8, True)])
     again = told.flows(30)
     assert again[0] is flows[0], "nothing about it is new"
-    assert again[1] == RemoteFlow(3, 2, 8, True, 1, 0)
+    assert again[1] == RemoteFlow(3, 2, 0, True, 1, 0, 800_000)
 
 
 def test_ages_grow_in_steps_and_end_with_the_next_word() -> None:

@@ -14,11 +14,12 @@ from runtime.agent.metadata.codec import Header
 from runtime.agent.metadata.ledger import AGE_NS, LOOK_NS
 from runtime.agent.metadata.metadata import COUNTERS, VERDICTS, Metadata
 from runtime.agent.metadata.outgoing import REFRESH_NS, SLOT_NS
-from tests.agent.hosts import KEY, RUN, TICK_NS, Hosts, dumbbell, flow
+from tests.agent.hosts import KEY, RUN, TICK_NS, Hosts, dumbbell, flow, telling
 from tests.plan.networks import PLAIN, build
 
 TEN, TWENTY, THIRTY = 10_027_008, 20_054_016, 30_015_488  # Mb/s as they are told
 SECOND_TICKS = 1_000_000_000 // TICK_NS
+MS = 1_000_000
 ALTERNATE = [0, 1, 0, 1, 0, 1, 0, 1]  # instance -> host, of dumbbell(4)
 
 
@@ -39,11 +40,11 @@ def total(net: Hosts, name: str) -> int:
 
 def test_flows_of_others_are_known_from_the_tick_after_the_hello() -> None:
     net = two_hosts()
-    net.flows = [[flow(0, 5, 10), flow(2, 7, 20, greedy=True)], [flow(1, 4, 30)]]
+    net.flows = [[flow(0, 5, 10), flow(2, 7, 20, greedy=True, wait_ns=7 * MS)], [flow(1, 4, 30)]]
     net.tick()
     assert net.known(0) == net.known(1) == {}
     net.tick()
-    assert net.known(1) == {(0, 5): (TEN, False), (2, 7): (TWENTY, True)}
+    assert net.known(1) == {(0, 5): (TEN, False), (2, 7): (7 * MS, True)}
     assert net.known(0) == {(1, 4): (THIRTY, False)}
 
 
@@ -53,7 +54,7 @@ def test_what_changes_is_told_in_the_same_tick() -> None:
     net.settle()
     net.flows[0] = [flow(2, 7, 20, greedy=True), flow(4, 1, 30)]
     net.tick()
-    assert net.known(1) == {(2, 7): (TWENTY, True), (4, 1): (THIRTY, False)}
+    assert net.known(1) == {(2, 7): (0, True), (4, 1): (THIRTY, False)}
     net.flows[0] = []
     net.tick()
     assert net.known(1) == {}
@@ -109,6 +110,26 @@ def test_the_rate_of_a_greedy_flow_may_move_without_a_word() -> None:
         net.flows[0] = [flow(0, 5, 10 + tick % 7, greedy=True)]
         net.tick()
     assert total(net, "sent_flows") - before == 5_000_000_000 // REFRESH_NS
+
+
+def test_how_long_a_greedy_flow_waits_is_told_at_slots_and_once() -> None:
+    net = two_hosts()
+    net.flows[0] = [flow(0, 5, 10, greedy=True, wait_ns=10 * MS)]
+    net.tick(2 * SECOND_TICKS)
+    before = total(net, "sent_flows")
+    for tick in range(SECOND_TICKS):  # it moves all the time
+        net.flows[0] = [flow(0, 5, 10, greedy=True, wait_ns=(10 + tick % 2 + tick) * MS)]
+        net.tick()
+    assert total(net, "sent_flows") - before == SECOND_TICKS * TICK_NS // SLOT_NS
+    assert net.known(1)[0, 5][0] >= (10 + SECOND_TICKS - SLOT_NS // TICK_NS) * MS
+    net.tick(SECOND_TICKS)
+    assert net.known(1)[0, 5] == telling(net.flows[0][0])
+    before = total(net, "sent_flows")
+    for tick in range(SECOND_TICKS):  # by less than is worth a message
+        waits = net.flows[0][0].wait_ns + (tick % 2) * MS // 5
+        net.flows[0] = [flow(0, 5, 10, greedy=True, wait_ns=waits)]
+        net.tick()
+    assert total(net, "sent_flows") - before <= 1_000_000_000 // REFRESH_NS + 2
 
 
 def test_a_report_beyond_one_datagram_comes_in_several() -> None:
@@ -222,7 +243,7 @@ def test_who_cannot_know_the_bottleneck_is_told_a_cap() -> None:
         net.flows[0] = [flow(0, 6, 10, greedy=True, **more)]
         net.tick(2)
         for host in (1, 2):
-            expected = (THIRTY, False) if capped else (TEN, True)
+            expected = (THIRTY, False) if capped else (0, True)
             assert net.known(host)[0, 6] == expected, (bottleneck, host)
 
 
@@ -267,7 +288,7 @@ def agrees(net: Hosts) -> bool:
     """Whether every host knows all flows of all others, as they are."""
     for host in range(net.count):
         expected = {
-            (one.src, one.dst): (codec.rate_of(codec.code_of(one.used_bps)), one.greedy)
+            (one.src, one.dst): telling(one)
             for other in range(net.count)
             if other != host
             for one in net.flows[other]
@@ -559,7 +580,7 @@ def test_what_is_no_message_is_counted() -> None:
     tries = {
         "garbage": [b"", b"TM", bytes(46), b"GET / HTTP/1.1\r\n" * 10, good[:45]],
         "too_long": [good + bytes(1400), bytes(1401)],
-        "other_version": [good[:2] + b"\x02" + good[3:]],
+        "other_version": [good[:2] + b"\x01" + good[3:]],
         "forged": [good + b"\0", good[:-1] + b"\0", good[:46]],
     }
     for counter, datagrams in tries.items():

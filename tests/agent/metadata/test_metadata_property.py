@@ -19,7 +19,8 @@ from runtime.agent.metadata.ledger import AGE_NS, LOOK_NS
 from runtime.agent.metadata.metadata import HELLO_NS, VERDICTS, Metadata
 from runtime.agent.metadata.outgoing import REFRESH_NS
 from runtime.agent.vocabulary import LocalFlow
-from tests.agent.hosts import KEY, RUN, TICK_NS
+from tests.agent.hosts import KEY, RUN, TICK_NS, telling
+from tests.agent.hosts import told as what_is_known
 from tests.plan.networks import contents, networks
 
 Told = dict[tuple[int, int], tuple[int, bool]]
@@ -77,6 +78,7 @@ class World:
                 LocalFlow(
                     src, dst, rnd.choice([10, 1000, 10**7, rnd.randrange(1, 10**9)]),
                     rnd.random() < 0.5, rnd.randrange(1, 10**9), rnd.randrange(-1, links),
+                    rnd.choice([0, 10**5, rnd.randrange(10**11)]),
                 )
                 for src, dst in sorted(pairs) if src != dst
             ]  # fmt: skip
@@ -129,13 +131,13 @@ def expected(world: World) -> list[Told]:
                 if flow.bottleneck >= 0 and host not in hosts[flow.bottleneck]:
                     told[host][pair] = (rate_of(code_of(flow.allocation_bps)), False)
                 else:
-                    told[host][pair] = (rate_of(code_of(flow.used_bps)), flow.greedy)
+                    told[host][pair] = telling(flow)
     return told
 
 
 def known(world: World) -> list[Told]:
     return [
-        {(one.src, one.dst): (one.demand_bps, one.greedy) for one in agent.remote(world.now_ns)}
+        {(one.src, one.dst): what_is_known(one) for one in agent.remote(world.now_ns)}
         for agent in world.agents
     ]
 

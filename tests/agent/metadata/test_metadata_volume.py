@@ -15,7 +15,7 @@ def test_the_targets_are_met_with_headers() -> None:
             what
         )
     assert rows["at rest"]["bound_bytes_s"] == 50_000
-    assert rows["restless"]["with_headers_bytes_s"] > 10 * rows["at rest"]["with_headers_bytes_s"]
+    assert rows["restless"]["with_headers_bytes_s"] > 5 * rows["at rest"]["with_headers_bytes_s"]
 
 
 def test_silence_costs_a_heartbeat() -> None:

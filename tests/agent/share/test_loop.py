@@ -112,6 +112,9 @@ class World:
     def declared(self, pairs: Iterable[tuple[int, int]]) -> None:
         self.note("declared", sorted(pairs))
 
+    def passed_over(self, pairs: Iterable[tuple[int, int]]) -> None:
+        self.note("passed over", sorted(pairs))
+
     def tick(self, now_ns: int, usage: Sequence[Usage], remote: Sequence[RemoteFlow]) -> Result:
         self.note("tick", now_ns - T0)
         changes, self.changes = self.changes, []
@@ -322,6 +325,7 @@ def test_steps_that_pass_together_are_met_as_one() -> None:
     world.usage = stalled  # type: ignore[method-assign]
     setting.run_until(400 * MS)
     assert world.values("epoch") == [0, 3]
+    assert world.values("passed over") == [[(0, 1)]], "the path of this host, said once"
     assert setting.enforcer.present == 3
     counters = setting.loop.counters()
     assert (counters["switches"], counters["switches_late"]) == (1, 1)

@@ -44,6 +44,7 @@ class Agent:
         self.sent: dict[tuple[int, int], int] = {}
         self.drops: dict[tuple[int, int], int] = {}
         self.limits: dict[tuple[int, int], PathChange] = {}
+        self.delays: dict[tuple[int, int], int] = {}
         self.remote: list[RemoteFlow] = []
         self.moving: set[tuple[int, int]] = set()
 
@@ -60,7 +61,11 @@ class Agent:
         usage += [Usage(*p, 1, self.sent[p], self.drops[p], 0, 0) for p in sorted(stopped)]
         self.moving = set(rates)
         tick = self.sharing.tick(self.now_ns, usage, self.remote)
-        self.limits.update({(change.src, change.dst): change for change in tick.changes})
+        for change in tick.changes:
+            if isinstance(change, PathChange):
+                self.limits[change.src, change.dst] = change
+            else:
+                self.delays[change.src, change.dst] = change.delay_ns
         return tick
 
     def flood(self, *pairs: tuple[int, int], ticks: int = 1) -> Tick:
@@ -90,7 +95,7 @@ def test_a_lone_flow_keeps_the_whole_path() -> None:
     tick = agent.flood((0, 2), ticks=4)
     assert agent.limits == {}
     [flow] = tick.flows
-    assert flow == LocalFlow(0, 2, flow.used_bps, True, 40 * MBIT, 0)
+    assert flow == LocalFlow(0, 2, flow.used_bps, True, 40 * MBIT, 0, flow.wait_ns)
     assert flow.used_bps == pytest.approx(40 * MBIT, rel=0.02)
     assert agent.sharing.active
 
@@ -132,7 +137,8 @@ def test_a_newcomer_that_wants_little_is_not_limited_and_takes_little() -> None:
             waiting = 50_000 if pair == (0, 2) else 0
             usage.append(Usage(*pair, 1, agent.sent[pair], agent.drops.get(pair, 0), 0, waiting))
         for change in agent.sharing.tick(agent.now_ns, usage, []).changes:
-            agent.limits[change.src, change.dst] = change
+            if isinstance(change, PathChange):
+                agent.limits[change.src, change.dst] = change
     assert agent.rate((0, 2)) == pytest.approx(36 * MBIT, rel=0.02)
     assert agent.rate((1, 2)) == 40 * MBIT
 
