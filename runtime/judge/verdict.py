@@ -3,13 +3,16 @@
 Whoever measures says how late something was (`Judge.see`); here it meets its bound. What comes out
 is one record, `verdict` in summary.json:
 
-state        `degraded`: something came later than its bound. `unknown`: nothing did, which proves
-             nothing: what packets met on their paths was not measured. `valid` (it was, and it was
-             as planned) and `invalid` are kept for whoever measures that
-reasons      what was beyond its bound, the worst first: `what`, `subject`, `at_ns` (since time 0,
-             null if nobody knows when), `figure_ns`, `threshold_ns`, `count` (how often beyond it),
-             `text`
+state        `invalid`: what packets met was not the planned network, by so much that no machine's
+             weakness explains it. `degraded`: something was beyond its bound. `valid`: what packets
+             met on their paths was measured, and everything was within its bound. `unknown`:
+             nothing was beyond one, and that was not measured, which proves nothing
+reasons      what was beyond its bound, `invalid` ones and then the worst first: `what`, `subject`,
+             `at_ns` (since time 0, null if nobody knows when), `figure_ns`, `threshold_ns` (null
+             where it is no time), `figure`, `threshold`, `unit`, `count` (how often beyond it),
+             `state` (what it makes of the run), `text`
 judged       the largest figure of everything that was judged at all, in the same words
+measured     what of the paths was: `pairs`, `probes`, `of_pairs`; null if nothing was
 largest_ns   the largest of all figures
 time         `virtual` where the clock stood still while anything ran, else `real`
 cpu          only where computing took virtual time: `ppb` of each second of the machine's processor
@@ -18,16 +21,17 @@ cpu          only where computing took virtual time: `ppb` of each second of the
 max_lateness_ns, too_late
              what the user allowed (null: nothing said), and whether anything was later than that
 
-The bounds and their reasons are in docs/run.md.
+The bounds and their reasons are in docs/run.md and docs/certificate.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.options import REAL, VIRTUAL
+from runtime.thresholds import BYTES, NS, PPB, THRESHOLDS
 
 VALID, DEGRADED, INVALID, UNKNOWN = "valid", "degraded", "invalid", "unknown"
 MS = 1_000_000
@@ -56,76 +60,78 @@ class Bound:
         return max(floor_ns + others * self.each_ns, delay_ns * self.delay_percent // 100)
 
 
+def _default(name: str) -> int:
+    return THRESHOLDS[name].default
+
+
 BOUNDS: Mapping[str, Bound] = {
     "network_change": Bound(
-        100 * MS,
+        _default("network_change"),
         "a change of the network took effect {figure} late ({subject})",
         "{count} changes of the network took effect late, by up to {figure} ({subject})",
     ),
     "process_change": Bound(
-        100 * MS,
+        _default("process_change"),
         "a join, leave or crash was done {figure} late ({subject})",
         "{count} joins, leaves and crashes were done late, by up to {figure} ({subject})",
         each_ns=2 * MS,
     ),
     "program_start": Bound(
-        250 * MS,
+        _default("program_start"),
         "a program ran {figure} late ({subject})",
         "{count} programs ran late, by up to {figure} ({subject})",
         each_ns=2 * MS,
     ),
     "engine_late_p50": Bound(
-        1 * MS, "half of the packets left {subject} {figure} late or later", delay_percent=10
+        _default("engine_late_p50"),
+        "half of the packets left {subject} {figure} late or later",
+        delay_percent=10,
     ),
     "engine_late_p99": Bound(
-        1 * MS,
+        _default("engine_late_p99"),
         "1 of 100 packets left {subject} {figure} late or later",
         delay_percent=10,
         few_floor_ns=10 * MS,
     ),
-    "engine_late_max": Bound(100 * MS, "a packet left {subject} {figure} late", delay_percent=100),
+    "engine_late_max": Bound(
+        _default("engine_late_max"), "a packet left {subject} {figure} late", delay_percent=100
+    ),
     "driver_stall": Bound(
-        500 * MS,
+        _default("driver_stall"),
         "{subject} stood still for {figure}",
         "{subject} stood still {count} times, for up to {figure}",
     ),
     "engine_stall": Bound(
-        500 * MS,
+        _default("engine_stall"),
         "{subject} did not answer for {figure}",
         "{subject} did not answer {count} times, for up to {figure}",
     ),
-    "agent_stall": Bound(500 * MS, "{subject} was held up for {figure}"),
+    "agent_stall": Bound(_default("agent_stall"), "{subject} was held up for {figure}"),
     "agent_away": Bound(
-        500 * MS,
+        _default("agent_away"),
         "{subject} was not there for {figure}",
         "{subject} was not there {count} times, for up to {figure}",
     ),
 }
-# What was within its bound, for people who read of a run without reasons.
-_CHECKED = {
-    "network_change": "changes of the network",
-    "process_change": "joins, leaves and crashes",
-    "program_start": "starts of programs",
-    **dict.fromkeys(("engine_late_p50", "engine_late_p99", "engine_late_max"), "packets in pktd"),
-    **dict.fromkeys(("driver_stall", "engine_stall"), "stalls of driver and engine"),
-    **dict.fromkeys(("agent_stall", "agent_away"), "stalls of agents"),
-}
 # Each subject of these is judged by itself; of the others only the worst one is named.
-_APART = frozenset(BOUNDS) - {"network_change", "process_change", "program_start"}
+_TOGETHER = frozenset({"network_change", "process_change", "program_start"})
 
 
 @dataclass(slots=True)
 class _Worst:
-    """The worst of its kind so far; `count` of them were beyond their bounds."""
+    """The worst of its kind so far; `count` of them were beyond their bounds. `text` is said in the
+    place of what BOUNDS has; `invalid`: beyond its bound, the run is no result of its plan."""
 
     subject: str
-    figure_ns: int
-    threshold_ns: int
+    figure: int
+    threshold: int
     at_ns: int | None
     count: int = 0
+    text: str = ""
+    invalid: bool = False
 
     def beyond(self) -> bool:
-        return self.figure_ns > self.threshold_ns
+        return self.figure > self.threshold
 
 
 @dataclass(slots=True)
@@ -137,6 +143,7 @@ class Judge:
     virtual           the run was in virtual time
     cpu_ppb           of each second that programs computed counted there
     cpu               what came of it
+    thresholds        what the user says in the place of defaults, by name
     """
 
     delay_ns: int = 0
@@ -144,6 +151,9 @@ class Judge:
     virtual: bool = False
     cpu_ppb: int = 0
     cpu: Mapping[str, int] = field(default_factory=dict)
+    thresholds: Mapping[str, int] = field(default_factory=dict)
+    measured: Mapping[str, int] | None = None  # of paths: pairs, of_pairs, probes
+    unmeasured: str = ""  # why nothing of the paths was
     _worst: dict[tuple[str, str], _Worst] = field(default_factory=dict)
     _missing: list[tuple[str, str]] = field(default_factory=list)
     _largest_ns: int = 0
@@ -162,9 +172,34 @@ class Judge:
         that is a quantile, of `few` values or many."""
         figure_ns = max(figure_ns, 0)
         self._largest_ns = max(self._largest_ns, figure_ns)
-        threshold_ns = BOUNDS[what].threshold_ns(self.delay_ns, others, few)
-        found = _Worst(subject, figure_ns, threshold_ns, at_ns)
-        key = what, subject if what in _APART else ""
+        threshold_ns = self.thresholds.get(what)
+        if threshold_ns is None:
+            threshold_ns = BOUNDS[what].threshold_ns(self.delay_ns, others, few)
+        self._keep(what, _Worst(subject, figure_ns, threshold_ns, at_ns))
+
+    def threshold(self, name: str) -> int:
+        """In force."""
+        return self.thresholds.get(name, THRESHOLDS[name].default)
+
+    def measure(
+        self,
+        what: str,
+        subject: str,
+        figure: int,
+        at_ns: int | None,
+        text: str,
+        *,
+        threshold: int | None = None,
+        invalid: bool = False,
+    ) -> None:
+        """Something was measured, in the unit of its threshold, which may be wider here than the
+        one in force. `text` says it without the bound."""
+        bound = self.threshold(what) if threshold is None else threshold
+        found = _Worst(subject, figure, bound, at_ns, text=text, invalid=invalid)
+        self._keep(what, found)
+
+    def _keep(self, what: str, found: _Worst) -> None:
+        key = what, "" if what in _TOGETHER else found.subject
         before = self._worst.get(key)
         count = (before.count if before else 0) + found.beyond()
         if before is None or _rank(found) > _rank(before):
@@ -180,16 +215,20 @@ class Judge:
         reasons = [_missed(subject, text) for subject, text in self._missing]
         found = sorted(self._worst.items(), key=lambda item: (-_excess(item[1]), item[0]))
         for (what, _), worst in found:
-            threshold = worst.threshold_ns
-            if not worst.beyond() and allowed is not None:
+            threshold = worst.threshold
+            if not worst.beyond() and allowed is not None and what in BOUNDS:
                 threshold = min(threshold, allowed)
-            if worst.figure_ns > threshold:
+            if worst.figure > threshold:
+                state = INVALID if worst.invalid else DEGRADED
                 text = _text(what, worst, threshold)
-                reasons.append({**_record(what, worst, threshold), "text": text})
+                reasons.append({**_record(what, worst, threshold), "state": state, "text": text})
+        reasons.sort(key=lambda one: one["state"] != INVALID)  # the rest stays in its order
         return {
-            "state": DEGRADED if reasons else UNKNOWN,
+            "state": self._state(reasons),
             "reasons": reasons,
-            "judged": [_record(what, one, one.threshold_ns) for (what, _), one in found],
+            "judged": [_record(what, one, one.threshold) for (what, _), one in found],
+            "measured": None if self.measured is None else dict(self.measured),
+            "unmeasured": self.unmeasured,
             "largest_ns": self._largest_ns,
             "time": VIRTUAL if self.virtual else REAL,
             **({"cpu": {"ppb": self.cpu_ppb, **self.cpu}} if self.cpu_ppb else {}),
@@ -197,82 +236,60 @@ class Judge:
             "too_late": allowed is not None and self._largest_ns > allowed,
         }
 
+    def _state(self, reasons: Sequence[Mapping[str, Any]]) -> str:
+        if reasons:
+            return str(reasons[0]["state"])
+        return UNKNOWN if self.measured is None else VALID
 
-def _rank(worst: _Worst) -> tuple[bool, int]:
-    return worst.beyond(), worst.figure_ns
+
+def _rank(worst: _Worst) -> tuple[bool, bool, int]:
+    return worst.beyond(), worst.beyond() and worst.invalid, worst.figure
 
 
 def _excess(worst: _Worst) -> float:
-    return worst.figure_ns / worst.threshold_ns
+    return worst.figure / max(worst.threshold, 1)
 
 
 def _missed(subject: str, text: str) -> dict[str, Any]:
-    found = dict.fromkeys(("at_ns", "figure_ns", "threshold_ns"))
-    return {**found, "what": "missing", "subject": subject, "count": 1, "text": text}
+    found = dict.fromkeys(("at_ns", "figure_ns", "threshold_ns", "figure", "threshold"))
+    more = {"what": "missing", "subject": subject, "count": 1, "unit": ""}
+    return {**found, **more, "state": DEGRADED, "text": text}
 
 
-def _record(what: str, worst: _Worst, threshold_ns: int) -> dict[str, Any]:
+def _record(what: str, worst: _Worst, threshold: int) -> dict[str, Any]:
+    unit = THRESHOLDS[what].unit
     return {
         "what": what,
         "subject": worst.subject,
         "at_ns": worst.at_ns,
-        "figure_ns": worst.figure_ns,
-        "threshold_ns": threshold_ns,
+        "figure_ns": worst.figure if unit == NS else None,
+        "threshold_ns": threshold if unit == NS else None,
+        "figure": worst.figure,
+        "threshold": threshold,
+        "unit": unit,
         "count": worst.count,
     }
 
 
-def _text(what: str, worst: _Worst, threshold_ns: int) -> str:
-    bound = BOUNDS[what]
-    form = bound.many if worst.count > 1 and bound.many else bound.one
-    told = form.format(
-        subject=worst.subject, figure=milliseconds(worst.figure_ns), count=worst.count
-    )
+def _text(what: str, worst: _Worst, threshold: int) -> str:
+    told = worst.text
+    if not told:
+        bound = BOUNDS[what]
+        form = bound.many if worst.count > 1 and bound.many else bound.one
+        figure = milliseconds(worst.figure)
+        told = form.format(subject=worst.subject, figure=figure, count=worst.count)
     when = "" if worst.at_ns is None else f", at {worst.at_ns / 1e9:.3f} s"
-    return f"{told}{when}; the bound is {milliseconds(threshold_ns)}"
+    return f"{told}{when}; the bound is {quantity(threshold, THRESHOLDS[what].unit)}"
 
 
 def milliseconds(time_ns: int) -> str:
     return f"{time_ns / 1e6:.3g} ms" if time_ns < 1000 * MS else f"{time_ns / 1e9:.2f} s"
 
 
-def told(verdict: object) -> Iterator[str]:
-    """For people: a line for each reason; for a run without any, what that says and what not.
-
-    It may be read from a file of somebody else: what is no verdict says nothing.
-    """
-    found = verdict if isinstance(verdict, dict) else {}
-    if found.get("time") == VIRTUAL:
-        cpu = found.get("cpu")
-        yield f"virtual time: {_computing(cpu if isinstance(cpu, dict) else {})} (docs/virtual.md)"
-    state = str(found.get("state", UNKNOWN)).upper()
-    reasons, judged = _records(found.get("reasons")), _records(found.get("judged"))
-    for reason in reasons:
-        yield f"{state}: {reason.get('text', '')}"
-    if reasons:
-        return
-    if judged:
-        kinds = [str(one.get("what", "")) for one in judged]
-        checked = ", ".join(dict.fromkeys(_CHECKED.get(kind, kind) for kind in sorted(kinds)))
-        yield f"nothing was too late. Within their bounds: {checked}"
-        yield "not measured: what packets met on their paths (so it is 'unknown', not 'valid')"
-    else:
-        yield f"{state}: nothing was checked"
-
-
-def _computing(cpu: Mapping[str, Any]) -> str:
-    """What it cost in virtual time."""
-    ppb, used_ns, charged_ns = (cpu.get(name) for name in ("ppb", "used_ns", "charged_ns"))
-    if not isinstance(ppb, int):
-        return "whatever programs computed took no time"
-    sums = ""
-    if isinstance(used_ns, int) and isinstance(charged_ns, int):
-        sums = f", {used_ns / 1e9:.3g} s counted {charged_ns / 1e9:.3g} s"
-    return (
-        f"computing took {ppb / 1e9:.9g} of this machine's processor time{sums}, so no other run"
-        " is the same to the last byte"
-    )
-
-
-def _records(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+def quantity(value: int, unit: str) -> str:
+    """A figure of this unit, for people."""
+    if unit == NS:
+        return milliseconds(value)
+    if unit == BYTES:
+        return f"{value / (1 << 20):.3g} MiB"
+    return f"{value / (10**7 if unit == PPB else 10**4):.3g} %"

@@ -1,0 +1,289 @@
+"""Brings what probes prove of paths before the judge, and makes the certificate's rows of it.
+
+Each group of probes is judged as a whole and in pieces of CHUNK, so that a fault that lasts for a
+part of a run is found, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from runtime.certify import chances
+from runtime.certify.expected import Expected
+from runtime.certify.figures import FEW_OF_HEAVY_MEAN, FEW_OF_MEAN, Figures, figures
+from runtime.certify.planned import Planned
+from runtime.certify.probed import Header, Probe, Visit, grouped
+from runtime.certify.traffic import Traffic
+from runtime.judge.verdict import Judge, milliseconds, quantity
+from runtime.schedule import PlanClock
+from runtime.thresholds import PPB, PPB_WHOLE
+
+CHUNK = 64
+TESTS = 6  # of each piece
+INVALID_TIMES = 10  # beyond so many thresholds it is no matter of the machine
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """`pairs` and `probes` of which something could be said; `alarm`: see figures."""
+
+    pairs: int
+    probes: int
+    needed: int
+
+    @property
+    def words(self) -> str:
+        """How many it takes."""
+        return (
+            f"it takes {self.needed}, {max(self.needed, FEW_OF_MEAN)} with jitter or"
+            f" {FEW_OF_HEAVY_MEAN} where it has a long tail; of a path whose jitter is as large as"
+            " its delay none are enough"
+        )
+
+
+def judge_paths(judge: Judge, header: Header, visits: Sequence[Visit]) -> Coverage:
+    groups = [group for group in grouped(visits) if any(visit.probes for visit in group)]
+    pieces = [list(_pieces(group)) for group in groups]
+    alarm = chances.each(TESTS * sum(map(len, pieces)))
+    judged: set[int] = set()
+    probes = 0
+    for group, found in zip(groups, pieces, strict=True):
+        name, planned = header.name(group[0].pair), group[0].expected
+        is_judged = False
+        if planned is None and group[0].stretch.ends_up:
+            _judge_closed(judge, name, found[0])
+            is_judged = len(found[0]) >= chances.needed(alarm)
+        elif planned is not None and header.comparable:
+            said = [figures(piece, planned, alarm) for piece in found]
+            for piece, one in zip(found, said, strict=True):
+                _Told(judge, name, planned, piece).judge(one)
+            is_judged = _says_of_packets(said[0], planned)
+        if is_judged:
+            judged.add(group[0].pair)
+            probes += len(found[0])
+    return Coverage(len(judged), probes, chances.needed(alarm))
+
+
+def _says_of_packets(found: Figures, planned: Expected) -> bool:
+    """Whether a delay was measured; of a path that loses everything, the loss."""
+    if planned.loss_ppb >= PPB_WHOLE:
+        return found.more_loss_ppb is not None
+    return found.late_ns is not None
+
+
+def _pieces(group: Sequence[Visit]) -> Iterator[list[Probe]]:
+    probes = [probe for visit in group for probe in visit.probes]
+    yield probes
+    if len(probes) >= 2 * CHUNK:
+        for begin in range(0, len(probes) - CHUNK + 1, CHUNK):
+            yield probes[begin : begin + CHUNK]
+
+
+def _judge_closed(judge: Judge, name: str, probes: Sequence[Probe]) -> None:
+    arrived = [probe for probe in probes if probe.delay_ns is not None]
+    text = f"{len(arrived)} of {len(probes)} probes from {name} arrived, where there is no path"
+    at_ns = arrived[0].sent_ns if arrived else None
+    figure = len(arrived) * 10**6 // len(probes)
+    judge.measure("path_open", name, figure, at_ns, text, invalid=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One piece of one pair's probes, before the judge."""
+
+    judge_: Judge
+    name: str
+    planned: Expected
+    probes: Sequence[Probe]
+
+    def judge(self, found: Figures) -> None:
+        self._late(found)
+        self._early(found.early_ns)
+        self._tail(found.tail_ns)
+        self._jitter(found.jitter_ppm)
+        self._loss(found)
+
+    def _measure(
+        self, what: str, figure: int, text: str, threshold: int, invalid: bool = False
+    ) -> None:
+        at_ns = self.probes[0].sent_ns
+        self.judge_.measure(
+            what,
+            self.name,
+            max(figure, 0),
+            at_ns,
+            f"{self.name}: {text}",
+            threshold=threshold,
+            invalid=invalid,
+        )
+
+    def _wide(self, what: str, percent: int) -> int:
+        """The threshold, or a part of the delay if that is more and nobody has said one."""
+        bound = self.judge_.threshold(what)
+        if what in self.judge_.thresholds:
+            return bound
+        return max(bound, self.planned.delay_ns * percent // 100)
+
+    def _late(self, found: Figures) -> None:
+        if found.late_ns is None:
+            return
+        bound = self._wide("path_late", 10)
+        middle = "on average" if self.planned.jitter_ns else "at the median"
+        text = self._delay(found.late_ns, "later", middle)
+        invalid = found.late_ns > max(INVALID_TIMES * bound, self.planned.delay_ns)
+        self._measure("path_late", found.late_ns, text, bound, invalid)
+
+    def _delay(self, figure_ns: int, how: str, middle: str) -> str:
+        figure, planned = milliseconds(max(figure_ns, 0)), milliseconds(self.planned.delay_ns)
+        return f"packets came {figure} {how} than planned ({planned}) {middle}"
+
+    def _early(self, early_ns: int | None) -> None:
+        if early_ns is not None:
+            bound = self._wide("path_early", 5)
+            middle = "on average" if self.planned.jitter_ns else "again and again"
+            text = self._delay(early_ns, "earlier", middle)
+            self._measure("path_early", early_ns, text, bound, invalid=True)
+
+    def _tail(self, tail_ns: int | None) -> None:
+        if tail_ns is not None:
+            text = self._delay(tail_ns, "later", "1 time of 100 or more often")
+            self._measure("path_tail", tail_ns, text, self._wide("path_tail", 50))
+
+    def _jitter(self, jitter_ppm: int | None) -> None:
+        if jitter_ppm is not None:
+            planned = milliseconds(round(self.planned.deviation_ns))
+            text = f"jitter is {jitter_ppm / 1e4:.3g} % or more off the planned one ({planned})"
+            self._measure("path_jitter", jitter_ppm, text, self.judge_.threshold("path_jitter"))
+
+    def _loss(self, found: Figures) -> None:
+        more, less = found.more_loss_ppb, found.less_loss_ppb
+        if more is None or less is None:
+            return
+        bound, planned = self.judge_.threshold("path_loss"), self.planned.loss_ppb
+        share = quantity(planned, PPB)
+        text = f"{quantity(more, PPB)} or more of the packets were lost beyond the planned {share}"
+        self._measure("path_loss", more, text, bound, invalid=more > INVALID_TIMES * bound)
+        if planned:
+            text = f"{quantity(less, PPB)} or more of the planned loss of {share} is missing"
+            self._measure("path_loss", less, text, min(bound, planned // 2), invalid=True)
+
+
+# --- rates ----------------------------------------------------------------------------------------
+
+RATE_WINDOW_NS = 4_000_000_000
+SETTLE_NS = 1_000_000_000
+
+
+def judge_rates(
+    judge: Judge, name: Callable[[int], str], planned: Planned, traffic: Traffic
+) -> None:
+    """No pair gets more over seconds than the slowest link of its path carries."""
+    bound = judge.threshold("path_rate")
+    since = cache(traffic.told_from)  # pairs have the same buckets
+    for pair, stretches in planned:
+        key = traffic.key(pair)
+        moved = traffic.delivered.moved(key)
+        if not moved:
+            continue
+        for stretch in stretches:
+            if stretch.there is None or not stretch.there.totals.rate_bps:
+                continue
+            rate = stretch.there.totals.rate_bps
+            delay_ns = stretch.there.totals.delay_ns
+            begin_ns = traffic.told_by(stretch.begin_ns + delay_ns) + SETTLE_NS
+            bucket_ns = traffic.delivered.bucket_ns
+            best = _busiest(moved, bucket_ns, begin_ns, stretch.end_ns, since)
+            if best is None:
+                continue
+            at_ns, bps = best
+            subject = f"{name(pair[0])} to {name(pair[1])}"
+            figure = max(0, round((bps / rate - 1) * 1e6))
+            text = f"{subject}: {bps / 1e6:.4g} Mb/s went over a path of {rate / 1e6:.4g} Mb/s"
+            judge.measure("path_rate", subject, figure, at_ns, text, threshold=bound, invalid=True)
+
+
+def _busiest(
+    moved: Sequence[tuple[int, int]],
+    bucket_ns: int,
+    begin_ns: int,
+    end_ns: int,
+    since: Callable[[int], int],
+) -> tuple[int, float] | None:
+    """When the most was delivered within RATE_WINDOW_NS, and at least at which rate. `since`: from
+    when on the bytes of a bucket may have been counted, by its beginning."""
+    rows = [row for row in moved if begin_ns <= row[0] and row[0] + bucket_ns <= end_ns]
+    span_ns = max(RATE_WINDOW_NS, 10 * bucket_ns)
+    if not rows or rows[-1][0] + bucket_ns - rows[0][0] < span_ns:
+        return None
+    best, total, first = (rows[0][0], 0.0), 0, 0
+    for at_ns, count in rows:
+        total += count
+        while rows[first][0] + span_ns < at_ns + bucket_ns:
+            total -= rows[first][1]
+            first += 1
+        bps = total * 8e9 / (at_ns + bucket_ns - since(rows[first][0]))
+        best = max(best, (rows[first][0], bps), key=lambda one: one[1])
+    return best
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def rows(
+    header: Header, visits: Sequence[Visit], traffic: Traffic, clock: PlanClock
+) -> Iterator[dict[str, Any]]:
+    """A row for each pair and stretch; `measured` is null where no probe was under way in it."""
+    for visit in visits:
+        stretch, planned = visit.stretch, visit.expected
+        source, dest = header.names[visit.pair]
+        span = {
+            "from_ns": clock.plan_time(stretch.begin_ns),
+            "to_ns": clock.plan_time(stretch.end_ns),
+        }
+        there = None
+        if planned is not None and stretch.there is not None:
+            there = {
+                "delay_ns": planned.delay_ns,
+                "jitter_ns": planned.jitter_ns,
+                "loss_ppb": planned.loss_ppb,
+                "rate_bps": stretch.there.totals.rate_bps,
+            }
+        key = traffic.key(header.pairs[visit.pair])
+        yield {
+            "from": source,
+            "to": dest,
+            "epoch": span,
+            "measure": header.measure,
+            "planned": there,
+            "measured": _measured(visit.probes, traffic, key, stretch.begin_ns, stretch.end_ns),
+        }
+
+
+def _measured(
+    probes: Sequence[Probe], traffic: Traffic, key: int, begin_ns: int, end_ns: int
+) -> dict[str, int | None] | None:
+    bucket_ns = traffic.delivered.bucket_ns
+    flowed = [count for at, count in traffic.delivered.moved(key) if begin_ns <= at < end_ns]
+    rate = sum(flowed) * 8 * 10**9 // (len(flowed) * bucket_ns) if flowed else None
+    if not probes:
+        return None
+    delays = sorted(probe.delay_ns for probe in probes if probe.delay_ns is not None)
+    mean = sum(delays) // len(delays) if delays else None
+    square = sum((delay - mean) ** 2 for delay in delays) if mean is not None else 0
+    few = len(delays) < 2
+    return {
+        "probes": len(probes),
+        "lost": len(probes) - len(delays),
+        "delay_p50_ns": _rank(delays, 50),
+        "delay_p99_ns": _rank(delays, 99),
+        "mean_ns": mean,
+        "deviation_ns": None if few else int((square / (len(delays) - 1)) ** 0.5),
+        "rate_bps": rate,
+    }
+
+
+def _rank(ordered: Sequence[int], percent: int) -> int | None:
+    return ordered[max(-(-len(ordered) * percent // 100), 1) - 1] if ordered else None

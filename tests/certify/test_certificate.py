@@ -1,0 +1,281 @@
+"""What is judged of runs: as planned, and with one fault planted in each."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from compiler.pipeline import compile_source
+from runtime.errors import RunError
+from runtime.judge.telling import told
+from runtime.options import RunOptions
+from tests.certify.scene import MS, SECOND, TDL, Scene, whats
+
+JITTERY = TDL.replace("a--s latency=5ms", "a--s latency=50ms jitter=5ms loss=4%")
+CHANGING = TDL.replace(
+    "at 60s quit\n",
+    "at 20s a--s set latency=25ms\nat 30s a--s leave\nat 35s a--s join\nat 60s quit\n",
+)
+
+
+@pytest.mark.parametrize("measure", ["one-way", "round-trip"])
+@pytest.mark.parametrize("text", [TDL, JITTERY, CHANGING])
+def test_a_run_as_planned_is_valid(tmp_path: Path, text: str, measure: str) -> None:
+    scene = Scene(tmp_path, text, measure=measure)
+    scene.probe()
+    found = scene.judged()
+    assert (found["state"], found["reasons"]) == ("valid", [])
+    assert found["measured"]["pairs"] == 2
+    assert found["evidence"].not_measured[0].startswith("the machine")
+    for row in found["evidence"].pairs:
+        assert (row["planned"] is None) == (30 * SECOND <= row["epoch"]["from_ns"] < 35 * SECOND)
+        assert row["measure"] == measure
+
+
+def test_chance_alone_raises_no_alarm(tmp_path: Path) -> None:
+    """With jitter and loss, two pairs and 600 probes each: at most 2 of 40 runs may."""
+    alarms = 0
+    for seed in range(40):
+        scene = Scene(tmp_path, JITTERY, seed=seed)
+        scene.probe()
+        alarms += scene.judged()["state"] != "valid"
+    assert alarms <= 2
+
+
+def test_a_path_that_is_longer_than_planned(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.probe(lambda _sent, delay: delay and delay + 5 * MS)
+    found = scene.judged()
+    assert found["state"] == "degraded"
+    assert whats(found) == ["path_late"]
+    [reason] = [one for one in found["reasons"] if one["subject"] == "a.0 to b.0"]
+    assert 4 * MS < reason["figure_ns"] < 6 * MS
+    assert reason["threshold_ns"] == MS
+    assert "a.0 to b.0: packets came 5" in reason["text"]
+
+
+def test_a_link_whose_value_is_another_than_the_plans(tmp_path: Path) -> None:
+    """The network of another plan was there: later by 30 ms, or earlier by 3."""
+    for latency, what in (("35ms", "path_late"), ("2ms", "path_early")):
+        scene = Scene(tmp_path)
+        scene.probe(
+            plan=compile_source(TDL.replace("a--s latency=5ms", f"a--s latency={latency}")).plan
+        )
+        found = scene.judged()
+        assert found["state"] == "invalid"
+        assert what in whats(found)
+
+
+def test_a_discipline_that_was_removed_halfway(tmp_path: Path) -> None:
+    """From 30 s on nothing is delayed, lost or shaped any more."""
+    scene = Scene(tmp_path, JITTERY)
+    scene.probe(lambda sent, delay: delay if sent < 30 * SECOND else 50_000)
+    found = scene.judged()
+    assert found["state"] == "invalid"
+    assert "path_early" in whats(found)
+
+
+def test_an_engine_that_was_slow_for_a_while(tmp_path: Path) -> None:
+    """For 8 of 60 s every packet waits up to 20 ms: as one that is stopped again and again."""
+    source = random.Random(5)
+
+    def slow(sent: int, delay: int | None) -> int | None:
+        waits = source.randrange(20 * MS) if 30 * SECOND <= sent < 38 * SECOND else 0
+        return delay and delay + waits
+
+    scene = Scene(tmp_path)
+    scene.probe(slow)
+    found = scene.judged()
+    assert found["state"] == "degraded"
+    assert "path_late" in whats(found)
+    assert any(23 * SECOND < reason["at_ns"] < 38 * SECOND for reason in found["reasons"])
+
+
+def test_packets_that_come_where_there_is_no_path(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, CHANGING)
+    scene.probe(lambda _sent, delay: 10 * MS if delay is None else delay)
+    found = scene.judged()
+    assert (found["state"], whats(found)) == ("invalid", ["path_open"])
+
+
+def test_loss_that_is_missing_or_too_much(tmp_path: Path) -> None:
+    source = random.Random(7)
+    scene = Scene(tmp_path, JITTERY)
+    scene.probe(lambda _sent, delay: None if source.random() < 0.15 else delay)
+    found = scene.judged()
+    assert whats(found) == ["path_loss"]
+    lossless = compile_source(JITTERY.replace("loss=4%", "")).plan
+    scene = Scene(tmp_path, JITTERY)
+    scene.probe(plan=lossless)
+    found = scene.judged()
+    assert (found["state"], whats(found)) == ("invalid", ["path_loss"])
+
+
+def test_jitter_that_is_missing_or_too_much(tmp_path: Path) -> None:
+    for jitter in ("1ms", "15ms"):
+        scene = Scene(tmp_path, JITTERY)
+        scene.probe(plan=compile_source(JITTERY.replace("jitter=5ms", f"jitter={jitter}")).plan)
+        assert "path_jitter" in whats(scene.judged())
+
+
+def test_what_a_queue_explains_is_no_fault(tmp_path: Path) -> None:
+    """Beside a flow that fills the link, probes wait in its queue, and some find it full; beside
+    none, that is one."""
+    slow = TDL.replace("a--s latency=5ms up=100Mb", "a--s latency=5ms up=10Mb queue=100KB")
+    source = random.Random(3)
+
+    def queued(sent: int, delay: int | None) -> int | None:
+        if sent < 5 * SECOND or delay is None:
+            return delay
+        return None if source.random() < 0.1 else delay + source.randrange(70 * MS)
+
+    scene = Scene(tmp_path, slow, pairs=(("a.0", "b.0"),))
+    scene.flow("a.0", "b.0", 10_000_000)
+    scene.probe(queued)
+    assert scene.judged()["state"] == "valid"
+    scene.sample([])
+    found = scene.judged()
+    assert {"path_late", "path_loss"} <= set(whats(found))
+
+
+def test_more_than_a_path_carries(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.flow("a.0", "b.0", 99_000_000)
+    scene.probe()
+    assert scene.judged()["state"] == "valid"
+    scene.flow("a.0", "b.0", 120_000_000)
+    found = scene.judged()
+    assert (found["state"], whats(found)) == ("invalid", ["path_rate"])
+
+
+def test_an_agent_that_lies_about_its_counters(tmp_path: Path) -> None:
+    """Devices of the instances have counted something else, in either direction."""
+    scene = Scene(tmp_path)
+    scene.flow("a.0", "b.0", 8_000_000)  # 1,000 packets of 1,000 bytes a second
+    scene.probe()
+
+    def seen(part: float) -> dict[str, list[int]]:
+        packets = int(50_000 * part)
+        row = [5 * SECOND, 55 * SECOND, 0, 0, packets * 1014, packets]
+        return {"a.0": row, "b.0": [*row[:2], *row[4:], *row[2:4]]}
+
+    scene.facts = {"interfaces": seen(1.0)}
+    assert scene.judged()["state"] == "valid"
+    for part in (0.5, 2.0):
+        scene.facts = {"interfaces": seen(part)}
+        found = scene.judged()
+        assert (found["state"], whats(found)) == ("invalid", ["counters"])
+        assert any(reason["subject"].startswith("b.0: ") for reason in found["reasons"])
+
+
+def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    found = scene.judged()
+    assert (found["state"], found["unmeasured"]) == ("unknown", "there were no probes")
+    scene.interval_ns = 10 * SECOND
+    scene.probe()
+    found = scene.judged()
+    assert found["state"] == "unknown"
+    assert "no pair had enough probes" in found["unmeasured"]
+
+
+def test_a_cluster_has_no_verdict_and_says_why(tmp_path: Path) -> None:
+    found = Scene(tmp_path, options=RunOptions(backend="k8s")).judged()
+    assert found["state"] == "unknown"
+    assert "its nodes have a clock each" in found["unmeasured"]
+    [first, *_] = told(found)
+    assert first.startswith("UNKNOWN: ") and found["unmeasured"] in first
+
+
+def test_probes_that_prove_nothing_make_nothing_valid(tmp_path: Path) -> None:
+    """All were lost where a queue was full; too few for a mean; to an instance that was not there;
+    or over jitter as large as the delay."""
+    slow = TDL.replace("up=100Mb", "up=10Mb queue=20KB")
+    scene = Scene(tmp_path / "full", slow, pairs=(("a.0", "b.0"),))
+    scene.flow("a.0", "b.0", 10_000_000, 0)
+    scene.probe(lambda _sent, _delay: None)
+    states = [scene.judged()["state"]]
+    scene = Scene(tmp_path / "few", JITTERY, interval_ns=2500 * MS)
+    scene.probe()
+    states.append(scene.judged()["state"])
+    scene = Scene(tmp_path / "away", TDL.replace("at 60s", "at 10ms b leave\nat 60s"))
+    scene.probe(lambda _sent, _delay: None)
+    states.append(scene.judged()["state"])
+    scene = Scene(tmp_path / "wide", TDL.replace("latency=5ms", "latency=5ms jitter=5ms"))
+    scene.probe()
+    states.append(scene.judged()["state"])
+    assert states == ["unknown"] * 4
+
+
+def test_probes_while_a_change_was_late_are_of_no_network(tmp_path: Path) -> None:
+    """It was due at 20 s, and there half a second later, on one side earlier than on the other."""
+    scene = Scene(tmp_path, CHANGING)
+    late_ns = 500 * MS
+    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    for event in events:
+        if event.get("due_ns") == 20 * SECOND:
+            event["network_ns"] += late_ns
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+
+    def torn(sent: int, delay: int | None) -> int | None:
+        meanwhile = 20 * SECOND <= sent < 20 * SECOND + late_ns
+        return MS if meanwhile else delay
+
+    scene.probe(torn)
+    found = scene.judged()
+    assert (found["state"], found["reasons"]) == ("valid", [])
+
+
+def test_samples_that_are_late_are_no_fault(tmp_path: Path) -> None:
+    """From 30 s on a busy driver wrote none for 1.5 s, then what had flowed meanwhile as one; the
+    probes had waited in a queue meanwhile."""
+    slow = TDL.replace("up=100Mb", "up=10Mb queue=100KB")
+    scene = Scene(tmp_path, slow, pairs=(("a.0", "b.0"),))
+    scene.flow("a.0", "b.0", 9_900_000)
+    lines = (tmp_path / "samples.jsonl").read_text().splitlines()
+    kept = [
+        line
+        for line in lines
+        if not 30 * SECOND < json.loads(line).get("elapsed_ns", 0) < 31_500 * MS
+    ]
+    (tmp_path / "samples.jsonl").write_text("".join(line + "\n" for line in kept))
+
+    def queued(sent: int, delay: int | None) -> int | None:
+        meanwhile = 30 * SECOND <= sent < 31 * SECOND
+        return delay and delay + (60 * MS if meanwhile else 0)
+
+    scene.probe(queued)
+    found = scene.judged()
+    assert (found["state"], found["reasons"]) == ("valid", [])
+
+
+def test_thresholds_are_the_users(tmp_path: Path) -> None:
+    late = lambda _sent, delay: delay and delay + 5 * MS  # noqa: E731
+    scene = Scene(tmp_path, options=RunOptions(thresholds={"path_late": 8 * MS}))
+    scene.probe(late)
+    assert scene.judged()["state"] == "valid"
+    with pytest.raises(RunError, match="there is no threshold 'path_lat'"):
+        RunOptions(thresholds={"path_lat": 1})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"at_ns":1,"probes":[[9,1,1]]}',
+        '{"at_ns":1,"probes":[[0,1]]}',
+        '{"at_ns":1,"probes":[[0,null,1]]}',
+        '{"at_ns":1,"probes":[["0",1,1]]}',
+        '{"probes":[]}',
+        "[]",
+    ],
+)
+def test_probes_of_somebody_else_are_checked(tmp_path: Path, line: str) -> None:
+    scene = Scene(tmp_path)
+    scene.probe()
+    with (tmp_path / "probes.jsonl").open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    with pytest.raises(RunError, match=r"probes\.jsonl"):
+        scene.judged()
