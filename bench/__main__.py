@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench import RESULTS, compiling
 from bench.agents import control, large, metadata, sharing_model
-from bench.engine import commit, delay, paths, rate, scale, throughput
+from bench.engine import commit, delay, many_flows, paths, rate, scale, throughput
 from bench.engine.netns import isolate, privilege
 from bench.errors import BenchError
 from bench.machine import describe
@@ -38,6 +38,7 @@ MEASURES: dict[str, Callable[[bool], list[Record]]] = {
     "rate": rate.measure,
     "paths": paths.measure,
     "scale": scale.measure,
+    "many-flows": many_flows.measure,
     "routing": routing.measure,
     "metadata": metadata.measure,
     "control": control.measure,

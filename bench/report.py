@@ -14,9 +14,11 @@ from pathlib import Path
 
 from bench import RESULTS, ROOT, cluster, compiling
 from bench.agents import control, large, metadata, sharing_model
-from bench.engine import commit, delay, paths, rate, scale, throughput
+from bench.engine import commit, delay, many_flows, paths, rate, scale, stalls, throughput
 from bench.errors import BenchError
-from bench.hosts import agree, congestion, reaction, shares, sharing, soak_judge
+from bench.hosts import agree, congestion, reaction, shares, sharing, small, soak_judge
+from bench.papers import rows as papers
+from bench.papers.catalogue import ALL
 from bench.routing import by_size
 from bench.tables import Record, Tables
 from bench.tcal import timings
@@ -28,6 +30,7 @@ _ENGINE: dict[str, Tables] = {
     "rate": rate.TABLES,
     "paths": paths.TABLES,
     "scale": scale.TABLES,
+    "many-flows": many_flows.TABLES,
     "commit": commit.TABLES,
     "compiling": compiling.TABLES,
 }
@@ -50,11 +53,16 @@ PERFORMANCE: Sections = {
             "reaction": reaction.TABLES,
             "agree": agree.TABLES,
             "congestion": congestion.TABLES,
+            "small": small.TABLES,
         },
     ),
     "soak": (
         "Soak: `python -m bench.hosts --only soak --minutes 20`",
         {"soak": soak_judge.TABLES},
+    ),
+    "stalls": (
+        "Programs that do not run: `python -m bench.hosts --only stalls`",
+        {"stalls": stalls.TABLES},
     ),
     "sharing": ("Sharing: examples/sixclients.tdl", {"sharing": sharing.TABLES}),
     "virtual-proof": ("Virtual time repeats: `make bench-virtual`", {"proof": proof.TABLES}),
@@ -63,6 +71,13 @@ PERFORMANCE: Sections = {
 
 
 FIDELITY: Sections = {
+    **{
+        f"papers/{name}": (
+            f"{experiment.title}: `--only {name}`",
+            {"rows": papers.TABLES, "cannot": papers.CANNOT},
+        )
+        for name, experiment in ALL.items()
+    },
     "virtual-paper": ("Virtual time: `make bench-virtual`", {"paper": paper.TABLES}),
 }
 DOCUMENTS: Mapping[Path, Sections] = {
@@ -85,12 +100,18 @@ def update(results: Path, documents: Mapping[Path, Sections] = DOCUMENTS) -> Non
 
 def figures(results: Path, sections: Sections) -> str:
     """The generated text for every result file that is there."""
+    absent = [name for name in sections if not (results / f"{name}.json").exists()]
     parts = [
         section(name, json.loads((results / f"{name}.json").read_text()), sections)
         for name in sections
         if (results / f"{name}.json").exists()
     ]
-    return "\n".join(parts) if parts else "No figures yet: run `make bench`.\n"
+    if not parts:
+        return "No figures yet: run `make bench`.\n"
+    if unmeasured := [name.partition("/")[2] for name in absent if "/" in name]:
+        names = ", ".join(unmeasured)
+        parts.append(f"Not measured yet (`python -m bench.papers --missing`): {names}.\n")
+    return "\n".join(parts)
 
 
 def section(name: str, document: Record, sections: Sections = PERFORMANCE) -> str:

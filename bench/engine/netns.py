@@ -20,8 +20,9 @@ from bench.errors import BenchError
 _INSIDE = "BENCH_INSIDE"
 
 
-def isolate() -> None:
-    """Starts this command again inside namespaces of its own; returns when already there."""
+def isolate(module: str = "bench") -> None:
+    """Starts this command (`python -m MODULE`) again inside namespaces of its own; returns when
+    already there."""
     if os.environ.get(_INSIDE):
         run(["ip", "link", "set", "lo", "up"])  # agents and coordinator talk over it
         return
@@ -31,7 +32,7 @@ def isolate() -> None:
     os.environ[_INSIDE] = "user" if os.geteuid() != 0 else "root"
     # sysctl(8) and tc(8) are there, and on some systems an ordinary user's PATH is without it.
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-    _exec(["unshare", *flags, "--", sys.executable, "-m", "bench", *sys.argv[1:]])
+    _exec(["unshare", *flags, "--", sys.executable, "-m", module, *sys.argv[1:]])
 
 
 def privilege() -> str:

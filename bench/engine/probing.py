@@ -21,9 +21,9 @@ def program(name: str) -> Path:
 
 
 @contextmanager
-def serving(space: Namespace) -> Iterator[None]:
-    """`tprobe serve` inside, listening when the body starts."""
-    argv = space.argv([str(program("tprobe")), "serve", "--seconds", "900"])
+def serving(space: Namespace, *more: str) -> Iterator[None]:
+    """`tprobe serve` inside, listening when the body starts. `more`: options of it."""
+    argv = space.argv([str(program("tprobe")), "serve", "--seconds", "900", *more])
     server = subprocess.Popen(argv, stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None

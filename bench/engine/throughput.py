@@ -5,6 +5,7 @@ Beside each figure stands that of a plain veth pair in the same run (0 ms: a vet
 
 from __future__ import annotations
 
+from bench.engine.netns import privilege
 from bench.engine.probing import (
     finish,
     goodput_bps,
@@ -18,7 +19,8 @@ from bench.engine.wiring import Ends, Pipe, address, change, engine, plain_veth
 from bench.tables import Record, Table, percent
 from tests.datapath.client import Client
 
-LOSSLESS_PPS = 200_000
+LOSSLESS_PPS = {"root": (200_000, 250_000), "user": (50_000, 120_000)}
+THREADS = (1, 2)
 _CONTROLS = ("cubic", "bbr")
 
 TABLES = (
@@ -26,6 +28,7 @@ TABLES = (
         {
             "Throughput": "{what}",
             "through": "{through}",
+            "threads": "{threads}",
             "one-way delay": "{delay_ms} ms",
             "measured": "{value} {unit}",
             "of plain veth": "{ratio_to_veth:.2f}",
@@ -47,13 +50,12 @@ def measure(quick: bool) -> list[Record]:
                 for control in _CONTROLS:
                     row = _tcp(ends, f"tcp {control}", _seconds(quick, delay_ms))
                     rows.append({**row, "through": "pktd", "delay_ms": delay_ms})
-            change(pktd, 1, Pipe())
-            rows += [{**row, "through": "pktd", "delay_ms": 0} for row in _small(ends, quick)]
-            rows.append(_lossless(ends, pktd, quick))
         ends.close()
+    for threads in THREADS:
+        rows += _by_threads(threads, quick)
     for row in rows:
         limit = veth.get(str(row["what"]), 0.0)
-        if row["through"] == "pktd" and limit:
+        if row["through"] != "veth" and limit:
             row["ratio_to_veth"] = round(float(row["value"]) / limit, 4)
     return rows
 
@@ -100,19 +102,29 @@ def _small(ends: Ends, quick: bool) -> list[Record]:
     ]
 
 
-def _lossless(ends: Ends, pktd: Client, quick: bool) -> Record:
-    """The same at the target rate: nothing may be lost."""
+def _by_threads(threads: int, quick: bool) -> list[Record]:
+    """Small packets through an engine with so many threads, as many as there are and so many."""
+    through = {"through": "pktd", "threads": threads, "delay_ms": 0}
+    with Client.start(program("pktd"), f"--engine-threads={threads}") as pktd:
+        ends = engine(pktd, 1, Pipe())
+        with serving(ends.spaces[1]):
+            rows = _small(ends, quick)
+            rows += [_lossless(ends, pktd, pps, quick) for pps in LOSSLESS_PPS[privilege()]]
+        ends.close()
+    return [{**row, **through} for row in rows]
+
+
+def _lossless(ends: Ends, pktd: Client, pps: int, quick: bool) -> Record:
+    """The same at a given rate, at which nothing should be lost."""
     seconds = 1 if quick else 4
     cpu = pktd.cpu_seconds()
-    words = ["blast", address(1), "--seconds", str(seconds), "--pps", str(LOSSLESS_PPS)]
+    words = ["blast", address(1), "--seconds", str(seconds), "--pps", str(pps)]
     summary = finish(start(ends.spaces[0], words))
     return {
-        "what": f"udp 64 B, offered {LOSSLESS_PPS // 1000} kpps",
+        "what": f"udp 64 B, offered {pps // 1000} kpps",
         "value": round(summary["pps"] / 1000, 1),
         "unit": "kpps",
         "sent_kpps": round(summary["sent"] / seconds / 1000, 1),
         "lost_share": round(summary["lost"] / summary["sent"], 5),
-        "through": "pktd",
-        "delay_ms": 0,
         "engine_cpu_share": round((pktd.cpu_seconds() - cpu) / seconds, 2),
     }

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.engine import stalls
 from bench.errors import BenchError
-from bench.hosts import reaction, soak, soak_judge
+from bench.hosts import congestion, reaction, small, soak, soak_judge
 from bench.hosts.reaction import REACTION_SHARE, Arrivals
 from bench.hosts.soak_scene import MINUTE_S, text
 from bench.hosts.udp import INTERVAL_NS
@@ -121,5 +122,73 @@ def test_the_scenes_compile() -> None:
     plan = compile_source(text(2)).plan
     assert plan.end_ns == 2 * MINUTE_S * 1_000_000_000
     assert compile_source(reaction.text("python3", 3)).plan.end_ns > 5_000_000_000
+    assert compile_source(small.text(small.TARGET_PPS)).plan.end_ns == 7_000_000_000
     [stage] = two_destinations(compile_source(two_destinations_text()).plan)
     assert [round(share, 2) for share in stage.shares.values()] == [83.33, 16.67]
+
+
+def small_run(folder: Path, received: int | None) -> Path:
+    """A run whose sender sent 600,000 packets in four seconds."""
+    (folder / "logs").mkdir(parents=True)
+    lost = None if received is None else 600_000 - received
+    said = {"summary": True, "sent": 600_000, "received": received, "lost": lost, "pps": 150_000.4}
+    log = json.dumps(said, separators=(",", ":"))
+    (folder / "logs/client.0.log").write_text(f"ready\n{log}\n")
+    engine = {"drop_input": 3, "drop_write": 1, "longest_slice_ns": 9, "rx": 5}
+    stacks = {"server.0": {"UdpRcvbufErrors": 2}, "client.0": {"UdpRcvbufErrors": 7}}
+    (folder / "summary.json").write_text(json.dumps({"engine": engine, "stacks": stacks}))
+    return folder
+
+
+def test_who_lost_small_packets_is_told(tmp_path: Path) -> None:
+    assert small.read(small_run(tmp_path / "some", 599_994)) == {
+        "sent_kpps": 150.0,
+        "kpps": 150.0,
+        "lost_share": 0.00001,
+        "engine": 4,
+        "stack": 2,
+    }
+    with pytest.raises(BenchError, match="none: the receiver gave no answer"):
+        small.read(small_run(tmp_path / "none", None))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, []),
+        ({"lost_share": 0.0001}, ["0.010 % lost"]),
+        ({"sent_kpps": 80.0}, ["only 80.0 kpps could be sent"]),
+        ({"hosts": 0, "lost_share": 0.5}, []),
+        ({"offered_pps": 200_000, "lost_share": 0.5}, []),
+    ],
+)
+def test_a_target_is_missed_by_loss_and_by_too_little(changes: Record, words: list[str]) -> None:
+    row = {"hosts": 2, "offered_pps": 150_000, "sent_kpps": 150.0, "lost_share": 0.0, **changes}
+    found = small.missed([row])
+    assert len(found) == len(words)
+    assert all(word in text for word, text in zip(words, found, strict=True))
+
+
+def test_a_round_trip_beside_full_links_is_that_of_a_run_without_hosts() -> None:
+    rows = [
+        {"what": "1 × cubic", "hosts": hosts, "asked_ms": asked_ms}
+        for hosts, asked_ms in ((0, 50.0), (2, 54.9), (3, 44.9))
+    ]
+    [missed] = congestion.missed(rows)
+    assert missed == "1 × cubic over 3 hosts: 44.9 ms beside it, hop-exact 50.0 ms"
+
+
+def test_how_long_programs_did_not_receive_is_read(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs/gets.0.log"
+    log.write_text("".join(f"{number}000000\n" for number in range(200)))
+    found = stalls.received(tmp_path)
+    assert [found[name] for name in ("received", "received_ms", "received_max_ms")] == [
+        200,
+        100,
+        199,
+    ]
+    assert found["received_p99_ms"] == 198
+    log.write_text("1\n")
+    with pytest.raises(BenchError, match="1 datagrams were received"):
+        stalls.received(tmp_path)

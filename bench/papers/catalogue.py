@@ -1,0 +1,49 @@
+"""All experiments, in the order of docs/fidelity.md and of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bench.papers import (
+    database,
+    dynamics,
+    filters,
+    flows,
+    pings,
+    rates,
+    scalefree,
+    sharing,
+)
+from bench.papers.context import Context
+from bench.tables import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What the document calls it, and who makes its rows."""
+
+    title: str
+    measure: Callable[[Context], list[Record]]
+
+
+KOLLAPS, STORM, EMULATOR = "Kollaps", "Thunderstorm", "Link emulator"
+ALL: Mapping[str, Experiment] = {
+    "rates": Experiment(f"{KOLLAPS}, Table 2: rates", rates.table_2),
+    "jitter": Experiment(f"{KOLLAPS}, Table 3: jitter between regions", pings.table_3),
+    "scalefree": Experiment(f"{KOLLAPS}, Table 4: large networks", scalefree.measure),
+    "flows": Experiment(f"{KOLLAPS}, Fig. 5: long and short flows", flows.figure_5),
+    "curl": Experiment(f"{KOLLAPS}, Fig. 6: short connections", flows.figure_6),
+    "mixed": Experiment(f"{KOLLAPS}, Fig. 7: mixed flows", flows.figure_7),
+    "shares": Experiment(f"{KOLLAPS}, Fig. 8: shares", sharing.figure_8),
+    "dynamics": Experiment(f"{STORM}, Fig. 8: changing topology", dynamics.figure_8),
+    "dumbbell": Experiment(f"{STORM}, Fig. 9: shares and reaction", sharing.figure_9),
+    "copy": Experiment(f"{STORM}, Fig. 10: background traffic", dynamics.figure_10),
+    "geo-curve": Experiment(f"{STORM}, Fig. 11: a replicated database", database.figure_11),
+    "geo-dynamic": Experiment(f"{STORM}, Fig. 12: its latency over time", database.figure_12),
+    "lossy-100M": Experiment(f"{STORM}, Fig. 13: a database and loss", database.figure_13),
+    "lossy-1G": Experiment(f"{STORM}, Fig. 14: the same at 1 Gb/s", database.figure_14),
+    "emulator-rates": Experiment(f"{EMULATOR}, Table 4.1: bandwidth", rates.table_41),
+    "emulator-delays": Experiment(f"{EMULATOR}, Table 4.2: delay", pings.table_42),
+    "filters": Experiment("Destinations: 1 to 64 k", filters.measure),
+}

@@ -1,0 +1,104 @@
+"""Table 4 of the Kollaps paper: the error of round trips in scale-free networks.
+
+A third of the elements are bridges (tests/plan/topologies.py); each instance sends an echo once a
+second to another one. Every round trip is held against the sum of the latencies of its path; the
+figure is the mean of the squared errors in ms². 1,000 and 2,000 elements are hop-exact, one engine
+with every link; 4,000 are over hosts, with a path for each pair (path mode), and of them
+400 are instances, the others bridges, since each instance needs a path to every other one.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.papers.context import EXACT, HOSTS, Context
+from bench.papers.rows import BELOW, VIRTUAL, fold, goal, row
+from bench.papers.theory import mean_squared
+from bench.tables import Record
+from compiler.plan.reader import read_plan
+from tests.plan.topologies import instances, scale_free
+from tests.runs.runlog import Planned, RunLog
+
+LIMIT = 0.005
+PAPER = {1000: "0.0261, Mininet 0.0079", 2000: "0.0384", 4000: "0.0721"}
+# Elements -> where, and how many of the instances are joined (None: all).
+CASES: tuple[tuple[int, str, int | None], ...] = (
+    (1000, EXACT, None),
+    (2000, EXACT, None),
+    (4000, HOSTS, 400),
+)
+_QUICK_JOINED = 40
+_SETTLE_S = 2.0  # after time 0; programs start one after the other
+_STRIDE = 7  # whom an instance asks: a prime number of names further
+
+
+def text(size: int, joined: int, seconds: int, interval_s: float = 1.0) -> str:
+    """Instances that are not joined are bridges instead: elements all the same, without paths of
+    their own."""
+    lines = ["network ipv4", "start when ready"]
+    count = round(seconds / interval_s)
+    for line in scale_free(size, events=0).splitlines():
+        if found := re.match(r"service n(\d+) ", line):
+            number = int(found[1])
+            other = (number + _STRIDE) % joined
+            program = f"tprobe rtt n{other} -4 --mode icmp --count {count} --interval {interval_s}s"
+            service = f'service n{number} exec="{program} --each"'
+            lines.append(service if number < joined else f"bridge n{number}")
+        elif line.startswith("link "):
+            lines.append(" ".join(word for word in line.split() if not _unsteady(word)))
+        elif not line.startswith("at "):
+            lines.append(line)
+    return "\n".join([*lines, f"at {seconds + 5}s quit", ""])
+
+
+def _unsteady(word: str) -> bool:
+    return word.startswith(("jitter=", "loss=", "up=", "down="))
+
+
+def errors_ms(run: Path, joined: int) -> list[float]:
+    """Measured less theoretical, of every probe since everybody is there."""
+    plan = read_plan(run / "plan")
+    log, found = RunLog(run), []
+    for number in range(joined):
+        name, other = f"n{number}.0", f"n{(number + _STRIDE) % joined}.0"
+        wanted = Planned(plan, name, other).at(_SETTLE_S).rtt_ms
+        probes = [probe for probe in log.probes(name) if probe.sent_s >= _SETTLE_S]
+        found += [probe.rtt_ms - wanted for probe in probes if probe.rtt_ms is not None]
+    return found
+
+
+def measure(context: Context) -> list[Record]:
+    rows: list[Record] = []
+    for size, place, most in CASES:
+        joined = min(instances(size), most or size, _QUICK_JOINED if context.quick else size)
+        seconds = 8 if context.quick else 30
+        source = context.folder / f"scalefree-{size}.tdl"
+        source.write_text(text(size, joined, seconds))
+        for where in context.places(place, VIRTUAL):
+            with context.attempt(rows, f"{size} elements", where):
+                run = context.run(source, where)
+                rows.append(_row(size, joined, where, errors_ms(run, joined), context.why(run)))
+    context.cannot["Mininet, Maxinet at this size"] = (
+        "their delays are netem's, which this kernel lacks; under user-mode Linux (one processor, "
+        "timers 0.3 ms late) the error would be that machine's"
+    )
+    return fold(fold(rows, EXACT), HOSTS)
+
+
+def _row(size: int, joined: int, where: str, errors: list[float], why: str) -> Record:
+    if not errors:
+        raise BenchError("no probe was answered")
+    worst = max(errors, key=abs)
+    return row(
+        f"{size} elements, {joined} of {instances(size)} instances",
+        where,
+        "ms²",
+        mean_squared(errors),
+        None,
+        goal=goal(BELOW, LIMIT),
+        paper=PAPER[size],
+        why=why,
+        shown=f"{mean_squared(errors):.5f} ms², largest {worst:+.3f} ms, {len(errors)} probes",
+    )

@@ -1,0 +1,10 @@
+#!/bin/bash
+# Asks for /data again and again, each time by a new curl over a new connection, for so many seconds:
+# curl.sh HOST SECONDS. A line for each answer: when it was there (epoch seconds), its bytes.
+export LC_ALL=C
+end=$((SECONDS + $2))
+while ((SECONDS < end)); do
+    size=$(curl --silent --output /dev/null --write-out '%{size_download}' "http://$1:8080/data") \
+        && echo "$EPOCHREALTIME $size"
+done
+exit 0
