@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from compiler.plan.carried import COMPOSE, KUBERNETES
-from compiler.plan.types import NO_CHECK, TCP_CHECK, Mount, Service, Topology
+from compiler.plan.types import NO_CHECK, RUN_VARIABLE, TCP_CHECK, Mount, Service, Topology
 from manifests.refusal import ManifestError
 
 HOLD_FOLDER = "/tstorm"
@@ -21,7 +21,6 @@ MAX_ID = 2**31 - 1  # of a user or group in Kubernetes
 _BOTH = frozenset((KUBERNETES, COMPOSE))
 _K8S, _COMPOSE = frozenset((KUBERNETES,)), frozenset((COMPOSE,))
 
-_VARIABLE = re.compile(r"\$(?:(TSTORM_[A-Z0-9_]+)|\{(TSTORM_[A-Z0-9_]+)\})")
 NOWHERE = frozenset(("TSTORM_RUN_DIR", "TSTORM_START_DIR"))  # a container has no run directory
 ADDRESSES = frozenset(("TSTORM_IPV4", "TSTORM_IPV6"))  # known when the container is there
 # Known to the renderer, or to Kubernetes before the container starts.
@@ -81,13 +80,13 @@ def file_path(service: Service, path: str) -> str:
 
 def variables(word: str) -> set[str]:
     """The run's own variables that are replaced in a word."""
-    return {found[1] or found[2] for found in _VARIABLE.finditer(word)}
+    return {found[1] or found[2] for found in RUN_VARIABLE.finditer(word)}
 
 
 def replaced(word: str, form: Callable[[str], str], rest: Callable[[str], str]) -> str:
     """With `form` of each variable that is known before, and `rest` of what is between them."""
     parts, end = [], 0
-    for found in _VARIABLE.finditer(word):
+    for found in RUN_VARIABLE.finditer(word):
         name = found[1] or found[2]
         if name in FIXED:
             parts += [rest(word[end : found.start()]), form(name)]

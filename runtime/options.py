@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from runtime import thresholds
 from runtime.errors import RunError
 from runtime.foreign import FLAG, INTEGER, NOTHING, TEXT, Each, OneOf, Shape, check
 
@@ -34,10 +35,18 @@ CLOCK_RANGE_NS = 10 * 10**9, 4_102_444_800 * 10**9
 IMAGES = ALONE, PREFERRED, NEVER = ("alone", "preferred", "never")
 DATAPATHS = ("auto", "user", "kernel")
 ON_AGENT_LOSS = KEEP, CLOSE = ("keep", "close")
+REQUIRED: Mapping[str, tuple[str, ...]] = {  # by word of --require: the states that it accepts
+    "": ("valid", "degraded", "invalid", "unknown"),
+    "degraded": ("valid", "degraded"),
+    "valid": ("valid",),
+}
 MAX_HOSTS = 1024
+MAX_ENGINE_THREADS = 16
 LEAST_PERIOD_NS = 1_000_000
 MOST_SCATTER_NS = 1_000_000_000
-FAULTS = ("clock_offset_ns", "drop_metadata_ppb")  # an agent's clock is wrong; it loses metadata
+# To test: an agent's clock is wrong; it loses metadata; its wall clock is set while it runs; it
+# tells of other counters than it has.
+FAULTS = ("clock_offset_ns", "drop_metadata_ppb", "clock_step_ns", "count_ppb")
 CPU_RANGE_PPB = 1_000_000, 1000 * 10**9  # of a processor of this machine
 OF_VIRTUAL_TIME = {  # names of options
     "on_spin": "--on-spin",
@@ -65,6 +74,7 @@ class RunOptions:
     scatter_ns: int = 0  # virtual: how late a program that wakes may go on, as the seed draws it
     datapath: str = "auto"
     ports: str = "auto"  # how instances are attached: auto | tap | packet (docs/pktd.md, `open`)
+    engine_threads: int = 0  # of pktd, that read and write packets; 0: it chooses
     hosts: int = 0  # how many; 0: none, one engine models every link
     backend: str = LOCAL  # where the instances are: on this machine, or in a Kubernetes cluster
     nodes: str = ""  # k8s: a label selector of the nodes to use; '' = all that take pods
@@ -74,8 +84,11 @@ class RunOptions:
     on_agent_loss: str = KEEP  # traffic of a host without agent: as it was last, or closed
     allow_spoofing: bool = False  # instances may send from addresses that are not their own
     faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # host -> FAULTS, to test
+    probes: bool = True  # light ones between instances, all the time
     packets: bool = False  # a file of packets for each link, where one engine has them all
     max_lateness_ns: int | None = None  # what the user allows anything that is judged
+    require: str = ""  # of REQUIRED: with another verdict the run ends with TOO_LATE
+    thresholds: Mapping[str, int] = field(default_factory=dict)  # by runtime.thresholds
     fail_on_exit: bool = False  # programs that fail make the run end with PROGRAMS_FAILED
     fail_fast: bool = False  # so they do, and at once
     discard_instances: bool = False  # data directories of instances go at the end
@@ -88,11 +101,16 @@ class RunOptions:
         self._check_backend()
         self._check_time()
         self._check_hosts()
+        self._check_engine_threads()
         if self.pace < 1:
             raise RunError(f"the pace is {self.pace}", "give a whole number of 1 or more")
         if self.datapath not in DATAPATHS:
             known = " or ".join(DATAPATHS)
             raise RunError(f"there is no datapath {self.datapath!r}", f"use {known}")
+        if self.require not in REQUIRED:
+            known = " or ".join(filter(None, REQUIRED))
+            raise RunError(f"no run can be required to be {self.require!r}", f"use {known}")
+        thresholds.check(self.thresholds)
         if self.start_at_ns < 0:
             raise RunError("the start is before the beginning of the timeline")
         if self.max_lateness_ns is not None and self.max_lateness_ns < 1:
@@ -185,6 +203,24 @@ class RunOptions:
             known = f"{hosts}; {' and '.join(FAULTS)}"
             raise RunError(f"there is no {wrong[0]!r} that could have a fault", f"known: {known}")
 
+    def _check_engine_threads(self) -> None:
+        if not 0 <= self.engine_threads <= MAX_ENGINE_THREADS:
+            raise RunError(
+                f"the packet engine cannot have {self.engine_threads} threads",
+                f"give --engine-threads auto, or 1 to {MAX_ENGINE_THREADS}",
+            )
+        if self.engine_threads > 1 and self.time == VIRTUAL:
+            raise RunError(
+                "in virtual time packets take no real time, and the engine has one thread",
+                "leave --engine-threads or --time virtual out",
+            )
+        if self.engine_threads and (self.backend == K8S or self.datapath == "kernel"):
+            raise RunError(
+                "--engine-threads is for the packet engine on this machine: in a cluster that of"
+                " each node chooses itself, and --datapath kernel has none",
+                "leave --engine-threads out",
+            )
+
     def to_record(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -195,6 +231,7 @@ _KINDS = {  # by annotation
     "int | None": OneOf(INTEGER, NOTHING),
     "str": TEXT,
     "bool": FLAG,
+    "Mapping[str, int]": Each(INTEGER),
     "Mapping[str, Mapping[str, int]]": Each(Each(INTEGER)),
 }
 _SHAPE = Shape({f"{row.name}?": _KINDS[str(row.type)] for row in fields(RunOptions)})
@@ -238,12 +275,18 @@ class RunResult:
     options: RunOptions = DEFAULTS
 
     @property
+    def not_as_required(self) -> bool:
+        """Whether the verdict is another than --require accepts."""
+        state = self.summary.get("verdict", {}).get("state", "unknown")
+        return state not in REQUIRED[self.options.require]
+
+    @property
     def exit_code(self) -> int:
         """A result that is not to be trusted says nothing of programs either. A run that programs
         have ended (fail_fast) has failed because of them."""
         if self.outcome != COMPLETED:
             because = self.outcome == FAILED and self.programs_failed
             return PROGRAMS_FAILED if because else EXIT_CODES[self.outcome]
-        if self.summary.get("verdict", {}).get("too_late"):
+        if self.summary.get("verdict", {}).get("too_late") or self.not_as_required:
             return TOO_LATE
         return PROGRAMS_FAILED if self.programs_failed else EXIT_CODES[COMPLETED]

@@ -50,7 +50,7 @@ Exit codes:
   1    error in the input, or a check that did not hold
   2    wrong usage of the command line
   3    this machine or cluster lacks something that is needed (see tstorm doctor)
-  4    the result is not to be trusted: something was later than --max-lateness
+  4    the result is not to be trusted (--require, --max-lateness)
   5    the experiment failed: its programs did (expect=, --fail-on-exit, --fail-fast)
   130  interrupted
 """

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 SHOWN_PROGRAMS = 20  # of those that failed, in text
 
 
-def report(result: RunResult, form: str, **more: object) -> None:
+def report(result: RunResult, form: str, *, quiet: bool = False, **more: object) -> None:
     """The run directory (text) or summary (JSON) on stdout; before that, on stderr, what keeps the
     result from being what it seems, and a failure's reason."""
     with output.kept_going(sys.stderr):
-        for line in _doubts(result):
+        for line in _doubts(result, quiet=quiet):
             output.note(line)
     with output.product_kept_going():
         _emit(result, form, more)
@@ -41,20 +41,29 @@ def _emit(result: RunResult, form: str, more: Mapping[str, object]) -> None:
         output.path(result.directory)
 
 
-def _doubts(result: RunResult) -> Iterator[str]:
-    from runtime.judge import verdict
-    from runtime.options import INTERRUPTED
+def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
+    from runtime.judge import telling, verdict
+    from runtime.options import COMPLETED, INTERRUPTED
+    from runtime.stacks import told
 
-    yield from _missing_packets(result.summary.get("captures", {}))
     judged = result.summary["verdict"]
-    if judged["reasons"]:
-        yield from (f"warning: {line}" for line in verdict.told(judged))
+    prefix = "warning: " if judged["reasons"] else ""
+    if judged["reasons"] or (not quiet and result.outcome == COMPLETED):
+        for line in telling.told(judged, telling.MOST_LINES):
+            yield line if line.startswith(" ") else prefix + line
+    yield from _missing_packets(result.summary.get("captures", {}))
     if judged["too_late"]:
         figures = (judged["largest_ns"], judged["max_lateness_ns"])
         worst, allowed = map(verdict.milliseconds, figures)
         yield f"error: something was {worst} late; --max-lateness allows {allowed}"
+    if result.outcome == COMPLETED and result.not_as_required:
+        state, wanted = judged["state"], result.options.require
+        yield f"error: the verdict is {state}; --require {wanted} asks for another one"
     if not any(reason["what"] == "engine_late_p99" for reason in judged["reasons"]):
         yield from (f"warning: {one['text']}" for one in result.summary.get("limits", ()))
+    own = told.line(result.summary)
+    if own:
+        yield f"note: {own}"
     yield from _programs(result)
     left = result.summary.get("not_discarded", ())
     if left:

@@ -14,6 +14,8 @@ from typing import Any, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
+from tstorm.thresholdtype import THRESHOLD, gathered
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -118,6 +120,25 @@ class CpuModelType(click.ParamType[int]):
 
 
 CPU_MODEL = CpuModelType()
+
+
+class ThreadsType(click.ParamType[int]):
+    """How many threads, `auto` as 0."""
+
+    name = "threads"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        from runtime.options import MAX_ENGINE_THREADS
+
+        known = [str(number) for number in range(1, MAX_ENGINE_THREADS + 1)]
+        if value not in ("auto", *known):
+            self.fail(f"{value!r} is neither auto nor 1 to {MAX_ENGINE_THREADS}", param, ctx)
+        return 0 if value == "auto" else int(value)
+
+
+THREADS = ThreadsType()
 
 
 # Whether it can be read is found out by reading it, with the kernel's own words.
@@ -490,6 +511,22 @@ _RUNNING = (
         "packets, stalls.",
     ),
     click.option(
+        "--require",
+        type=click.Choice(["valid", "degraded"]),
+        help="End with 4 if the verdict is not VALID; with 'degraded', if it is neither VALID nor "
+        "DEGRADED.",
+    ),
+    click.option(
+        "--threshold",
+        "thresholds",
+        metavar="NAME=VALUE",
+        type=THRESHOLD,
+        multiple=True,
+        callback=gathered,
+        help="Decide the verdict by this bound in the place of the default; may be repeated "
+        "(docs/certificate.md has the names).",
+    ),
+    click.option(
         "--fail-on-exit/--no-fail-on-exit",
         default=None,
         help="End with 5 if a program could not start, or ended by itself with another status than "
@@ -507,10 +544,25 @@ _RUNNING = (
         help="Remove the data directories of all instances at the end; logs and results stay.",
     ),
     click.option(
+        "--probes/--no-probes",
+        default=None,
+        help="Measure paths all the time with light probes between instances (probes.jsonl of the "
+        "run directory): at most a thousandth of the smallest rate of each link.  [default: they "
+        "are measured]",
+    ),
+    click.option(
         "--packets/--no-packets",
         default=None,
         help="Keep every packet of every link in packets/LINK.pcapng of the run directory, also "
         "those that were dropped, with the reason.",
+    ),
+    click.option(
+        "--engine-threads",
+        "engine_threads",
+        metavar="auto|N",
+        type=THREADS,
+        help="Threads of the packet engine, all but one of which help only under load; packets "
+        "are the same with any number.  [default: auto: half of the processors, at most 4]",
     ),
     click.option(
         "--allow-spoofing/--no-allow-spoofing",

@@ -54,6 +54,9 @@ def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = No
         changes["images"] = DEFAULTS.images
     if (asked.get("backend") == K8S or asked.get("hosts")) and "packets" not in asked:
         changes["packets"] = False  # no process sees them there; who asks for them is told
+    one_thread = {"backend": K8S, "time": VIRTUAL, "datapath": "kernel"}
+    if any(changes.get(name, getattr(before, name)) == value for name, value in one_thread.items()):
+        changes.setdefault("engine_threads", DEFAULTS.engine_threads)
     in_cluster = changes.get("backend", before.backend) == K8S
     hosts = in_cluster or changes.get("hosts", before.hosts)
     if not hosts and (asked.get("clock_budget_ns") or asked.get("on_agent_loss")):

@@ -6,6 +6,7 @@ Change anything here and bump FORMAT_VERSION in compiler/plan/format.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ TCP_CHECK = "tcp:"  # as `ready`, before a port
 PRIVATE = "private"  # as `fs`
 EXPECTATIONS = ("success", "run", "any")
 NETWORKS = ("dual", "ipv4", "ipv6")
+# In a word of a command: $TSTORM_IPV4 or ${TSTORM_IPV4}. Runs put in their own value.
+RUN_VARIABLE = re.compile(r"\$(?:\{(TSTORM_[A-Z0-9_]+)\}|(TSTORM_[A-Z0-9_]+))")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule, Step
+from runtime.stacks.watch import StackWatch
 from runtime.system.netlink import Request
 
 
@@ -74,6 +75,7 @@ class RunContext:
     on_effect: OnEffect
     on_ended: OnEnded
     on_killed: OnKilled
+    stacks: StackWatch | None = None  # is told of lives, where this process can read their counters
 
 
 class Counters(Protocol):
@@ -205,6 +207,10 @@ class Backend(Protocol):
 
     async def enter(self, instance: str) -> Entrance:
         """How a command gets into this instance (`tstorm exec`)."""
+
+    def namespace(self, instance: str) -> str:
+        """A path of the network namespace of its present life; '' if it is not there, or this
+        process cannot enter it."""
 
     async def finish(self) -> None:
         """Ends all programs, as a leave does; returns when they have ended."""

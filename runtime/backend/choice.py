@@ -31,10 +31,11 @@ def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
             )
         return (str(tcald),)
     share = ("--cpu-share", str(options.hosts)) if options.hosts > 1 else ()
+    threads = ("--engine-threads", str(options.engine_threads)) if options.engine_threads else ()
     spoofing = ("--allow-spoofing",) if options.allow_spoofing and not options.hosts else ()
     # In real time no two runs have the same packets at the same nanosecond.
     virtual = ("--virtual-time", "--digest-times") if options.time == VIRTUAL else ()
-    return (str(programs.find("pktd")), *share, *spoofing, *virtual)
+    return (str(programs.find("pktd")), *share, *threads, *spoofing, *virtual)
 
 
 def check(plan: Plan, options: RunOptions) -> None:

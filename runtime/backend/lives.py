@@ -33,6 +33,10 @@ class Life(Protocol):
     def port(self) -> int: ...
 
     @property
+    def pid(self) -> int:
+        """A process in its namespaces, as this process counts them; 0 if it is elsewhere."""
+
+    @property
     def gone(self) -> asyncio.Future[None]:
         """Done when every process of it is dead."""
 

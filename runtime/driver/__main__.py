@@ -18,6 +18,10 @@ from runtime.backend.local import backend
 from runtime.driver.config import from_record
 from runtime.driver.driver import carry_out
 from runtime.driver.messages import DriverEnd
+from runtime.options import REAL
+from runtime.system import rests, turns
+
+PATIENCE_NS = 2_000_000
 
 
 async def main_async(connection: socket.socket) -> int:
@@ -29,14 +33,19 @@ async def main_async(connection: socket.socket) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
     make = partial(backend.LocalBackend, backend.settings(record["local"]))
-    final = await carry_out(from_record(record["driver"]), make, channel, sys.stderr.buffer)
+    config = from_record(record["driver"])
+    if config.options.time == REAL:
+        share = 0 < config.options.hosts <= turns.MOST
+        rests.RESTS.begin(turns.make() if share else -1, PATIENCE_NS)
+    final = await carry_out(config, make, channel, sys.stderr.buffer)
+    final["facts"]["driver"] = rests.RESTS.counters()
     channel.send_final({"final": final})
     return 0
 
 
 def main() -> int:
     with socket.socket(fileno=int(sys.argv[1])) as connection:
-        return asyncio.run(main_async(connection))
+        return rests.run(main_async(connection))
 
 
 if __name__ == "__main__":

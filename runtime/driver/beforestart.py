@@ -14,6 +14,7 @@ from runtime.backend.lives import Joined, Life, Lives
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.readiness import Readiness, check_of
 from runtime.driver.setups import Setups
+from runtime.driver.starts import cannot_start
 from runtime.errors import ProgramsError
 from runtime.options import RunOptions
 from runtime.schedule import first_moment
@@ -105,5 +106,4 @@ class BeforeStart:
         name = instance.node.name
         instance.start_error = why
         self._book.note({"kind": "exit", "target": name, "error": why})
-        program = instance.argv[0] if instance.argv else "?"
-        return ProgramsError(f"{name}: cannot start {program}: {why}", name)
+        return ProgramsError(cannot_start(instance, why), name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -17,31 +16,30 @@ from typing import IO, Any, Protocol
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from runtime.backend.base import Counters, Effect, MakeBackend, Network, RunContext
-from runtime.backend.lives import Ended, Lives
 from runtime.driver import status
 from runtime.driver.config import DriverConfig
 from runtime.driver.control import ControlServer, Reply, answered_by
 from runtime.driver.logwatch import LogWatch
+from runtime.driver.machinewatch import MachineWatch
+from runtime.driver.probing import prober
+from runtime.driver.programends import ProgramEnds
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpected, unwritten
-from runtime.judge import programs
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, LOCAL, REAL
 from runtime.results.logtail import last_line
 from runtime.rundir import discard
 from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.eventlog import EventLog, how_ended
+from runtime.rundir.eventlog import EventLog
 from runtime.rundir.records import LineFile
-from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, SAMPLES
+from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, SAMPLES, STACKS
 from runtime.schedule import Schedule
-from runtime.system import wallclock
+from runtime.stacks.watch import StackWatch
+from runtime.system import machine, wallclock
 from runtime.system.memory import Watch, told
 from runtime.system.scheduling import prefer
-
-WARNED = 20  # programs that fail, of which each is a warning; the others are notices
-NOTICED = 20  # programs that end as they should, of which each is a notice
 
 
 class Channel(Protocol):
@@ -68,26 +66,36 @@ class Driver:
         self._held = held = HeldDirectory.hold(Path(config.directory))
         self.plan = read_plan(config.plan, lazy=True)
         self.timeline = Schedule(self.plan, config.options)
+        self._log = log
         self._memory = Watch()
         self.trouble = ""  # why the run's own files are not complete
         try:
             self.events = EventLog(LineFile(held, EVENTS, self._cannot_write))
             self.samples = LineFile(held, SAMPLES, self._cannot_write)
             self.log_times = self._log_watch()
+            self.stacks = self._stack_watch()
         except OSError as error:
             raise unwritten(error) from error
+        self.ends = ProgramEnds(
+            *(self.plan.topology.services, config.options, held, self._memory),
+            *(self.report, lambda: self.conductor),
+        )
         self.backend = make_backend(self._context(log))
-        self.conductor = TimelineRunner(
+        self.conductor: TimelineRunner = TimelineRunner(
             self.plan,
             self.timeline,
             self.backend.instances,
-            self.events.append,
+            self._done,
             self.warn,
-            self._failed,
+            self.ends.failed,
             self.report,
         )
+        self.prober = prober(
+            *(self.plan, self.timeline, self.backend, held, self._cannot_write, self.report)
+        )
         self.pulse = Pulse(DRIVER, self._stalled)
-        self.watching: asyncio.Task[None] | None = None
+        self.machine = MachineWatch(self.backend.instances, self._elapsed)
+        self.watching: set[asyncio.Task[None]] = set()
         self.control: ControlServer | None = None
         self.sampler: Counters | None = None
         self.sampling: asyncio.Task[None] | None = None
@@ -95,9 +103,6 @@ class Driver:
         self.phase = STARTING
         self.refused = False  # by this machine: a failure that is not the experiment's
         self.programs_failed = False  # which has ended the run
-        self._warned = 0  # of programs that failed
-        self._noticed = 0  # of programs that ended as they should
-        self._stopping = False
 
     # -- set-up ---------------------------------------------------------------------------------
 
@@ -114,29 +119,36 @@ class Driver:
             notice=self.report,
             warn=self.warn,
             on_effect=self._on_effect,
-            on_ended=self._program_ended,
-            on_killed=self._killed,
+            on_ended=self.ends.ended,
+            on_killed=self.ends.killed,
+            stacks=self.stacks,
         )
 
     async def set_up(self) -> Network:
         """Everything up to T0. Raises RunError."""
         self.control = ControlServer(Path(self.config.socket), answered_by(self._answer))
         network = await self.backend.start()
+        await self.prober.start(self._log)
         await self.conductor.stage_start(network)
         t0_ns = self.conductor.t0_ns  # what programs' own times count from
         start_unix_ns = wallclock.unix_ns(t0_ns)
         self.events.begin(start_unix_ns, t0_ns)
         if self.log_times is not None:
             self.log_times.begin()
+        if self.stacks is not None:
+            self.stacks.begin()
+            # This process's own namespace is as new as those of instances.
+            self.facts["instance_network"] = machine.network_settings()
+        self.prober.begin(t0_ns)
         self.sampler = network.sampler(self.samples, self.pulse)
+        gc.collect()  # in one piece that takes 15 ms, so before this process goes before others
+        gc.freeze()  # what is here stays: later collections look at new objects only
         self.facts.update(
             network.facts,
             scheduling=prefer(0, *network.pids),
             start_monotonic_ns=t0_ns,
             start_unix_ns=start_unix_ns,
         )
-        gc.collect()
-        gc.freeze()  # what is here stays: later collections look at new objects only
         return network
 
     def _log_watch(self) -> LogWatch | None:
@@ -145,6 +157,18 @@ class Driver:
             return None
         file = LineFile(self._held, LOG_TIMES, self._cannot_write)
         return LogWatch(self._held.enter(LOGS), file, self._elapsed)
+
+    def _stack_watch(self) -> StackWatch | None:
+        """Elsewhere instances are no processes that can be seen here. OSError."""
+        if self.config.options.backend != LOCAL:
+            return None
+        file, clock = LineFile(self._held, STACKS, self._cannot_write), self.timeline.clock
+        now = lambda: clock.plan_time(max(self._elapsed(), 0))  # noqa: E731
+        return StackWatch(file, now, lambda: self.samples.lines)
+
+    def _done(self, record: Mapping[str, object]) -> None:
+        self.events.append(record)
+        self.prober.see(record)
 
     def _elapsed(self) -> int:
         return self.conductor.elapsed()
@@ -184,55 +208,6 @@ class Driver:
 
     def _on_effect(self, number: int, effect: Effect | None) -> None:
         self.conductor.on_effect(number, effect)
-
-    def _program_ended(self, instance: Lives, ended: Ended, asked: bool, help_text: str) -> None:
-        """Every end of a program is logged; only one that nobody asked for is news."""
-        name = instance.node.name
-        record: dict[str, object] = {
-            "kind": "exit",
-            "target": name,
-            "status": ended.status,
-            "signal": ended.signal,
-            "asked": asked or self._stopping,
-        }
-        unasked = not asked and not self._stopping
-        news = self._memory.news() if unasked and ended.signal == signal.SIGKILL else ""
-        if news:
-            record["reason"] = news
-        self.conductor.book.note(record)
-        if unasked:
-            why = f": {news}" if news else ""
-            how = how_ended(record)
-            text = f"{name}: its program ended by itself with {how}{why}{help_text}"
-            self._failed(instance, record, text)
-            self.conductor.look_for_the_end()
-
-    def _failed(self, instance: Lives, record: Mapping[str, Any], text: str) -> None:
-        """A program could not be started or has ended by itself. What is right is no more than a
-        notice, of the first ones; of many that fail in the same way the first ones are warned
-        about."""
-        service = self.plan.topology.services[instance.node.service]
-        last = last_line(self._held, f"{instance.node.name}.log")
-        said = f"{text}; last log line: {last}" if last else text
-        if not programs.is_failure(service.expect, record):
-            self._noticed += 1
-            if self._noticed <= NOTICED:
-                self.report(text)
-            return
-        self._warned += 1
-        self.report(said, warning=self._warned <= WARNED)
-        if self.config.options.fail_fast:
-            fail(self.conductor.broken, ProgramsError(f"{text} (--fail-fast)", instance.node.name))
-
-    def _killed(self, instance: Lives, what: str) -> None:
-        """All of it is dead: nobody in the run wanted that."""
-        if self._stopping:
-            return
-        name = instance.node.name
-        record = {"kind": "killed", "target": name}
-        self.conductor.book.note(record)
-        self._failed(instance, record, f"{name} was killed from outside: {what}")
-        self.conductor.look_for_the_end()
 
     async def _answer(self, request: Mapping[str, Any]) -> Reply:
         if request["ask"] == "state":
@@ -281,12 +256,18 @@ class Driver:
         self.channel.send({"started": self.facts})
         work = asyncio.create_task(self.conductor.carry_out(network))
         self.sampling = asyncio.create_task(self.sampler.run())
+        self.prober.go()
         if self.config.options.time == REAL:  # in virtual time nobody ever stands still
-            self.watching = asyncio.create_task(self.pulse.run())
+            self.watching = {
+                asyncio.create_task(self.pulse.run()),
+                asyncio.create_task(self.machine.run()),
+            }
         beside = {
             asyncio.create_task(self.report_regularly()),
             asyncio.create_task(network.ports.tidy(self.conductor.next_due_ns)),
         }
+        if self.stacks is not None:
+            beside.add(asyncio.create_task(self.stacks.run()))
         gone = {network.closed, self.backend.closed, self.conductor.broken}
         try:
             await asyncio.wait({work, *gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -310,9 +291,13 @@ class Driver:
         Returns what of them had ended before it should, '' if nothing: then the end of the
         programs was not as planned, and counters are missing.
         """
-        self._stopping = True
+        self.ends.stopping = True
         self.phase = STOPPING
         self.report()
+        await self.prober.end()  # what programs do from now on is no experiment
+        if self.watching:
+            await self.machine.look()  # before devices go with their instances
+            self.facts.update(self.machine.facts())
         await self.backend.finish()
         fault = ""
         network = self.backend.network
@@ -324,9 +309,11 @@ class Driver:
             self._look_away()
             self.facts.update(await network.end())
             fault = fault or str(network.fault or "")
+        if self.stacks is not None:
+            self.stacks.finish()
         if self.conductor.quit_early:
             self.facts["quit_early"] = self.conductor.quit_early
-        files = (self.log_times, self.conductor.book, self.events, self.samples)
+        files = (self.log_times, self.conductor.book, self.events, self.samples, self.prober)
         for owned in (self.control, self.backend, *files):
             if owned is not None:
                 owned.close()
@@ -336,9 +323,10 @@ class Driver:
 
     def _look_away(self) -> None:
         """What is slow from now on is in nobody's way."""
-        if self.watching is not None:
+        if self.watching:
             self.pulse.look()
-            self.watching.cancel()
+        for task in self.watching:
+            task.cancel()
 
     async def _fault(self, network: Network) -> str:
         try:

@@ -22,6 +22,12 @@ from runtime.rundir import logmarks
 OnFailure = Callable[[Lives, Mapping[str, Any], str], None]  # the record, and what to say of it
 
 
+def cannot_start(instance: Lives, why: str) -> str:
+    """What to say of its program."""
+    program = instance.argv[0] if instance.argv else "?"
+    return f"{instance.node.name}: cannot start {program}: {why}"
+
+
 class Starts:
     """`broken` holds an error that nobody expected. `on_end` is told when a start has come to
     nothing after its join."""
@@ -106,9 +112,7 @@ class Starts:
         self._book.note({**record, "asked": True} if asked else record, applied_ns=joined.at_ns)
         if not asked:
             instance.start_error = joined.error
-            program = instance.argv[0] if instance.argv else "?"
-            text = f"{instance.node.name}: cannot start {program}: {joined.error}"
-            self._on_failure(instance, record, text)
+            self._on_failure(instance, record, cannot_start(instance, joined.error))
 
     def mark(self, instance: Lives, what: str, elapsed_ns: int) -> None:
         """In its log; nothing at the start, where a log begins."""

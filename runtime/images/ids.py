@@ -8,10 +8,9 @@ is asked what came of it.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from runtime.errors import MachineError
-from runtime.system import namespaces, programs, shortage
+from runtime.system import namespaces, programs, shortage, userids
 
 ALL, RANGE, ONE = "all", "range", "one"
 WARNING = (
@@ -29,7 +28,7 @@ _SECONDS = 30.0
 def available() -> str:
     """ALL, RANGE or ONE. MachineError if a user namespace is refused."""
     if os.geteuid() == 0:
-        return ALL if _count(Path("/proc/self/uid_map").read_bytes()) >= _MANY else RANGE
+        return ALL if userids.total(userids.present()) >= _MANY else RANGE
     done = namespaces.probe(
         programs.find("tstorm-ns"), ["/bin/cat", "/proc/self/uid_map"], os.environ, _SECONDS
     )
@@ -39,11 +38,7 @@ def available() -> str:
             f"this machine refuses what images need: {refusal}",
             shortage.remedy_for(refusal) or namespaces.refusal_remedy(),
         )
-    return RANGE if _count(done.stdout) > 1 else ONE
-
-
-def _count(table: bytes) -> int:
-    return sum(int(line.split()[2]) for line in table.splitlines())
+    return RANGE if userids.total(userids.mapped(done.stdout.decode())) > 1 else ONE
 
 
 def with_all(*argv: str) -> list[str]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from compiler.plan.reader import Plan
+from runtime.certify import certificate
 from runtime.errors import RunError, filesystem_remedy, unwritten
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
@@ -20,7 +21,7 @@ from runtime.results import report
 from runtime.results.summary import summarise
 from runtime.rundir import discard, rundir
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import REPORT, SUMMARY
+from runtime.rundir.runfiles import CERTIFICATE, REPORT, SUMMARY
 from runtime.schedule import Schedule
 
 _LATE_FACTS = ("hosts", "proof")  # clocks as they were to the end; what was tried after the start
@@ -43,6 +44,7 @@ def results(
     """
     delay_ns, virtual = smallest_delay(timeline), options.time == VIRTUAL
     judge = Judge(delay_ns, options.max_lateness_ns, virtual, options.cpu_ppb)
+    judge.thresholds = options.thresholds
     outcome, message = str(final["outcome"]), str(final["message"])
     more = {name: final["facts"][name] for name in _LATE_FACTS if final["facts"].get(name)}
     try:
@@ -50,11 +52,17 @@ def results(
         if planned is None:
             planned = timeline.total
         left = discard.discard(directory, directory.manifest_so_far().get("discards", ()))
+        evidence = certificate.gather(directory, plan, timeline, final["facts"], judge)
         summary = summarise(directory, plan, planned, final, judge)
         if left:
             more["not_discarded"] = summary["not_discarded"] = left
         directory.write_json(SUMMARY, summary)
-        page = report.render(directory, directory.manifest_so_far(**more), summary)
+        known = directory.manifest_so_far(**more)
+        verdict = summary["verdict"]
+        directory.write_json(
+            CERTIFICATE, certificate.certificate(evidence, verdict, summary, known, options)
+        )
+        page = report.render(directory, known, summary)
         directory.write(REPORT, rundir.encode(page))
         if not directory.is_where_it_was():
             raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))

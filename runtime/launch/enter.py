@@ -40,7 +40,6 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     """^C is for the command: it has the terminal, and we wait for what it makes of it."""
     while True:
         try:
-            status = process.wait()
+            return entering.shell_status(process.wait())
         except KeyboardInterrupt:
             continue
-        return status if status >= 0 else 128 - status

@@ -33,8 +33,6 @@ def roots(found: list[Prepared]) -> dict[str, ImageRoot]:
             stop=one.start.stop,
             volumes=one.start.volumes,
             ready=one.start.ready,
-            ready_timeout_ns=0,
-            digest=one.image.digest,
         )
         for one in found
     }

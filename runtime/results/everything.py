@@ -20,6 +20,7 @@ from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import read_lines
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import (
+    CERTIFICATE,
     DRIVER_LOG,
     EVENTS,
     INSTANCES,
@@ -39,7 +40,9 @@ EXPECTED: Mapping[str, frozenset[str]] = {
     ),
     SUMMARY: frozenset(),
 }
-DERIVED = frozenset({REPORT})  # made of what is compared, and of what is expected to differ
+DERIVED = frozenset(
+    {REPORT, CERTIFICATE}
+)  # made of what is compared, and of what is expected to differ
 _TREES = {LOGS: "log", INSTANCES: "file", PLAN: "file"}
 _JSON = {MANIFEST: RunDirectory.manifest, SUMMARY: RunDirectory.summary}
 

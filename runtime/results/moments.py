@@ -15,9 +15,8 @@ from compiler.plan.types import Topology
 from runtime.results.difference import Difference, shortened
 from runtime.results.filetree import Tally
 from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.eventlog import HEADER
 from runtime.rundir.records import read_lines
-from runtime.rundir.runfiles import EVENTS, SAMPLES
+from runtime.rundir.runfiles import EVENTS, HEADER, SAMPLES
 
 Record = Mapping[str, Any]
 

@@ -6,17 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from runtime.judge import verdict
+from runtime.judge import telling
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import how_ended, read_events
 from runtime.rundir.runfiles import EVENTS
+from runtime.stacks import counters
 
 MAX_ROWS = 1000  # of each table; the files have the rest
 
 _STYLE = """body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:72em;padding:0 1em}
 table{border-collapse:collapse;margin:.5em 0 1.5em}td,th{padding:.15em .7em;text-align:left;
 border-bottom:1px solid #ddd}td.n{text-align:right;font-variant-numeric:tabular-nums}
-.failed,.degraded,.invalid{color:#b00020}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}
+.failed,.degraded,.invalid{color:#b00020}.valid{color:#1b7f3b}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}
 td,th{border-color:#333}}"""
 
 
@@ -152,6 +153,21 @@ def _failure(one: Mapping[str, Any]) -> str:
     return f"could not start: {one['error']}" if "error" in one else how_ended(one) + right
 
 
+def _stacks(summary: Mapping[str, Any]) -> list[str]:
+    """Nothing if no counter of an instance's own stack has moved."""
+    found = [(name, one) for name, one in summary.get("stacks", {}).items()]
+    found += [("this machine", summary["softnet"])] if summary.get("softnet") else []
+    if not found:
+        return []
+    rows = (
+        (who, name, value, counters.MEANINGS.get(name, ""))
+        for who, one in found
+        for name, value in one.items()
+    )
+    head = ("instance", "counter", "by", "meaning")
+    return ["<h2>Instances' own stacks</h2>", _table(head, rows)]
+
+
 def _paragraph(kind: str, text: str) -> str:
     return f'<p class="{escape(str(kind))}">{escape(text)}</p>'
 
@@ -170,7 +186,7 @@ def render(
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
         f"<style>{_STYLE}</style><h1>{title}</h1>",
-        *(_paragraph(judged.get("state", ""), line) for line in verdict.told(judged)),
+        *(_paragraph(judged.get("state", ""), line) for line in telling.told(judged)),
         *(_paragraph("limit", one["text"]) for one in summary.get("limits", ())),
         f'<p class="{outcome}"><b>{outcome}</b> {message}</p>',
         _table(("", ""), _facts(manifest)),
@@ -179,6 +195,7 @@ def render(
         _table(("planned s", "applied s (real)", "event", "target", ""), _event_rows(directory)),
         *_failures(summary),
         *_hosts(manifest, summary),
+        *_stacks(summary),
         "<h2>Links</h2>",
         _table(link_head, (list(row.values()) for row in summary["links"])),
         "<h2>Pairs</h2>",

@@ -17,7 +17,8 @@ from runtime.results.logtail import last_line
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.records import read_lines
-from runtime.rundir.runfiles import EVENTS, SAMPLES
+from runtime.rundir.runfiles import EVENTS, SAMPLES, STACKS
+from runtime.stacks import told
 
 
 def percentile(values: Sequence[int], percent: int) -> int:
@@ -186,6 +187,8 @@ def summarise(
         **({"quit_early": facts["quit_early"]} if facts.get("quit_early") else {}),
         "refused": facts.get("refused", []),
         **({"captures": facts["captures"]} if "captures" in facts else {}),
+        **({"driver": facts["driver"]} if "driver" in facts else {}),
+        **told.sum_up(_records(directory, STACKS)),
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
         "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
         "pairs": _named(

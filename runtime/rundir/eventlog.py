@@ -10,10 +10,9 @@ from typing import Any
 
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile, read_lines
-from runtime.rundir.runfiles import EVENTS
+from runtime.rundir.runfiles import EVENTS, HEADER
 
 FORMAT, VERSION = "thunderstorm-events", 1
-HEADER = "header"  # its kind
 
 
 class EventLog:

@@ -36,6 +36,7 @@ class LineFile:
         self._path = directory / name
         self._on_error = on_error
         self._failed = False
+        self.lines = 0  # so far
         self._descriptor = directory.create(name, os.O_APPEND)
 
     def append(self, record: Mapping[str, object]) -> None:
@@ -43,6 +44,7 @@ class LineFile:
 
     def append_bytes(self, line: bytes) -> None:
         view = memoryview(line)
+        self.lines += 1
         try:
             while view and not self._failed:
                 view = view[os.write(self._descriptor, view) :]

@@ -24,6 +24,7 @@ from runtime.foreign import (
     SCALAR,
     TEXT,
     Each,
+    Kind,
     OneOf,
     Shape,
     check,
@@ -38,6 +39,10 @@ PACKETS, GAI, FILES, PROGRAMS = "packets", "gai.conf", "files", "programs"
 PRIVATE = ".fs"  # in INSTANCES: what instances changed in file systems of their own
 MEMORY = ".memory"  # where private files are mounted that the disk cannot hold
 EVENTS, SAMPLES, LOG_TIMES = "events.jsonl", "samples.jsonl", "logs.jsonl"
+STACKS = "stacks.jsonl"
+PROBES, PROBES_FORMAT, PROBES_VERSION = "probes.jsonl", "tstorm-probes", 1
+HEADER = "header"  # kind of a first line
+CERTIFICATE = "certificate.json"
 
 _MB = 1 << 20
 MAX_BYTES = {
@@ -46,8 +51,17 @@ MAX_BYTES = {
     EVENTS: 1024 * _MB,  # so does an event
     SAMPLES: 1 << 50,  # read line by line only
     LOG_TIMES: 1 << 50,
+    STACKS: 1 << 50,
+    PROBES: 1 << 50,
+    CERTIFICATE: 256 * _MB,
 }
-MAX_LINE_BYTES = {EVENTS: _MB, SAMPLES: 128 * _MB, LOG_TIMES: 128 * _MB}
+MAX_LINE_BYTES = {
+    EVENTS: _MB,
+    SAMPLES: 128 * _MB,
+    LOG_TIMES: 128 * _MB,
+    STACKS: _MB,
+    PROBES: 16 * _MB,
+}
 MAX_EVENTS = 1_000_000  # of a plan (docs/limits.md)
 
 MANIFEST_SHAPE = Shape(
@@ -87,6 +101,8 @@ SUMMARY_SHAPE = Shape(
             }
         ],
         "limits?": [{"what": TEXT, "text": TEXT}],
+        "stacks?": Each(Each(COUNT)),
+        "softnet?": Each(COUNT),
         "pairs": [
             {"src": TEXT, "dst": TEXT, "offered_pkts": COUNT, "delivered_pkts": COUNT, **_DROPS}
         ],
@@ -135,7 +151,45 @@ _OTHER_EVENT = Shape(
 
 _LOG_TIMES = Shape({"from_ns": INTEGER, "elapsed_ns": INTEGER, "bytes": Each(COUNT)})
 _COLUMNS = Shape({"columns": {"links": [TEXT], "pairs": [TEXT], "digests?": [TEXT]}})
+_ENDS = Kind(
+    "a pair of instances",
+    lambda value: type(value) is list and len(value) == 2 and all(map(TEXT.fits, value)),
+)
+_PROBES_HEADER = Shape(
+    {
+        "kind": Kind("`header`", lambda value: value == HEADER),
+        "format": Kind(f"`{PROBES_FORMAT}`", lambda value: value == PROBES_FORMAT),
+        "version": Kind(f"{PROBES_VERSION}", lambda value: value == PROBES_VERSION),
+        "start_monotonic_ns": COUNT,
+        "clock": Kind("`one` or `each`", lambda value: value in ("one", "each")),
+        "measure": Kind(
+            "`one-way` or `round-trip`", lambda value: value in ("one-way", "round-trip")
+        ),
+        "pairs": [_ENDS],
+        "interval_ns": COUNT,
+        "intervals_ns": [COUNT],
+        "of": COUNT,
+        "not_probed?": [_ENDS],
+    }
+)
+
+
+def _is_probe(value: Any) -> bool:
+    return (
+        type(value) is list
+        and len(value) == 3
+        and COUNT.fits(value[0])
+        and COUNT.fits(value[1])
+        and (value[2] is None or COUNT.fits(value[2]))
+    )
+
+
+_PROBES = Shape(
+    {"at_ns": COUNT, "probes": [Kind("[pair, sent_at_ns, delay_ns or null]", _is_probe)]}
+)
 _SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]], "digests?": [[OneOf(COUNT, TEXT)]]})
+_STACK_HEADER = Shape({"kind": TEXT, "format": TEXT, "version": COUNT, "interval_ns": COUNT})
+_STACK = Shape({"at_ns": COUNT, "instance": TEXT, "counters": Each(COUNT)})
 
 
 def check_manifest(value: Any, place: str) -> dict[str, Any]:
@@ -185,4 +239,21 @@ def check_log_times(value: Any, place: str) -> None:
     check(value, _LOG_TIMES, place)
 
 
-LINE_CHECKS = {EVENTS: check_event, SAMPLES: check_sample, LOG_TIMES: check_log_times}
+def check_stack(value: Any, place: str) -> None:
+    """A line of stacks.jsonl: its header, or by how much counters have moved. RunError."""
+    headed = type(value) is dict and "kind" in value
+    check(value, _STACK_HEADER if headed else _STACK, place)
+
+
+def check_probes(value: Any, place: str) -> None:
+    """A line of probes.jsonl: its header, or a report. RunError."""
+    check(value, _PROBES if type(value) is dict and "probes" in value else _PROBES_HEADER, place)
+
+
+LINE_CHECKS = {
+    EVENTS: check_event,
+    SAMPLES: check_sample,
+    LOG_TIMES: check_log_times,
+    STACKS: check_stack,
+    PROBES: check_probes,
+}

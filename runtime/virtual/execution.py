@@ -126,15 +126,15 @@ class Execution:
             asyncio.ensure_future(self._pass_on(name, end)) for name, end in ends.outputs.items()
         ]
         try:
-            await _ended(process)
+            await entering.ended(process)
         finally:
             for task in (feeding, *passing):
                 task.cancel()
             await asyncio.gather(feeding, *passing, return_exceptions=True)
-        status = process.wait()
+        code = process.wait()
         for name, end in ends.outputs.items():
             await self._pass_rest(name, end)
-        self._tell({"status": status if status >= 0 else 128 - status})
+        self._tell({"status": entering.shell_status(code)})
 
     async def _feed(self, ends: _Ends) -> None:
         """What is typed, as the command takes it."""
@@ -215,14 +215,6 @@ async def _ready(descriptor: int, *, writing: bool = False) -> None:
         await ready
     finally:
         remove(descriptor)
-
-
-async def _ended(process: subprocess.Popen[bytes]) -> None:
-    descriptor = os.pidfd_open(process.pid)
-    try:
-        await _ready(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _resize(terminal: int, size: Any) -> None:

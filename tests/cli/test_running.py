@@ -163,7 +163,7 @@ def test_no_other_plan_than_its_own_is_there_while_a_run_goes_on(
 
 def test_a_run_over_hosts_is_recorded_and_replayed_as_one(place: Path) -> None:
     """The options of hosts are recorded like the others, and a replay may say otherwise."""
-    hosts = ("--hosts", "2", "--clock-budget", "50ms", "--allow-spoofing")
+    hosts = ("--hosts", "2", "--clock-budget", "50ms", "--allow-spoofing", "--engine-threads", "2")
     tstorm(place, "run", "two.tdl", *hosts, "--out", "r")
     recorded = json.loads((place / "r/manifest.json").read_text())
     assert recorded["options"]["hosts"] == 2
@@ -175,6 +175,7 @@ def test_a_run_over_hosts_is_recorded_and_replayed_as_one(place: Path) -> None:
     again = json.loads((place / "again/manifest.json").read_text())
     assert (len(again["hosts"]), again["options"]["clock_budget_ns"]) == (3, 50_000_000)
     assert again["options"]["allow_spoofing"] is True
+    assert recorded["options"]["engine_threads"] == again["options"]["engine_threads"] == 2
 
 
 @pytest.mark.parametrize(
@@ -187,6 +188,9 @@ def test_a_run_over_hosts_is_recorded_and_replayed_as_one(place: Path) -> None:
         (["--datapath", "kernel", "--hosts", "0"], 2, "add --hosts 1"),
         (["--clock-budget", "1ms"], 2, "are for runs with --hosts"),
         (["--on-agent-loss", "close"], 2, "are for runs with --hosts"),
+        (["--engine-threads", "0"], 2, "neither auto nor 1 to 16"),
+        (["--engine-threads", "2", "--time", "virtual"], 1, "the engine has one thread"),
+        (["--engine-threads", "2", "--hosts", "1", "--datapath", "kernel"], 1, "has none"),
     ],
 )
 def test_options_of_hosts_that_make_no_sense(

@@ -20,6 +20,7 @@ import pytest
 
 from runtime.results.compare import differ, load
 from runtime.rundir import logmarks
+from runtime.rundir.runfiles import PROBES, STACKS
 from tests.cluster.debian import PROGRAMS
 from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster
 
@@ -84,13 +85,15 @@ def test_the_events_are_the_same(runs: dict[str, Path]) -> None:
 
 
 def test_the_run_directory_has_the_same_files(runs: dict[str, Path]) -> None:
-    """But for copies of programs of this machine, and when their logs grew."""
+    """But for copies of programs of this machine, when their logs grew, and what only a process
+    beside the instances measures."""
     names = {
         way: {path.relative_to(run) for path in run.rglob("*") if "instances" not in path.parts}
         for way, run in runs.items()
     }
     assert names["cluster"] <= names["hosts"]
-    assert {path.parts[0] for path in names["hosts"] - names["cluster"]} == {PROGRAMS_KEPT, GROWTH}
+    only_here = {path.parts[0] for path in names["hosts"] - names["cluster"]}
+    assert only_here == {PROGRAMS_KEPT, GROWTH, PROBES, STACKS}
 
 
 def test_redis_is_cut_off_and_killed_and_loses_nothing(run: Path) -> None:

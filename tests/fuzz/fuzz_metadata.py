@@ -19,12 +19,12 @@ if __package__ in (None, ""):
 
 from runtime.agent.metadata.codec import varint
 from runtime.agent.metadata.metadata import VERDICTS
-from tests.agent.hosts import KEY, RUN, Hosts, dumbbell, flow
+from tests.agent.hosts import KEY, RUN, Hosts, dumbbell, flow, told
 from tests.fuzz.seeds import Words, run
 
 PLACE = [0, 1, 2, 0, 1, 2, 0, 1]
 FIXED_BYTES = 27
-Flows = dict[int, tuple[int, bool]]  # path -> (rate, greedy)
+Flows = dict[int, tuple[int, bool]]  # path -> (rate, or wait in ns; greedy)
 
 
 def tag(message: bytes) -> bytes:
@@ -67,8 +67,8 @@ def understood(datagram: bytes) -> tuple[int, Flows] | None:
         src, dst = divmod(path, len(PLACE))
         if src == dst or PLACE[src] != 0:
             return None
-        rate = code if code < 256 else (128 + code % 128) * 2 ** (code // 128 - 1)
-        flows[path] = (rate, bool(value & 1))
+        amount = code if code < 256 else (128 + code % 128) * 2 ** (code // 128 - 1)
+        flows[path] = (amount * 100_000, True) if value & 1 else (amount, False)
     return sequence, flows
 
 
@@ -106,7 +106,13 @@ class Target:
         pairs = [(s, d) for s in (0, 3, 6) for d in range(8) if s != d]
         chosen = rnd.sample(pairs, rnd.randint(1, len(pairs)))
         self.net.flows[0] = [
-            flow(src, dst, rnd.choice([0.0001, 3, 9000]), greedy=rnd.random() < 0.5)
+            flow(
+                src,
+                dst,
+                rnd.choice([0.0001, 3, 9000]),
+                greedy=rnd.random() < 0.5,
+                wait_ns=rnd.choice([0, 10**5, 3 * 10**7, 10**12]),
+            )
             for src, dst in chosen
         ]
         self.net.lose = lambda source, to, _: (source, to) == (0, 1)
@@ -128,7 +134,7 @@ class Target:
 
     def known(self) -> Flows:
         flows = self.agent.remote(self.net.now_ns)
-        return {one.src * len(PLACE) + one.dst: (one.demand_bps, one.greedy) for one in flows}
+        return {one.src * len(PLACE) + one.dst: told(one) for one in flows}
 
 
 def attempt(seed: int) -> bool:

@@ -28,6 +28,7 @@ class FakeLife:
     def __init__(self, port: int) -> None:
         self.port = port
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.pid = 0
 
 
 class FakeInstance:
@@ -178,6 +179,9 @@ class FakeBackend:
 
     async def enter(self, instance: str) -> Entrance:
         raise RunError("there is nothing to enter")
+
+    def namespace(self, instance: str) -> str:
+        return ""
 
     async def finish(self) -> None:
         if self._hangs:

@@ -10,8 +10,8 @@ import pytest
 
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan.paths.path import path
-from runtime.judge.verdict import BOUNDS
 from runtime.system import namespaces
+from runtime.thresholds import THRESHOLDS
 from tests.pages.page import Example, Setup, steps
 from tests.pages.reader import ROOT, Reader
 from tests.pages.test_tutorial import STEPS as TUTORIAL
@@ -68,7 +68,7 @@ def test_a_late_run_is_read(reader_with_examples: Reader) -> None:
 
 def test_the_page_of_late_runs_has_every_figure() -> None:
     rows = re.findall(r"^\| (`[a-z_0-9`, ]+`) \|", PAGES["read-a-late-run"], re.MULTILINE)
-    assert set(re.findall(r"\w+", " ".join(rows))) == set(BOUNDS)
+    assert set(re.findall(r"\w+", " ".join(rows))) == set(THRESHOLDS)
 
 
 @pytest.mark.once

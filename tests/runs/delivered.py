@@ -53,6 +53,15 @@ class Delivered:
             )
         return (counts[after - 1] - counts[first]) * 8 / covered
 
+    def slope_bps(self, ends: Ends, low_s: float, high_s: float) -> float:
+        """Of the straight line through the samples within (least squares): at rates of some packets
+        a second it does not matter whether the first and the last one have just come."""
+        times, counts = self._times.get(ends, []), self._bytes.get(ends, [])
+        first, after = bisect_left(times, low_s), bisect_left(times, high_s)
+        if after - first < 3 or times[after - 1] - times[first] < 0.8 * (high_s - low_s):
+            raise IncompleteRunError(f"{self.run.name}: {ends[0]} to {ends[1]} has too few samples")
+        return 8 * statistics.linear_regression(times[first:after], counts[first:after]).slope
+
     def median_bps(self, ends: Ends, low_s: float, high_s: float) -> float:
         """Of the rates over windows of half a second: moments in which the machine did something
         else do not count. A window in which nothing was counted has the rate 0."""

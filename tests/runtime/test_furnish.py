@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.root]
 ENV = {"PATH": os.environ["PATH"]}
 
 
-async def made(maker: nursery.Nursery, *operations: Sequence[str]) -> Holder:
+async def made(maker: nursery.Nursery, *operations: nursery.Operation) -> Holder:
     holder = maker.spawn("a.0", "a-0")
     (await asyncio.wait_for(holder.ready, DEADLINE_SECONDS)).close()
     done = holder.furnish(nursery.furniture(operations))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runtime.driver.driver import NOTICED
+from runtime.driver.programends import NOTICED
 from runtime.judge import programs
 from runtime.judge.lateness import late_for_delays
 from runtime.results.compare import Log, differ

@@ -379,7 +379,17 @@ def test_run_directory_is_complete(plan_of: Compile, user: User) -> None:
     names = {path.name for path in run.iterdir()}
     assert names == {
         *("manifest.json", "summary.json", "report.html", "events.jsonl", "samples.jsonl"),
-        *("plan", "logs", "logs.jsonl", "instances", "hosts", "gai.conf", "driver.log"),
+        *(
+            "certificate.json",
+            "plan",
+            "logs",
+            "logs.jsonl",
+            "stacks.jsonl",
+            "instances",
+            "hosts",
+            "gai.conf",
+            "driver.log",
+        ),
     }
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["outcome"] == "completed"

@@ -15,7 +15,7 @@ from runtime.options import DEFAULTS, RunOptions, decode
 from runtime.schedule import START_GRID_NS, first_moment
 from tdl.values import time
 from tstorm.commands import replay, run
-from tstorm.parameters import CPU_MODEL, INSTANT
+from tstorm.parameters import CPU_MODEL, INSTANT, THREADS
 from tstorm.running import options_of
 
 NEW_YEAR_2026_NS = 1_767_225_600 * 10**9
@@ -85,6 +85,7 @@ def test_every_option_can_be_asked_for_and_is_shown_with_its_default(
     assert clock is not None
     assert INSTANT.convert(clock[1], None, None) == DEFAULTS.clock_start_ns
     assert CPU_MODEL.convert(values.pop("cpu_ppb"), None, None) == DEFAULTS.cpu_ppb
+    assert THREADS.convert(values.pop("engine_threads"), None, None) == DEFAULTS.engine_threads
     del values["clock_start_ns"]
     for name, value in values.items():
         default = getattr(DEFAULTS, name)

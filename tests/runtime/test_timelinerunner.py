@@ -43,6 +43,7 @@ class Told:
     def __init__(self, port: int) -> None:
         self.port = port
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.pid = 0
 
 
 class Elsewhere:

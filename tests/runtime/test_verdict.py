@@ -12,7 +12,7 @@ import pytest
 
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
-from runtime.judge import lateness, verdict
+from runtime.judge import lateness, telling
 from runtime.judge.pulse import TICK_NS, Pulse
 from runtime.judge.verdict import BOUNDS, MS, Judge
 from runtime.options import RunOptions, RunResult
@@ -65,7 +65,11 @@ def test_a_figure_is_too_late_beyond_its_bound_only(what: str) -> None:
         "at_ns": 5,
         "figure_ns": bound + 1,
         "threshold_ns": bound,
+        "figure": bound + 1,
+        "threshold": bound,
+        "unit": "ns",
         "count": 1,
+        "state": "degraded",
     }
 
 
@@ -210,23 +214,23 @@ def test_exit_codes_of_a_completed_run() -> None:
 
 
 def test_people_are_told_in_capitals_and_no_more_than_was_judged() -> None:
-    late = list(verdict.told(judged(done("set", 0, SECOND))))
+    late = list(telling.told(judged(done("set", 0, SECOND))))
     assert late == [
         "DEGRADED: a change of the network took effect 1.00 s late (set a.0), at 0.000 s; the bound"
         " is 100 ms"
     ]
-    assert list(verdict.told(judged(done("set", 0, 0)))) == [
-        "nothing was too late. Within their bounds: changes of the network",
-        "not measured: what packets met on their paths (so it is 'unknown', not 'valid')",
+    assert list(telling.told(judged(done("set", 0, 0)))) == [
+        "UNKNOWN: what packets met on their paths was not measured",
+        "  within their bounds: changes of the network",
     ]
     for nonsense in ({}, None, 7, ["x"], {"reasons": 1, "judged": [3]}):
-        assert list(verdict.told(nonsense)) == ["UNKNOWN: nothing was checked"]
+        assert list(telling.told(nonsense)) == ["UNKNOWN: nothing was checked"]
 
 
 @pytest.mark.parametrize("what", BOUNDS)
 def test_whatever_was_within_its_bound_is_named_in_words(what: str) -> None:
-    first, _ = verdict.told({"state": "unknown", "judged": [{"what": what}]})
-    named = first.partition("Within their bounds: ")[2]
+    _, second = telling.told({"state": "unknown", "judged": [{"what": what}]})
+    named = second.partition("within their bounds: ")[2]
     assert named
     assert "_" not in named
 
@@ -353,18 +357,18 @@ def test_virtual_time_is_said_with_what_it_does_not_show() -> None:
     assert judged()["time"] == "real"
     found = judged(judge=Judge(virtual=True))
     assert found["time"] == "virtual"
-    first, *_ = verdict.told(found)
-    assert first.startswith("virtual time: whatever programs computed took no time")
+    *_, last = telling.told(found)
+    assert last.startswith("  virtual time: whatever programs computed took no time")
 
 
 def test_computing_that_took_virtual_time_is_said_with_its_sums() -> None:
     facts = {"cpu": {"used_ns": 1_500_000_000, "charged_ns": 3_000_000_000, "turn_ns": 2500}}
     found = judged(judge=Judge(virtual=True, cpu_ppb=2 * 10**9), facts=facts)
     assert found["cpu"] == {"ppb": 2 * 10**9, **facts["cpu"]}
-    first, *_ = verdict.told(found)
-    assert first.startswith(
-        "virtual time: computing took 2 of this machine's processor time, 1.5 s counted 3 s, so no"
-        " other run is the same"
+    *_, last = telling.told(found)
+    assert last.startswith(
+        "  virtual time: computing took 2 of this machine's processor time, 1.5 s counted 3 s, so"
+        " no other run is the same"
     )
-    first, *_ = verdict.told(judged(judge=Judge(virtual=True, cpu_ppb=10**9)))
-    assert "computing took 1 of this machine's processor time, so no other run" in first
+    *_, last = telling.told(judged(judge=Judge(virtual=True, cpu_ppb=10**9)))
+    assert "computing took 1 of this machine's processor time, so no other run" in last

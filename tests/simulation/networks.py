@@ -37,7 +37,7 @@ class Network:
             delay = sum(self.links[link][1] for link in there)
             rtt = delay + (sum(self.links[link][1] for link in back) if back else delay)
             rate = min((self.links[i][0] for i in there if self.links[i][0]), default=0)
-            self._known[src, dst] = PathView(there, rate, rtt)
+            self._known[src, dst] = PathView(there, rate, rtt, delay)
         return self._known[src, dst]
 
     def capacity(self, link: int) -> int:

@@ -18,7 +18,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from runtime.agent.share.sharing import Sharing
-from runtime.agent.vocabulary import LocalFlow, PathChange, RemoteFlow, Usage, View
+from runtime.agent.vocabulary import (
+    Change,
+    LocalFlow,
+    PathChange,
+    PathDelay,
+    RemoteFlow,
+    Usage,
+    View,
+)
 from tests.simulation.sources import SEGMENT_BYTES, Source
 
 MS = 1_000_000
@@ -72,7 +80,8 @@ class Plain:
             hosts = frozenset[int]().union(*(self._interest.get(link, ()) for link in links))
             for host in sorted(hosts - {self._me}):
                 blind = flow.bottleneck >= 0 and host not in self._interest[flow.bottleneck]
-                value = (flow.allocation_bps, False) if blind else (flow.used_bps, flow.greedy)
+                amount = flow.wait_ns if flow.greedy else flow.used_bps
+                value = (flow.allocation_bps, False) if blind else (amount, flow.greedy)
                 key = host, (flow.src, flow.dst)
                 current.add(key)
                 if self._news(key, value):
@@ -94,9 +103,10 @@ class Plain:
 
     def incoming(self, now_ns: int, datagram: bytes) -> None:
         host, told = json.loads(datagram)
-        for src, dst, demand, greedy in told:
-            if demand or greedy:
-                self._known[src, dst] = RemoteFlow(src, dst, demand, greedy, host, 0)
+        for src, dst, amount, greedy in told:
+            if amount or greedy:
+                both = (0, True, host, 0, amount) if greedy else (amount, False, host, 0)
+                self._known[src, dst] = RemoteFlow(src, dst, *both)
                 self._heard[src, dst] = now_ns
             else:
                 self._known.pop((src, dst), None)
@@ -166,7 +176,9 @@ class Host:
     changes: list[tuple[int, PathChange]] = field(default_factory=list)
     changed: int = 0
     alive: bool = True
-    found: dict[Pair, PathChange] = field(default_factory=dict)  # by an agent that looks first
+    found: dict[tuple[int, int, bool], Change] = field(
+        default_factory=dict
+    )  # by an agent that looks first
     looking: int = 0  # for so many ticks still
     datagrams: int = 0
     bytes: int = 0
@@ -222,17 +234,19 @@ class Simulation:
         host.sharing.epoch(self.view, self.now_ns)
         self._push(self.now_ns + PERIOD_NS, _TICK, number)
 
-    def _look(self, host: Host, changes: Sequence[PathChange]) -> Sequence[PathChange]:
+    def _look(self, host: Host, changes: Sequence[Change]) -> Sequence[Change]:
         """What to tell the datapath after a tick: nothing as long as the agent only looks."""
         if not host.looking:
             return changes
-        host.found.update({(change.src, change.dst): change for change in changes})
+        for change in changes:
+            host.found[change.src, change.dst, isinstance(change, PathDelay)] = change
         host.looking -= 1
         if host.looking:
             return []
         for pair, path in host.paths.items():
             declared = self._declared(pair)
             path.limit_bps, path.queue_bytes = declared.limit_bps, declared.queue_bytes
+            path.rtt_ns = declared.rtt_ns
         return list(host.found.values())
 
     def _push(self, at_ns: int, kind: int, what: object) -> None:
@@ -327,6 +341,11 @@ class Simulation:
         tick = host.sharing.tick(self.now_ns, usage, host.exchange.remote(self.now_ns))
         for change in self._look(host, tick.changes):
             path = host.paths[change.src, change.dst]
+            if isinstance(change, PathDelay):
+                view = self.view.path(change.src, change.dst)
+                assert view is not None
+                path.rtt_ns = view.rtt_ns + change.delay_ns - view.delay_ns
+                continue
             path.limit_bps, path.queue_bytes = change.rate_bps, change.queue_bytes
             host.changed += 1
             if self._keep:

@@ -42,7 +42,7 @@ def test_a_rumour_spreads_exactly_and_twice_the_same(tmp_path: Path) -> None:
     # Less: the clock counts in steps of 256 ns. More: others, the driver too, read it in between.
     assert found["late_min_ns"] >= -2_000
     assert found["late_p99_ns"] <= 10_000
-    assert found["late_max_ns"] <= 50_000
+    assert found["late_max_ns"] <= 100_000  # the run's own probes read it as well
     assert len({repeating.contents(run.directory) for run in runs}) == 1
 
 

@@ -73,13 +73,17 @@ def _live(found: Mapping[str, Any]) -> None:
 
 
 def _finished(found: Mapping[str, Any]) -> None:
-    from runtime.judge import verdict
+    from runtime.judge import telling
+    from runtime.stacks import told
 
     manifest, summary = found["manifest"], found["summary"]
-    for line in verdict.told(summary.get("verdict")):
-        output.line(f"verdict: {line}")
+    for line in telling.told(summary.get("verdict")):
+        output.line(line if line.startswith(" ") else f"verdict: {line}")
     for one in summary.get("limits", ()):
         output.line(f"limit: {one['text']}")
+    own = told.line(summary)
+    if own:
+        output.line(f"stacks: {own}")
     # The manifest is closed last: a summary may be there whose run failed after it was written.
     end = {"outcome": "ended without a summary", **summary, **manifest}
     output.line(f"{found['run_id']}: {end['outcome']}")

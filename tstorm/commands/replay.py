@@ -110,7 +110,7 @@ def command(
         result = carry_out(found, options, places, cluster, quiet=quiet)
         checked = compare(result.directory) if compare and result.outcome == COMPLETED else None
     more = (checked or Comparison()).records() if check else {}
-    report(result, form, **more)
+    report(result, form, quiet=quiet, **more)
     if checked is not None:
         checked.tell(form)
     if checked is not None and not checked.holds and result.exit_code != TOO_LATE:

@@ -89,7 +89,7 @@ def command(
         if options.backend == K8S:
             show_rejoins(found.plan, source, refuse=True)
         result = carry_out(found, options, places_of(source, out, found.name), cluster, quiet=quiet)
-    report(result, form)
+    report(result, form, quiet=quiet)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)
 

@@ -130,3 +130,7 @@ class Hosts(Protocol):
 
     def refused(self) -> list[dict[str, Any]]:
         """For the summary: what instances sent that was not carried."""
+
+    def overflowed(self) -> int | None:
+        """Packets that datapaths had delivered, and that found no room between there and the
+        instances; after `end`. None where nobody can know: that network is not the run's."""

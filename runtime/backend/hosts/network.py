@@ -30,18 +30,20 @@ from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
 from runtime.system.scheduling import prefer
 
 PROCESS_EVENTS = ("join", "leave", "crash", "pause", "resume")
+LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
 NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end
 BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
 Value = TypeVar("Value")
 
 
 def sum_up(datapaths: Iterable[Mapping[str, int]]) -> dict[str, str]:
-    """Counters of all datapaths as those of one: times of lateness are the largest ones."""
+    """Counters of all datapaths as those of one: times of lateness and loads are the largest."""
     found: dict[str, int] = {}
     for counters in datapaths:
         for name, value in counters.items():
             before = found.get(name, 0)
-            found[name] = max(before, value) if name.startswith("late_") else before + value
+            largest = name.startswith("late_") or name in LARGEST
+            found[name] = max(before, value) if largest else before + value
     return {name: str(value) for name, value in found.items()}
 
 
@@ -352,6 +354,9 @@ class AgentNetwork:
         self._restarts.stop()
         counters, told = await self._stop_agents()
         self.fault = await self._hosts.end(told)
+        overflowed = self._hosts.overflowed()
+        if overflowed is not None:
+            counters["totals"]["drop_device"] = str(overflowed)
         return {**counters, "refused": self._hosts.refused()}
 
     async def _stop_agents(self) -> tuple[dict[str, Any], Collection[int]]:

@@ -241,6 +241,9 @@ class ClusterBackend:
             "use `tstorm exec --backend k8s`, or kubectl exec",
         )
 
+    def namespace(self, _instance: str) -> str:
+        return ""
+
     # -- the end --------------------------------------------------------------------------------
 
     async def finish(self) -> None:

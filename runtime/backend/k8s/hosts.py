@@ -401,6 +401,9 @@ class ClusterHosts:
         """Nothing is looked at beside the datapath's own counters."""
         return []
 
+    def overflowed(self) -> int | None:
+        return None
+
 
 async def _dict(answer: Any) -> dict[str, Any]:
     found = await answer

@@ -39,6 +39,7 @@ from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
 from runtime.schedule import first_incarnations
 from runtime.system import openfiles, userids
 from runtime.system.place import namespace
+from runtime.system.rests import RESTS
 
 FS_HERE = "/run/tstorm/state/fs"  # of private files in the guest of virtual time
 
@@ -131,6 +132,7 @@ class LocalBackend:
             key=make_key(),
             log_name=context.log_name,
             faults=context.options.faults,
+            turns_fd=RESTS.descriptor,
         )
         hosts = LocalHosts(context, localhosts.make(context.options.hosts), programs)
         return AgentNetwork(context, hosts)
@@ -177,30 +179,31 @@ class LocalBackend:
                 self._killed,
                 around.ending,
                 around.furniture,
+                self._context.stacks,
             )
             instance.commands = self._commands(instance, service)
             self.instances[node.name] = instance
 
     def _commands(self, instance: Instance, service: Service) -> InstanceCommands:
-        """What the service does not say of readiness its image may say."""
+        """What the service does not say of readiness its image may say (ImageRoot)."""
         given = self._given
         image = given.images.get(service.name)
-        ready, timeout_ns = service.ready, service.ready_timeout_ns
-        if image is not None:
-            ready, timeout_ns = ready or image.ready, timeout_ns or image.ready_timeout_ns
-        resolved = partial(
-            environment.resolved,
-            env=instance.environment,
-            source=given.source_directory,
-            elsewhere=given.elsewhere,
-        )
         if image is not None:  # its commands are its own
+            ready = image.ready
             resolved = partial(environment.replaced, env=instance.environment)
+        else:
+            ready = service.ready
+            resolved = partial(
+                environment.resolved,
+                env=instance.environment,
+                source=given.source_directory,
+                elsewhere=given.elsewhere,
+            )
         return InstanceCommands(
             instance.node,
             resolved(service.setup),
             resolved(ready),
-            timeout_ns or DEFAULT_READY_TIMEOUT_NS,
+            service.ready_timeout_ns or DEFAULT_READY_TIMEOUT_NS,
             given.nursery,
             partial(self._place, instance),
             self._context.directory / LOGS / f"{instance.name}.log",
@@ -265,6 +268,10 @@ class LocalBackend:
         if found.killed:
             raise RunError(f"instance {instance} was killed from outside the run")
         return self._place(found), found.current.holder.pidfd
+
+    def namespace(self, instance: str) -> str:
+        life = self.instances[instance].current
+        return "" if life is None else f"/proc/{life.holder.pid}/ns/net"
 
     def _place(self, instance: Instance) -> dict[str, object]:
         """How a command gets into an instance (runtime.backend.local.entering)."""

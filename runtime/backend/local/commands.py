@@ -63,7 +63,7 @@ class InstanceCommands:
     async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
         output = self._open_log() if logged else os.memfd_create("output", os.MFD_CLOEXEC)
         try:
-            status = await _ended(self._start(_holder(life), argv, output))
+            status = await _status(self._start(_holder(life), argv, output))
             return Ran(status, "" if logged else _last_line(output))
         finally:
             os.close(output)
@@ -139,20 +139,14 @@ def _socket(pidfd: int, family: socket.AddressFamily) -> socket.socket:
     return socket.socket(family, socket.SOCK_STREAM)
 
 
-async def _ended(process: subprocess.Popen[bytes]) -> int:
-    """Its exit status, as a shell says it. Whoever gives up waiting has it killed."""
-    loop = asyncio.get_running_loop()
-    over: asyncio.Future[None] = loop.create_future()
-    descriptor = os.pidfd_open(process.pid)
-    loop.add_reader(descriptor, over.cancel)
+async def _status(process: subprocess.Popen[bytes]) -> int:
+    """With which it has ended. Whoever gives up waiting has it killed."""
     try:
-        await asyncio.wait({over})
+        await entering.ended(process)
     finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
         process.kill()
-        status = process.wait()
-    return status if status >= 0 else 128 - status
+        code = process.wait()
+    return entering.shell_status(code)
 
 
 def _last_line(file: int) -> str:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from compiler.plan.types import Node, Service
+from compiler.plan.types import RUN_VARIABLE, Node, Service
 from runtime.backend.local.nursery import Program
 from runtime.system import searchpath
 
@@ -105,9 +105,6 @@ def misplaced(program: Program, source: str) -> str:
     return ""
 
 
-_REFERENCE = re.compile(r"\$(?:\{(TSTORM_[A-Z0-9_]+)\}|(TSTORM_[A-Z0-9_]+))")
-
-
 def replaced(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
     """Words of a command with the run's own variables, `$TSTORM_IPV4` or `${TSTORM_IPV4}`, put in.
     There is no shell that would do that; any other `$` is left for the one that there may be."""
@@ -115,7 +112,7 @@ def replaced(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
     def value(found: re.Match[str]) -> str:
         return env.get(found[1] or found[2], found[0])
 
-    return tuple(_REFERENCE.sub(value, word) for word in argv)
+    return tuple(RUN_VARIABLE.sub(value, word) for word in argv)
 
 
 def resolved(

@@ -90,6 +90,9 @@ class LocalHosts:
     def refused(self) -> list[dict[str, Any]]:
         return self._refusals.record()
 
+    def overflowed(self) -> int:
+        return self._ports.overflowed
+
 
 def _check(task: asyncio.Task[None], on_fatal: OnFatal) -> None:
     error = None if task.cancelled() else task.exception()

@@ -19,8 +19,6 @@ class ImageRoot:
     stop: str = ""  # 'SIGQUIT'; '' = SIGTERM
     volumes: tuple[str, ...] = ()  # absolute paths
     ready: tuple[str, ...] = ()  # argv of its check; () = none
-    ready_timeout_ns: int = 0  # 0 = not stated
-    digest: str = ""
 
 
 def image_root(record: Mapping[str, Any]) -> ImageRoot:

@@ -11,6 +11,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from runtime.backend.local.nursery import Operation
+
 _NODES = ("null", "zero", "full", "random", "urandom", "tty")
 _FOLDERS = ("pts", "shm", "mqueue")
 _LINKS = {
@@ -38,7 +40,7 @@ def make(upper: Path, attribute: str) -> None:
         (place / name).mkdir(mode=0o755)
 
 
-def operations() -> list[tuple[str, ...]]:
+def operations() -> list[Operation]:
     """How the devices get there, for tstorm-ns: those that the machine has."""
     wanted = (_DEV / name for name in (*_NODES, *_FOLDERS))
     return [("bind", str(path), str(path), "rw") for path in wanted if path.exists()]

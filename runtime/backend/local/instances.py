@@ -20,6 +20,7 @@ from runtime.backend.lives import Commands, Ended, Joined, Left, Life
 from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
+from runtime.stacks import watch as stacks
 from runtime.system import addresses, shortage
 
 GRACE_SECONDS = 5.0  # from the signal to stop to SIGKILL
@@ -35,11 +36,16 @@ class Incarnation:
     holder: Holder
     port: int
     order: asyncio.Future[int] | None = None  # of a start that waits for its gate
+    stack: stacks.Life | None = None
     furnished: bool = False  # it has around its program what it is to have
 
     @property
     def gone(self) -> asyncio.Future[None]:
         return self.holder.gone
+
+    @property
+    def pid(self) -> int:
+        return self.holder.pid
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +156,7 @@ class Instance:
         on_killed: OnKilled,
         ending: Ending = Ending(),
         furniture: Furniture = lambda _first: None,
+        stack_watch: stacks.StackWatch | None = None,
     ) -> None:
         self.index = index  # of the node in the topology
         self.commands: Commands | None = None
@@ -159,6 +166,7 @@ class Instance:
         self.program = program
         self.ending = ending
         self._furniture = furniture
+        self._stacks = stack_watch
         self._is_first = True  # the next life to be made
         self.state = "down"
         self.ended: Ended | None = None  # the present incarnation's program, ended by itself
@@ -234,6 +242,8 @@ class Instance:
             old.holder.kill()
             await old.holder.gone
         self.current = incarnation
+        if self._stacks is not None:
+            incarnation.stack = self._stacks.arrived(self.name, incarnation.holder.pid)
         self.ended, self.started, self.start_error, self.killed = None, False, "", False
         self.paused = False
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
@@ -247,6 +257,8 @@ class Instance:
         self._on_ended(self, ended, expected)
 
     def _gone(self, incarnation: Incarnation) -> None:
+        if self._stacks is not None and incarnation.stack is not None:
+            self._stacks.dead(incarnation.stack)
         if self.current is incarnation:
             self.killed = True
             self._on_killed(self)
@@ -274,6 +286,8 @@ class Instance:
         incarnation, self.current = self.current, None
         if incarnation is None:
             return None
+        if self._stacks is not None and incarnation.stack is not None:
+            self._stacks.leaving(incarnation.stack)
         if grace:
             incarnation.holder.stop(self.ending.signal)
         else:

@@ -38,7 +38,7 @@ from runtime.backend.local import devices, portpolicy, spaces
 from runtime.backend.local.devices import mac_of
 from runtime.backend.local.portpolicy import PortOwner
 from runtime.errors import MachineError, RunError
-from runtime.system import netlink, tc
+from runtime.system import linkstats, netlink, tc
 from runtime.system.netlink import QUIET, Request, address, link, loopback_up, neighbour
 
 COORDINATOR = "100.64.0.1"
@@ -50,6 +50,7 @@ _BRIDGE, _UPLINK, _CONTROL, _VOID = 200, 201, 202, 203
 _FIRST_PORT, _FIRST_SHAPER, _FIRST_EXIT = 1_000_000, 2_000_000, 3_000_000
 _ETH0 = 100  # in an instance, where a kernel may have made devices before
 _FIRST_WAY = 10_000  # in the namespaces of both networks: ends that lead to the hosts
+_FIRST_VOID = 11_000  # in that of the data network: ends of void0
 _COORDINATOR_LINK = 1000  # number of ctl0 in the driver's own namespace
 
 
@@ -65,6 +66,11 @@ def host_address(index: int) -> str:
 def shaper_name(port: int) -> str:
     """The device of a host at which its datapath shapes what comes from a port."""
     return f"e{port}"
+
+
+def port_device(port: int) -> int:
+    """The number of pN in its host."""
+    return _FIRST_PORT + port
 
 
 def neighbours(topology: Topology) -> list[Request]:
@@ -176,10 +182,30 @@ class LocalHost:
         except OSError as error:
             raise RunError(f"cannot read the counters of {self.name}: {error}") from error
 
+    def overflowed(self) -> dict[int, int]:
+        """What was shaped already and found no room on its way to an instance, by the device that
+        lost it, since that was made. RunError with the kernel's words. May block.
+
+        What finds no room on its way from an instance to its datapath, the datapath counts; void0
+        is there to lose packets.
+        """
+        try:
+            found = linkstats.dropped(self.netlink)
+        except OSError as error:
+            raise RunError(f"cannot read the counters of {self.name}: {error}") from error
+        return {device: count for device, count in found.items() if count and _is_way(device)}
+
     def close(self) -> None:
         os.close(self.net)
         self.netlink.close()
         self.watch.close()
+
+
+def _is_way(device: int) -> bool:
+    """Whether it is one of those that shaped packets take to an instance: up0, a way of the data
+    network, pN."""
+    port = _FIRST_PORT <= device < _FIRST_SHAPER
+    return port or device == _UPLINK or _FIRST_WAY < device < _FIRST_VOID
 
 
 @dataclass(slots=True)
@@ -188,11 +214,11 @@ class HostNamespaces:
 
     hosts: tuple[LocalHost, ...]
     _control: LocalHost
-    _data: LocalHost
+    data: LocalHost
 
     def close(self) -> None:
         """Lets go of the namespaces: they end with the last process in them."""
-        for host in (*self.hosts, self._control, self._data):
+        for host in (*self.hosts, self._control, self.data):
             host.close()
 
 
@@ -226,7 +252,7 @@ def _connect(found: HostNamespaces) -> None:
     finally:
         os.close(here)
     ways = [*_ways(found.hosts, "up0", _UPLINK), *_voids(found.hosts)]
-    netlink.carry_out(found._data.netlink, "the data network", ways)
+    netlink.carry_out(found.data.netlink, "the data network", ways)
     addresses = [host.address for host in found.hosts]
     for host in found.hosts:
         netlink.carry_out(host.netlink, host.name, _inside(host, addresses))
@@ -263,7 +289,7 @@ def _voids(hosts: Sequence[LocalHost]) -> list[Request]:
         Request(
             f"make void0 of {host.name}",
             devices.veth(
-                _FIRST_WAY + 1000 + host.index,
+                _FIRST_VOID + host.index,
                 [("IFLA_IFNAME", f"void{host.index}")],
                 [("IFLA_IFNAME", "void0"), ("IFLA_NET_NS_FD", host.net)],
                 _VOID,

@@ -28,6 +28,7 @@ MESSAGE_BYTES = 192 * 1024  # longest request (tcal_c/ns/ns.h)
 MAX_WORDS = 4096  # most arguments, and most variables, of a program (the same place)
 ANSWER_SECONDS = 30.0
 KILLED = "something has killed its first process (tstorm-ns)"
+Operation = tuple[str, ...]  # one of those that furnish an instance (tcal_c/ns/furnish.c)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Program:
         return data
 
 
-def furniture(operations: Sequence[Sequence[str]]) -> bytes:
+def furniture(operations: Sequence[Operation]) -> bytes:
     """What an instance has around its program, as tstorm-ns takes it (tcal_c/ns/furnish.c)."""
     words = ["furnish", *(word for operation in operations for word in operation)]
     if any("\0" in word for word in words):

@@ -17,18 +17,18 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from runtime.backend.local import imagedev
+from runtime.backend.local.nursery import Operation
+from runtime.backend.local.spaces import in_thread
 from runtime.errors import MachineError, RunError
 from runtime.system.place import user_namespace_number
 
-Operation = tuple[str, ...]
 KERNELS = ("/proc", "/sys", "/dev")
 FRESH = {"/tmp": 0o1777, "/run": 0o755}
 _SPOOLS = ("/var/lib", "/var/log", "/var/cache", "/var/spool")
@@ -54,7 +54,6 @@ class Layers:
     entries: tuple[Entry, ...]
     memory: Path | None
     shared: tuple[str, ...]  # directories that cannot be overlaid: the machine's own
-    ordinary: bool  # in a user namespace: files of others cannot be changed
 
 
 def survey(root: Path = Path("/"), mountinfo: Path = _MOUNTINFO) -> list[Entry]:
@@ -113,12 +112,12 @@ def _escaped(path: str) -> str:
 def layers(instances: Path, memory: Path) -> Layers:
     """For a run whose instances have their directories in `instances`; `memory` is the place to use
     where those cannot hold upper layers. MachineError if this machine has no overlays at all."""
-    found = _in_thread(lambda: _tried(instances))
+    found = in_thread(lambda: _tried(instances))
     if found is None:
         if not memory.is_dir():
             memory.mkdir(mode=0o755)
             _mount("tmpfs", memory, "mode=755")
-        found = _in_thread(lambda: _tried(memory))
+        found = in_thread(lambda: _tried(memory))
         if found is None:
             raise MachineError(
                 "this machine's kernel refuses overlays, which fs=private and images need",
@@ -150,7 +149,7 @@ def _tried(place: Path) -> Layers | None:
         return None
     known = set(shared)
     final = [replace(one, kind="bind") if one.path in known else one for one in entries]
-    return Layers(tuple(final), None, tuple(shared), in_user_namespace())
+    return Layers(tuple(final), None, tuple(shared))
 
 
 def _works(lower: str, place: Path) -> bool:
@@ -181,11 +180,6 @@ def _mount(kind: str, target: Path, data: str) -> None:
         raise OSError(number, os.strerror(number), str(target))
 
 
-def _in_thread(action: Callable[[], Layers | None]) -> Layers | None:
-    with ThreadPoolExecutor(1, "layers") as pool:
-        return pool.submit(action).result()
-
-
 def _forced_removal(place: Path) -> None:
     """Overlays leave directories without rights (work/work). Root may be an ordinary user, too, in
     a user namespace or to the machine beside a guest."""
@@ -198,11 +192,6 @@ def _forced_removal(place: Path) -> None:
 
 
 # -- of one instance ----------------------------------------------------------------------------
-
-
-def remove(place: Path) -> None:
-    """An instance's part of it, as far as that can be removed."""
-    _forced_removal(place)
 
 
 def of_machine(found: Layers, place: Path, owner: tuple[int, int]) -> list[Operation]:
@@ -227,7 +216,7 @@ def of_machine(found: Layers, place: Path, owner: tuple[int, int]) -> list[Opera
         elif entry.kind == "overlay":
             upper, work = place / "upper" / entry.path.lstrip("/"), place / "work" / str(number)
             _make(here)
-            _make_upper(upper, entry.path, found, owner)
+            _make_upper(upper, entry.path, owner)
             _make(work)
             done.append(("overlay", entry.path, options(entry.path, upper, work)))
         else:
@@ -260,14 +249,14 @@ def _make(path: Path) -> None:
     path.mkdir(mode=0o755, parents=True, exist_ok=True)
 
 
-def _make_upper(upper: Path, lower: str, found: Layers, owner: tuple[int, int]) -> None:
+def _make_upper(upper: Path, lower: str, owner: tuple[int, int]) -> None:
     """An upper layer's top has the rights of what it covers: it is what is seen."""
     if upper.exists():
         return
     _make(upper)
     with suppress(OSError):
         upper.chmod(stat.S_IMODE(Path(lower).stat().st_mode))
-    if not found.ordinary:
+    if not in_user_namespace():  # else files of others cannot be changed
         with suppress(OSError):  # a file system of another kernel's users
             status = Path(lower).stat()
             os.chown(upper, status.st_uid, status.st_gid)

@@ -12,9 +12,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from runtime.backend.local.nursery import Operation
 from runtime.system.userids import Identity
-
-Operation = tuple[str, ...]
 
 
 def _may_enter(who: Identity, status: os.stat_result) -> bool:

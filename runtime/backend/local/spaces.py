@@ -82,6 +82,7 @@ def _space(name: str) -> Space:
         )
     _without_ipv6()
     _without_forwarding(name)
+    _without_bridge_filters()
     descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     connection = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
     connection.bind((0, 0))
@@ -107,6 +108,16 @@ def _without_ipv6() -> None:
     for which in ("all", "default"):
         with suppress(OSError):
             Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1", encoding="ascii")
+
+
+def _without_bridge_filters() -> None:
+    """Where br_netfilter is loaded, each packet would pass the firewall's hooks in every bridge on
+    its way: rules there are none in here, and three bridges cost a fifth of a small packet's time.
+    """
+    for which in ("ip", "ip6", "arp"):
+        with suppress(OSError):
+            switch = Path(f"/proc/sys/net/bridge/bridge-nf-call-{which}tables")
+            switch.write_text("0", encoding="ascii")
 
 
 def _without_forwarding(name: str) -> None:

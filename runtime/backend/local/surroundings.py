@@ -18,7 +18,8 @@ from runtime.backend.local import nursery, privatefs, shelter, volumes
 from runtime.backend.local.environment import Own, instance_directory
 from runtime.backend.local.image import ImageRoot
 from runtime.backend.local.instances import GRACE_SECONDS, Ending
-from runtime.backend.local.privatefs import Layers, Operation
+from runtime.backend.local.nursery import Operation
+from runtime.backend.local.privatefs import Layers
 from runtime.errors import RunError, unwritten
 from runtime.rundir.directory import HeldDirectory, write_all
 from runtime.rundir.runfiles import FILES, INSTANCES
@@ -28,7 +29,6 @@ from runtime.system.userids import Identity
 
 IN_IMAGE = "/run/tstorm/instance"  # where an instance of an image sees its directory
 _PORTS = ("sysctl", "net/ipv4/ip_unprivileged_port_start", "0")
-_ROOT = Identity("root", 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Furnisher:
 
     def _identity(self, service: Service, image: ImageRoot | None) -> tuple[Identity | None, bool]:
         """Who its programs are, and whether that is only a name for who the run is."""
-        text = (image.user if image else "") or service.user
+        text = image.user if image else service.user
         if not text:
             return None, False
         root = Path(image.lower) if image else Path("/")
@@ -154,7 +154,7 @@ def own(around: Surroundings, image: ImageRoot | None) -> Own:
 
 
 def _ending(service: Service, image: ImageRoot | None) -> Ending:
-    name = (image.stop if image else "") or service.stop
+    name = image.stop if image else service.stop
     grace_s = service.grace_ns / 1e9 if service.grace_ns else GRACE_SECONDS
     return Ending(_number(name) if name else signal.SIGTERM, grace_s)
 
@@ -246,8 +246,7 @@ class _One:
         source = self.facts.source
         if any(source.is_relative_to(one) for one in fresh):
             yield ("bind", str(source), str(source), "ro")
-        if self.owner is not None and self.who is not None:
-            yield from self._reachable()
+        yield from self._reachable()
         yield ("bind", str(self.facts.run), str(self.facts.run), "rw")
         if self.owner is not None and self.who is not None:
             closed = shelter.closed(self.home, self.who)

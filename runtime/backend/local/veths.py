@@ -1,5 +1,5 @@
 """Ports of local hosts: veths from a host's bridge into its instances, who gets the packets, and
-what ports have dropped.
+what ports and the devices between them have dropped.
 
 Netlink waits for the kernel's lock, so all of it happens in a thread of its own, one at a time.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from compiler.plan.types import Topology
+from runtime.backend.local import localhosts
 from runtime.backend.local.localhosts import HostNamespaces, LocalHost, PortRequest
 from runtime.system import shortage
 from runtime.system.interface import INTERFACE
@@ -58,6 +59,8 @@ class HostPorts:
         self._any_source = any_source
         self._whole_segments = whole_segments
         self._known: dict[int, _Known] = {}  # of the thread
+        self._overflowed: dict[tuple[int, int], int] = {}  # by namespace and device, seen last
+        self._lost_before = 0  # by devices that are gone
         self._pool = ThreadPoolExecutor(1, "hosts")
 
     def host(self, node: int) -> LocalHost:
@@ -103,6 +106,7 @@ class HostPorts:
             found = list(self._look(host, LOOK_MS))
             host.remove_port(port)
             self._known.pop(port, None)
+            self._lost_before += self._overflowed.pop((host.net, localhosts.port_device(port)), 0)
             return found
 
         return await self._do(take_away)
@@ -110,9 +114,25 @@ class HostPorts:
     async def dropped(self) -> list[Dropped]:
         """What ports have dropped since this was last asked. RunError with the kernel's words."""
         hosts = self._hosts.hosts
-        return await self._do(lambda: [one for host in hosts for one in self._look(host, LOOK_MS)])
+
+        def look() -> list[Dropped]:
+            self._look_at_ways(self._hosts.data)
+            return [one for host in hosts for one in self._look(host, LOOK_MS)]
+
+        return await self._do(look)
+
+    @property
+    def overflowed(self) -> int:
+        """Packets that were shaped already and found no room on their way to an instance, as of the
+        last look at what ports have dropped."""
+        return self._lost_before + sum(self._overflowed.values())
+
+    def _look_at_ways(self, space: LocalHost) -> None:
+        found = space.overflowed()
+        self._overflowed.update(((space.net, device), count) for device, count in found.items())
 
     def _look(self, host: LocalHost, since_ms: int) -> Iterator[Dropped]:
+        self._look_at_ways(host)
         for port, counts in sorted(host.dropped(since_ms).items()):
             known = self._known.get(port)
             more = known.more(counts) if known is not None else {}

@@ -11,11 +11,11 @@ import subprocess
 from pathlib import Path
 
 from runtime.backend.local.image import ImageRoot
+from runtime.backend.local.nursery import Operation
 from runtime.errors import RunError
 from runtime.system.inroot import inside
 
 FOLDER = "volumes"
-Operation = tuple[str, ...]
 
 
 def operations(image: ImageRoot, own: Path) -> list[Operation]:

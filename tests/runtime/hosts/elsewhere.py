@@ -82,3 +82,6 @@ class Nodes:
 
     def refused(self) -> list[dict[str, Any]]:
         return [{"instance": "a.0", "source": 1}]
+
+    def overflowed(self) -> int | None:
+        return 7

@@ -89,6 +89,7 @@ def test_a_kernel_that_cannot_is_found_out_by_trying(
     argv = choice.choose(RunOptions(hosts=3), keeper)
     assert argv[1:] == ("--cpu-share", "3")
     assert choice.choose(RunOptions(), keeper)[1:] == ()
+    assert choice.choose(RunOptions(engine_threads=2), keeper)[1:] == ("--engine-threads", "2")
     assert "--virtual-time" in choice.choose(RunOptions(time="virtual"), keeper)
 
 
@@ -258,8 +259,10 @@ def test_a_cut_of_a_node_that_is_held_anew_is_not_told() -> None:
 
 
 def test_counters_of_hosts_are_added_up() -> None:
-    hosts = [{"tx": 3, "late_max_ns": 40}, {"tx": 4, "late_max_ns": 20}, {}]
-    assert sum_up(hosts) == {"tx": "7", "late_max_ns": "40"}
+    hosts = [{"tx": 3, "late_max_ns": 40, "busy_ppm": 5}, {"tx": 4, "late_max_ns": 20}, {}]
+    assert sum_up(hosts) == {"tx": "7", "late_max_ns": "40", "busy_ppm": "5"}
+    hosts = [{"coalesced_frames": 1, "coalesced_max_ns": 7}] * 2
+    assert sum_up(hosts) == {"coalesced_frames": "2", "coalesced_max_ns": "7"}
 
 
 # -- supervision ----------------------------------------------------------------------------------

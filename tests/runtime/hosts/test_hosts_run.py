@@ -58,6 +58,56 @@ def times(user: User, name: str) -> list[float]:
     return [float(word.split("=")[1]) for word in said if word.startswith("time=")]
 
 
+SENDS = """
+import socket, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    sent = 0
+    while sent < {count}:
+        sent += sender.sendto(bytes(36), ("server.0", 9)) == 36
+    while True:  # nothing overtakes; by then nothing is full any more
+        time.sleep(2)
+        sender.sendto(b"end", ("server.0", 9))
+"""
+COUNTS = """
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as source:
+    source.bind(("", 9))
+    got = 0
+    while source.recv(64) != b"end":
+        got += 1
+    rows = [line.split() for line in open("/proc/self/net/snmp") if line.startswith("Udp:")]
+    print(f"got={got} full={dict(zip(*rows))['RcvbufErrors']}", flush=True)
+"""
+
+
+def test_every_datagram_is_received_or_counted_where_it_was_lost(
+    plan_of: Compile, user: User, workspace: Path
+) -> None:
+    """As fast as a program can send, which is more than a host carries: each datagram arrives, or
+    is in one of the counters of the run or of the receiver's own stack."""
+    count = 60_000
+    for name, text in (("send.py", SENDS.format(count=count)), ("count.py", COUNTS)):
+        (workspace / name).write_text(text)
+    plan = plan_of(
+        f'service server img=x exec="python3 {workspace}/count.py"\n'
+        f'service client img=x exec="python3 {workspace}/send.py"\n'
+        + STAR
+        + "at 0s server join\nat 500ms client join\nat 100s quit\n"
+    )
+
+    run_until(user, plan, lambda: "got=" in said_by(user, "server.0"), "the last datagram")
+    said = [word.partition("=")[2] for word in said_by(user, "server.0").split() if "=" in word]
+    got, full = map(int, said)
+    found = summary(user)
+    (pair,) = [p for p in found["pairs"] if (p["src"], p["dst"]) == ("client.0", "server.0")]
+    engine = found["engine"]
+    before = ("drop_input", "drop_device", "drop_nobuf", "drop_write", "drop_malformed")
+    lost = sum(engine[name] for name in before)
+    lost += sum(pair[name] for name in pair if name.startswith("drop_"))
+    assert got + full + lost == count
+    assert got > 0
+
+
 def test_packets_between_hosts_take_the_planned_time(plan_of: Compile, user: User) -> None:
     """Over two hosts and within one: replicas 0 and 2 of the server are on the client's host."""
     plan = plan_of(

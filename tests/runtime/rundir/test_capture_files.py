@@ -70,7 +70,8 @@ def test_names_are_safe_and_each_is_another(ends: list[tuple[str, str]]) -> None
 def told(**counts: int) -> list[str]:
     verdict = {"reasons": [], "too_late": False}
     summary = {"verdict": verdict, "exits": [], "captures": counts}
-    return list(_doubts(RunResult(COMPLETED, "x", Path("x"), summary=summary)))
+    result = RunResult(COMPLETED, "x", Path("x"), summary=summary)
+    return list(_doubts(result, quiet=True))
 
 
 def test_files_that_are_not_whole_are_told_first() -> None:

@@ -1,0 +1,103 @@
+"""What is recorded and said when an instance's program ends, is killed, or cannot be started.
+
+Everything is recorded. What nobody asked for is news: the first ones of many that fail in the same
+way are warnings, the first ones that end as they should are notices.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from compiler.plan.types import Service
+from runtime.backend.lives import Ended, Lives
+from runtime.driver.timelinerunner import TimelineRunner
+from runtime.errors import ProgramsError, fail
+from runtime.judge import programs
+from runtime.options import RunOptions
+from runtime.results.logtail import last_line
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.eventlog import how_ended
+from runtime.system.memory import Watch
+
+WARNED = 20  # programs that fail, of which each is a warning; the others are notices
+NOTICED = 20  # programs that end as they should, of which each is a notice
+
+
+class _Report(Protocol):
+    def __call__(self, message: str, *, warning: bool = False) -> None: ...
+
+
+class ProgramEnds:
+    """`runner`: who carries the timeline out, once somebody does. `stopping` is set when the run
+    itself ends its programs."""
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        options: RunOptions,
+        directory: HeldDirectory,
+        memory: Watch,
+        report: _Report,
+        runner: Callable[[], TimelineRunner],
+    ) -> None:
+        self.stopping = False
+        self._services = services
+        self._options = options
+        self._directory = directory
+        self._memory = memory
+        self._report = report
+        self._runner = runner
+        self._warned = 0  # of programs that failed
+        self._noticed = 0  # of programs that ended as they should
+
+    def ended(self, instance: Lives, ended: Ended, asked: bool, help_text: str) -> None:
+        """Every end of a program is logged; only one that nobody asked for is news."""
+        name = instance.node.name
+        record: dict[str, object] = {
+            "kind": "exit",
+            "target": name,
+            "status": ended.status,
+            "signal": ended.signal,
+            "asked": asked or self.stopping,
+        }
+        unasked = not asked and not self.stopping
+        news = self._memory.news() if unasked and ended.signal == signal.SIGKILL else ""
+        if news:
+            record["reason"] = news
+        self._runner().book.note(record)
+        if unasked:
+            why = f": {news}" if news else ""
+            how = how_ended(record)
+            text = f"{name}: its program ended by itself with {how}{why}{help_text}"
+            self.failed(instance, record, text)
+            self._runner().look_for_the_end()
+
+    def failed(self, instance: Lives, record: Mapping[str, Any], text: str) -> None:
+        """A program could not be started or has ended by itself. What is right is no more than a
+        notice, of the first ones; of many that fail in the same way the first ones are warned
+        about."""
+        service = self._services[instance.node.service]
+        last = last_line(self._directory, f"{instance.node.name}.log")
+        said = f"{text}; last log line: {last}" if last else text
+        if not programs.is_failure(service.expect, record):
+            self._noticed += 1
+            if self._noticed <= NOTICED:
+                self._report(text)
+            return
+        self._warned += 1
+        self._report(said, warning=self._warned <= WARNED)
+        if self._options.fail_fast:
+            error = ProgramsError(f"{text} (--fail-fast)", instance.node.name)
+            fail(self._runner().broken, error)
+
+    def killed(self, instance: Lives, what: str) -> None:
+        """All of it is dead: nobody in the run wanted that."""
+        if self.stopping:
+            return
+        name = instance.node.name
+        record = {"kind": "killed", "target": name}
+        self._runner().book.note(record)
+        self.failed(instance, record, f"{name} was killed from outside: {what}")
+        self._runner().look_for_the_end()
