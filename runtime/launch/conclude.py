@@ -43,8 +43,10 @@ def results(
     manifest, for which there is space, then has the outcome `failed`.
     """
     delay_ns, virtual = smallest_delay(timeline), options.time == VIRTUAL
-    judge = Judge(delay_ns, options.max_lateness_ns, virtual, options.cpu_ppb)
-    judge.thresholds = options.thresholds
+    judge = Judge(
+        *(delay_ns, options.max_lateness_ns, virtual, options.cpu_ppb),
+        thresholds=options.thresholds,
+    )
     outcome, message = str(final["outcome"]), str(final["message"])
     more = {name: final["facts"][name] for name in _LATE_FACTS if final["facts"].get(name)}
     try:

@@ -40,9 +40,8 @@ EXPECTED: Mapping[str, frozenset[str]] = {
     ),
     SUMMARY: frozenset(),
 }
-DERIVED = frozenset(
-    {REPORT, CERTIFICATE}
-)  # made of what is compared, and of what is expected to differ
+# Made of what is compared, and of what is expected to differ.
+DERIVED = frozenset({REPORT, CERTIFICATE})
 _TREES = {LOGS: "log", INSTANCES: "file", PLAN: "file"}
 _JSON = {MANIFEST: RunDirectory.manifest, SUMMARY: RunDirectory.summary}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Attributes = Sequence[tuple[str, Any]]
@@ -26,6 +26,8 @@ _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBi")
 _NEIGHBOUR = struct.Struct("=B3xiHBB")
 _ATTRIBUTE = struct.Struct("=HH")
+_SEQUENCE = 1  # of the only request that waits for an answer
+_RECEIVE_BYTES = 1 << 18  # of a part of a dump
 
 
 def attribute(kind: int, payload: bytes) -> bytes:
@@ -124,3 +126,23 @@ def neighbour(
     head = _NEIGHBOUR.pack(family_number, index, state, neighbour_flags, 0)
     flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
     return message(RTM_NEWNEIGH, flags, head + attributes(found))
+
+
+def dump(
+    netlink: socket.socket, kind: int, body: bytes, refused: str
+) -> Iterator[tuple[int, bytes]]:
+    """Asks for all objects of a kind; the type and body of each message of the answer. OSError with
+    the words `refused` if the kernel refuses. May block."""
+    netlink.send(message(kind, NLM_F_DUMP, body, _SEQUENCE))
+    while True:
+        datagram = netlink.recv(_RECEIVE_BYTES)
+        at = 0
+        while at + HEADER.size <= len(datagram):
+            length, found, _flags, _seq, _pid = HEADER.unpack_from(datagram, at)
+            content = datagram[at + HEADER.size : at + length]
+            if found == NLMSG_DONE:
+                return
+            if found == NLMSG_ERROR:
+                raise OSError(-struct.unpack_from("=i", content)[0], refused)
+            yield found, content
+            at += max((length + 3) & ~3, HEADER.size)

@@ -14,14 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from runtime.system.rtnetlink import (
-    HEADER,
     NLM_F_ACK,
     NLM_F_CREATE,
-    NLM_F_DUMP,
     NLM_F_EXCL,
-    NLMSG_DONE,
-    NLMSG_ERROR,
     attribute,
+    dump,
     message,
     text,
 )
@@ -47,7 +44,6 @@ _STOLEN, _EGRESS_REDIR = 4, 1
 _MIRRED_PARMS, _ACT_STATS, _STATS_BASIC = 2, 4, 1
 _ROOT_TAB, _ROOT_FLAGS, _ROOT_DELTA = 1, 2, 4
 _LARGE_DUMP = 1  # TCA_ACT_FLAG_LARGE_DUMP_ON
-_RECEIVE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +138,6 @@ def _count(action: bytes) -> tuple[int, int] | None:
     return _MIRRED.unpack_from(parameters)[0], struct.unpack_from("=QI", basic)[1]
 
 
-def _counts_in(datagram: bytes) -> tuple[list[tuple[int, int]], bool]:
-    """What is in a part of the answer, and whether it was the last. OSError if it is a refusal."""
-    found: list[tuple[int, int]] = []
-    at = 0
-    while at + HEADER.size <= len(datagram):
-        length, kind, _flags, _seq, _pid = HEADER.unpack_from(datagram, at)
-        body = datagram[at + HEADER.size : at + length]
-        if kind == NLMSG_DONE:
-            return found, True
-        if kind == NLMSG_ERROR:
-            code = -struct.unpack_from("=i", body)[0]
-            raise OSError(code, "the kernel refuses to list its actions")
-        table = dict(_attributes(body[4:])).get(_ROOT_TAB, b"")
-        counts = (_count(action) for _place, action in _attributes(table))
-        found += [count for count in counts if count is not None]
-        at += max((length + 3) & ~3, HEADER.size)
-    return found, False
-
-
 def counts(netlink: socket.socket, since_ms: int = 0) -> dict[int, int]:
     """Packets that each redirect of this namespace has had, by its number; with `since_ms` of those
     only that had one lately. Raises OSError. May block."""
@@ -168,10 +145,10 @@ def counts(netlink: socket.socket, since_ms: int = 0) -> dict[int, int]:
     table += attribute(_ROOT_FLAGS, struct.pack("=II", _LARGE_DUMP, _LARGE_DUMP))
     if since_ms:
         table += attribute(_ROOT_DELTA, struct.pack("=I", since_ms))
-    netlink.send(message(_RTM_GETACTION, NLM_F_DUMP, bytes(4) + table, _SEQUENCE))
+    refused = "the kernel refuses to list its actions"
     found: dict[int, int] = {}
-    done = False
-    while not done:
-        part, done = _counts_in(netlink.recv(_RECEIVE_BYTES))
-        found.update(part)
+    for _kind, body in dump(netlink, _RTM_GETACTION, bytes(4) + table, refused):
+        actions = dict(_attributes(body[4:])).get(_ROOT_TAB, b"")
+        told = (_count(action) for _place, action in _attributes(actions))
+        found.update(one for one in told if one is not None)
     return found

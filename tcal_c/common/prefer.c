@@ -8,11 +8,8 @@
 
 #define SLICE_NS 100000u
 
-/* Without real-time scheduling, which control groups may refuse even root (RT_GROUP_SCHED): a high
- * priority where permitted, since agents beside us have one, and what everybody may ask for, a
- * short time slice, which since Linux 6.12 makes the scheduler pick a thread earlier when it wakes.
- * (sched_setattr(2); struct sched_attr is not in every libc's headers.) */
-void be_preferred(void) {
+/* struct sched_attr is not in every libc's headers. */
+int ask_for_short_slices(int nice, bool inherited) {
     struct {
         uint32_t size;
         uint32_t policy;
@@ -22,9 +19,18 @@ void be_preferred(void) {
         uint64_t runtime_ns;
         uint64_t deadline_ns;
         uint64_t period_ns;
-    } attr = {.size = sizeof attr, .policy = SCHED_OTHER, .nice = -20, .runtime_ns = SLICE_NS};
-    if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0) {
-        attr.nice = getpriority(PRIO_PROCESS, 0);
-        syscall(SYS_sched_setattr, 0, &attr, 0);
+    } attributes = {.size = sizeof attributes,
+                    .policy = SCHED_OTHER,
+                    .flags = inherited ? 0 : 1, /* SCHED_FLAG_RESET_ON_FORK */
+                    .nice = nice,
+                    .runtime_ns = SLICE_NS};
+    return (int)syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+/* Without real-time scheduling, which control groups may refuse even root (RT_GROUP_SCHED): a high
+ * priority where permitted, since agents beside us have one, and what everybody may ask for. */
+void be_preferred(void) {
+    if (ask_for_short_slices(-20, true) < 0) {
+        ask_for_short_slices(getpriority(PRIO_PROCESS, 0), true);
     }
 }

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/prefer.h"
 #include "ns.h"
 
 static const int WATCHED[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
@@ -85,25 +86,6 @@ static int supervise(pid_t child, int signals, int parent) {
     }
 }
 
-/* The driver does little at exact moments: a short slice lets it run earlier when it wakes (Linux
- * 6.12, sched_setattr(2); older kernels ignore the value). Not for what it starts. */
-static void ask_for_short_slices(void) {
-    struct {
-        uint32_t size;
-        uint32_t policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime_ns;
-        uint64_t deadline_ns;
-        uint64_t period_ns;
-    } attributes = {.size = sizeof attributes,
-                    .policy = SCHED_OTHER,
-                    .flags = 1, /* SCHED_FLAG_RESET_ON_FORK */
-                    .runtime_ns = 100 * 1000};
-    syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
-
 /* PID 1 of the run. Signals reach it from the keeper only while they are blocked or handled. */
 static _Noreturn void init_main(const struct sandbox *box, const struct lifeline *line,
                                 int signals) {
@@ -119,7 +101,7 @@ static _Noreturn void init_main(const struct sandbox *box, const struct lifeline
         _exit(EXIT_REFUSED);
     }
     if (program == 0) {
-        ask_for_short_slices();
+        ask_for_short_slices(0, false); /* the driver does little, at exact moments */
         _exit(process_become(box->program));
     }
     _exit(supervise(program, signals, -1));
