@@ -11,6 +11,9 @@ kernel for virtual time was built (`make kernel`).
 Arguments go to pytest (`make test TESTS='tests/tdl -k fmt'`) and leave out the checks, the C
 tests, the second run, the cluster and those kernels. `--cluster`, `--netem` or `--virtual` first
 leaves out everything else, which then must be possible.
+
+TSTORM_TEST_MINUTES bounds the whole: a phase after the end-to-end tests that would not be done by
+then, at the pace of this machine so far, is left out, which is said and counted as skipped.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +47,9 @@ FILE_WORKERS = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 ALONE = "tests/cluster/test_programs.py"  # of what programs do beside other work nothing follows
 _PLACELESS = "not cluster and not netem and not virtual"  # what runs wherever this does
 NO_TESTS = 5  # pytest's exit code when a selection is empty
+# How long phases take on two processors that have nothing else to do, in minutes.
+FIRST_MINUTES = 44.0  # checks, C tests, unit and end-to-end tests
+VIRTUAL_MINUTES, NETEM_MINUTES, CLUSTER_MINUTES, ROOTLESS_MINUTES = 6.0, 4.0, 14.0, 7.0
 
 
 @dataclass
@@ -61,6 +68,28 @@ class Totals:
             self.passed += max(0, int(suite.get("tests", 0)) - failed - skipped)
             self.failed += failed
             self.skipped += skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Minutes for everything, since `began_s` (time.monotonic); infinite unless somebody says."""
+
+    began_s: float
+    minutes: float
+
+    def lacks(self, minutes: float, pace: float) -> str:
+        """Why a phase of so many minutes does not fit in any more; '' if it does."""
+        gone = (time.monotonic() - self.began_s) / 60
+        if gone + minutes * pace <= self.minutes:
+            return ""
+        return (
+            f"{gone:.0f} of {self.minutes:g} minutes are over (TSTORM_TEST_MINUTES), and it takes "
+            f"some {minutes * pace:.0f} here"
+        )
+
+    def pace(self) -> float:
+        """Of this machine, after the first phases: 2 if they took twice as long as usual."""
+        return max(1.0, (time.monotonic() - self.began_s) / 60 / FIRST_MINUTES)
 
 
 def say(text: str) -> None:
@@ -128,15 +157,28 @@ def as_ordinary_user(home: str) -> tuple[tuple[str, ...], str]:
 
 
 def everything(totals: Totals) -> None:
+    minutes = float(os.environ.get("TSTORM_TEST_MINUTES") or "inf")
+    budget = Budget(time.monotonic(), minutes)
     step(totals, "checks", ["scripts/check", str(BIN)])
     step(totals, "C tests", ["make", "--no-print-directory", "-C", "tcal_c", "test"])
     suite(totals, "Python tests", ["-m", f"not e2e and {_PLACELESS}", "-n", "2"])
     end_to_end(totals, "end-to-end tests", _PLACELESS)
+    pace = budget.pace()
+    rest: list[tuple[str, float, Callable[[], None]]] = [
+        ("tests in virtual time", VIRTUAL_MINUTES, lambda: virtual(totals, [], must=False)),
+        ("kernel datapath", NETEM_MINUTES, lambda: netem(totals, [], must=False)),
+        ("cluster tests", CLUSTER_MINUTES, lambda: cluster(totals, [], why_no_cluster())),
+    ]
     if os.geteuid() == 0:
-        rootless(totals)
-    virtual(totals, [], must=False)
-    netem(totals, [], must=False)
-    cluster(totals, [], why_no_cluster())
+        name = "end-to-end tests as an ordinary user"
+        rest.append((name, ROOTLESS_MINUTES, lambda: rootless(totals)))
+    for name, usual, carry_out in rest:
+        why_not = budget.lacks(usual, pace)
+        if why_not:
+            say(f"{name}: skipped: {why_not}")
+            totals.skipped += 1
+        else:
+            carry_out()
 
 
 def end_to_end(
