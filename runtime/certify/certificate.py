@@ -61,8 +61,7 @@ def gather(
     _machines(found, facts, judge, timeline.options)
     traffic = Traffic(len(plan.topology.nodes))
     if directory.has(SAMPLES):
-        for record in read_lines(directory, SAMPLES):
-            traffic.take(record)
+        traffic.take(read_lines(directory, SAMPLES))
     numbers = {node.name: number for number, node in enumerate(plan.topology.nodes)}
     own = facts.get("interfaces")
     if isinstance(own, dict) and not timeline.options.allow_spoofing:

@@ -89,20 +89,47 @@ class Wait:
     crowded: bool
 
 
-def wait(traffic: Traffic, crossed: tuple[Way, ...], sent_ns: int, until_ns: int) -> Wait:
-    """Of a probe that was on its way from `sent_ns` to `until_ns`."""
-    most_ns, may_drop, crowded = 0, False, False
-    told_ns = traffic.told_by(until_ns)
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What may hold a probe up on a link: how long it takes to send a full queue and a packet that
+    is being sent (0: it has no rate). `jitter_ns`: of the link."""
+
+    link: int
+    rate_bps: int
+    queue_bytes: int
+    drain_ns: int
+    jitter_ns: int
+
+
+def queues(crossed: tuple[Way, ...]) -> tuple[Queue, ...]:
+    """Of the links at which something may happen to a probe."""
+    found = []
     for link, state in _links(crossed):
+        drain_ns = 0
         if state.rate_bps:
             drain_ns = (state.queue_bytes + PACKET_BYTES) * 8 * 10**9 // state.rate_bps
-            begin_ns = max(sent_ns - min(drain_ns, MOST_LOOK_BACK_NS), 0)
-            offered = traffic.links.within(link, begin_ns, told_ns)
-            most_ns += min(offered * 8 * 10**9 // state.rate_bps, drain_ns)
-            may_drop |= offered > max(state.queue_bytes, PROBE_BYTES)
-        if state.jitter_ns:
-            crowded |= _density(traffic, link, sent_ns) * 4 * state.jitter_ns > 0.2
-    return Wait(most_ns, may_drop, crowded)
+        if state.rate_bps or state.jitter_ns:
+            rate_bps = state.rate_bps or 0
+            found.append(Queue(link, rate_bps, state.queue_bytes, drain_ns, state.jitter_ns))
+    return tuple(found)
+
+
+_NO_WAIT = Wait(0, may_drop=False, crowded=False)
+
+
+def wait(traffic: Traffic, met: tuple[Queue, ...], sent_ns: int, until_ns: int) -> Wait:
+    """Of a probe that was on its way from `sent_ns` to `until_ns`."""
+    most_ns, may_drop, crowded = 0, False, False
+    told_ns, within = traffic.told_by(until_ns), traffic.links.within
+    for queue in met:
+        if queue.rate_bps:
+            begin_ns = max(sent_ns - min(queue.drain_ns, MOST_LOOK_BACK_NS), 0)
+            offered = within(queue.link, begin_ns, told_ns)
+            most_ns += min(offered * 8 * 10**9 // queue.rate_bps, queue.drain_ns)
+            may_drop |= offered > max(queue.queue_bytes, PROBE_BYTES)
+        if queue.jitter_ns:
+            crowded |= _density(traffic, queue.link, sent_ns) * 4 * queue.jitter_ns > 0.2
+    return Wait(most_ns, may_drop, crowded) if most_ns or may_drop or crowded else _NO_WAIT
 
 
 def _density(traffic: Traffic, link: int, at_ns: int) -> float:

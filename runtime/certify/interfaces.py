@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.certify.traffic import Series, Traffic
+from runtime.certify.series import Series
+from runtime.certify.traffic import Traffic
 from runtime.judge.verdict import Judge
 
 SLACK_NS = 1_000_000_000  # between a reading and the sample that belongs to it
@@ -71,11 +72,8 @@ def _apart(
 
 
 def _inside(series: Series, key: int, begin_ns: int, end_ns: int) -> int:
-    span = series.bucket_ns
-    rows = series.moved(key)
-    return sum(count for at, count in rows if begin_ns <= at and at + span <= end_ns)
+    return sum(series.between(key, begin_ns, end_ns - series.bucket_ns + 1)[1])
 
 
 def _between(series: Series, key: int, begin_ns: int, end_ns: int) -> int:
-    span = series.bucket_ns
-    return sum(count for at, count in series.moved(key) if begin_ns <= at + span and at <= end_ns)
+    return sum(series.between(key, begin_ns - series.bucket_ns, end_ns + 1)[1])

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate, islice
+from operator import sub
 from typing import Any
 
 from runtime.certify import chances
@@ -182,20 +184,18 @@ def judge_rates(
 ) -> None:
     """No pair gets more over seconds than the slowest link of its path carries."""
     bound = judge.threshold("path_rate")
-    since = cache(traffic.told_from)  # pairs have the same buckets
+    delivered = traffic.delivered
+    windows = _Windows(delivered.bucket_ns, cache(traffic.told_from))  # pairs have the same buckets
     for pair, stretches in planned:
         key = traffic.key(pair)
-        moved = traffic.delivered.moved(key)
-        if not moved:
-            continue
         for stretch in stretches:
             if stretch.there is None or not stretch.there.totals.rate_bps:
                 continue
             rate = stretch.there.totals.rate_bps
             delay_ns = stretch.there.totals.delay_ns
             begin_ns = traffic.told_by(stretch.begin_ns + delay_ns) + SETTLE_NS
-            bucket_ns = traffic.delivered.bucket_ns
-            best = _busiest(moved, bucket_ns, begin_ns, stretch.end_ns, since)
+            last_ns = stretch.end_ns - delivered.bucket_ns
+            best = windows.busiest(*delivered.between(key, begin_ns, last_ns + 1))
             if best is None:
                 continue
             at_ns, bps = best
@@ -205,28 +205,40 @@ def judge_rates(
             judge.measure("path_rate", subject, figure, at_ns, text, threshold=bound, invalid=True)
 
 
-def _busiest(
-    moved: Sequence[tuple[int, int]],
-    bucket_ns: int,
-    begin_ns: int,
-    end_ns: int,
-    since: Callable[[int], int],
-) -> tuple[int, float] | None:
-    """When the most was delivered within RATE_WINDOW_NS, and at least at which rate. `since`: from
-    when on the bytes of a bucket may have been counted, by its beginning."""
-    rows = [row for row in moved if begin_ns <= row[0] and row[0] + bucket_ns <= end_ns]
-    span_ns = max(RATE_WINDOW_NS, 10 * bucket_ns)
-    if not rows or rows[-1][0] + bucket_ns - rows[0][0] < span_ns:
-        return None
-    best, total, first = (rows[0][0], 0.0), 0, 0
-    for at_ns, count in rows:
-        total += count
-        while rows[first][0] + span_ns < at_ns + bucket_ns:
-            total -= rows[first][1]
-            first += 1
-        bps = total * 8e9 / (at_ns + bucket_ns - since(rows[first][0]))
-        best = max(best, (rows[first][0], bps), key=lambda one: one[1])
-    return best
+class _Windows:
+    """Spans of RATE_WINDOW_NS. `since`: from when on the bytes of a bucket may have been counted,
+    by its beginning."""
+
+    def __init__(self, bucket_ns: int, since: Callable[[int], int]) -> None:
+        self._bucket_ns = bucket_ns
+        self._since = since
+        self._span_ns = max(RATE_WINDOW_NS, 10 * bucket_ns)
+        self._begins: Sequence[int] = ()  # of buckets, of which the others are
+        self._firsts: list[int] = []  # of the window that ends with each bucket, its first one
+        self._spans_ns: list[int] = []
+
+    def busiest(self, begins: Sequence[int], counts: Sequence[int]) -> tuple[int, float] | None:
+        """When the most was delivered within a window, and at least at which rate."""
+        if not begins or begins[-1] + self._bucket_ns - begins[0] < self._span_ns:
+            return None
+        if begins != self._begins:
+            self._lay(begins)
+        until = [0, *accumulate(counts)]
+        before = map(until.__getitem__, self._firsts)
+        totals = map(sub, islice(until, 1, None), before)
+        rates = [total * 8e9 / ns for total, ns in zip(totals, self._spans_ns, strict=True)]
+        bps = max(rates)
+        return begins[self._firsts[rates.index(bps)]], bps
+
+    def _lay(self, begins: Sequence[int]) -> None:
+        self._begins, self._firsts, self._spans_ns = begins, [], []
+        first = 0
+        for begin_ns in begins:
+            end_ns = begin_ns + self._bucket_ns
+            while begins[first] + self._span_ns < end_ns:
+                first += 1
+            self._firsts.append(first)
+            self._spans_ns.append(end_ns - self._since(begins[first]))
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -265,11 +277,11 @@ def rows(
 def _measured(
     probes: Sequence[Probe], traffic: Traffic, key: int, begin_ns: int, end_ns: int
 ) -> dict[str, int | None] | None:
-    bucket_ns = traffic.delivered.bucket_ns
-    flowed = [count for at, count in traffic.delivered.moved(key) if begin_ns <= at < end_ns]
-    rate = sum(flowed) * 8 * 10**9 // (len(flowed) * bucket_ns) if flowed else None
     if not probes:
         return None
+    _, flowed = traffic.delivered.between(key, begin_ns, end_ns)
+    span_ns = len(flowed) * traffic.delivered.bucket_ns
+    rate = sum(flowed) * 8 * 10**9 // span_ns if flowed else None
     delays = sorted(probe.delay_ns for probe in probes if probe.delay_ns is not None)
     mean = sum(delays) // len(delays) if delays else None
     square = sum((delay - mean) ** 2 for delay in delays) if mean is not None else 0

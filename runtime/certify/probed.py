@@ -6,12 +6,13 @@ out. Probes that met the same planned network are a group, in whatever stretch t
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.certify.expected import Expected, Wait, expected, wait, ways
-from runtime.certify.planned import Pair, Planned, Stretch, find
+from runtime.certify.expected import Expected, Queue, Wait, expected, queues, wait, ways
+from runtime.certify.planned import Pair, Planned, Stretch
 from runtime.certify.traffic import Traffic
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
@@ -36,6 +37,7 @@ class Visit:
     pair: int  # position in the header
     stretch: Stretch
     expected: Expected | None  # None: no path
+    queues: tuple[Queue, ...]  # on its way
     probes: list[Probe] = field(default_factory=list)
 
 
@@ -75,14 +77,15 @@ def visits(
         rows = []
         for stretch in planned.stretches[pair]:
             crossed = ways(stretch, both=header.both)
-            rows.append(Visit(number, stretch, expected(crossed) if crossed else None))
+            there = expected(crossed) if crossed else None
+            rows.append(Visit(number, stretch, there, queues(crossed)))
         found.append(rows)
+    begins = [[visit.stretch.begin_ns for visit in rows] for rows in found]
     for number, sent, delay in _rows(records, len(header.pairs)):
         sent_ns = clock.due(sent)
-        stretches = planned.stretches[header.pairs[number]]
-        position = find(stretches, sent_ns)
+        position = bisect_right(begins[number], sent_ns) - 1
         if position >= 0:
-            _place(found[number][position], sent_ns, delay, traffic, both=header.both)
+            _place(found[number][position], sent_ns, delay, traffic)
     whole = [visit for rows in found for visit in rows]
     for visit in whole:  # the lost ones are told last
         visit.probes.sort(key=lambda probe: probe.sent_ns)
@@ -99,16 +102,13 @@ def _rows(
             yield row[0], row[1], row[2]
 
 
-def _place(
-    visit: Visit, sent_ns: int, delay_ns: int | None, traffic: Traffic, *, both: bool
-) -> None:
+def _place(visit: Visit, sent_ns: int, delay_ns: int | None, traffic: Traffic) -> None:
     stretch, there = visit.stretch, visit.expected
     planned_ns = there.delay_ns if there else 0
     until_ns = sent_ns + (planned_ns if delay_ns is None else delay_ns)
     if sent_ns < stretch.begin_ns + GUARD_NS or until_ns + GUARD_NS > stretch.end_ns:
         return
-    crossed = ways(stretch, both=both)
-    visit.probes.append(Probe(sent_ns, delay_ns, wait(traffic, crossed, sent_ns, until_ns)))
+    visit.probes.append(Probe(sent_ns, delay_ns, wait(traffic, visit.queues, sent_ns, until_ns)))
 
 
 def grouped(found: Sequence[Visit]) -> list[list[Visit]]:

@@ -1,74 +1,29 @@
 """What flowed, from samples.jsonl: bytes of pairs and of links over time, in buckets.
 
 Where no process sees a link (over hosts) its bytes are those of the pairs whose paths it is on.
-Memory is bounded: with too many entries buckets become twice as long. Times are real ns since the
-start of the run.
+Times are real ns since the start of the run.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter, sub
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
+from operator import itemgetter
 from typing import Any
 
+from runtime.certify.gains import Columns, Gains
 from runtime.certify.planned import Pair, Planned, find_begun
+from runtime.certify.series import Series
 
-BUCKET_NS = 200_000_000  # two samples
-MOST_ENTRIES = 2_000_000
 MOST_LATE_NS = (
     2_000_000_000  # of a sample; a run that stands still for longer is told by its stalls
 )
 _LINK = ("link", "bytes")
 _PAIR = ("src", "dst", "offered_bytes", "offered_pkts", "delivered_bytes", "delivered_pkts")
-_NOTHING = (0, 0, 0, 0)
 
 Rows = Sequence[Sequence[int]]
-
-
-class Series:
-    """Bytes by key and bucket."""
-
-    def __init__(self) -> None:
-        self.bucket_ns = BUCKET_NS
-        self._bytes: dict[int, dict[int, int]] = defaultdict(dict)
-        self._entries = 0
-
-    def add(self, key: int, at_ns: int, count: int) -> None:
-        row, bucket = self._bytes[key], at_ns // self.bucket_ns
-        if bucket not in row:
-            self._entries += 1
-        row[bucket] = row.get(bucket, 0) + count
-        if self._entries > MOST_ENTRIES:
-            self._coarsen()
-
-    def _coarsen(self) -> None:
-        self.bucket_ns *= 2
-        self._entries = 0
-        for row in self._bytes.values():
-            longer: dict[int, int] = defaultdict(int)
-            for bucket, count in row.items():
-                longer[bucket // 2] += count
-            row.clear()
-            row.update(longer)
-            self._entries += len(row)
-
-    def within(self, key: int, begin_ns: int, end_ns: int) -> int:
-        """Bytes that may have been counted from `begin_ns` to `end_ns`: a bucket more at either
-        end, since a sample tells of the time before it."""
-        row = self._bytes.get(key)
-        if not row:
-            return 0
-        first, last = begin_ns // self.bucket_ns, end_ns // self.bucket_ns + 1
-        if last - first > len(row):
-            return sum(count for bucket, count in row.items() if first <= bucket <= last)
-        return sum(row.get(bucket, 0) for bucket in range(first, last + 1))
-
-    def moved(self, key: int) -> list[tuple[int, int]]:
-        """(when a bucket began, its bytes), by time."""
-        row = self._bytes.get(key, {})
-        return [(bucket * self.bucket_ns, row[bucket]) for bucket in sorted(row)]
 
 
 class Traffic:
@@ -82,8 +37,12 @@ class Traffic:
         self.out, self.out_packets = Series(), Series()
         self.pairs: set[Pair] = set()
         self.sees_links = False
-        self._before: dict[int, Sequence[int]] = {}  # of pairs, by key
-        self._before_links: dict[int, int] = {}
+        self._links = Gains(1, self._add_links)
+        self._pairs = Gains(4, self._add_pairs)
+        self._ends: Columns = ()  # of the pairs that were sampled last
+        self._keys: Sequence[int] = ()
+        self._grouped: Sequence[int] = ()  # keys of which the next two are
+        self._sources, self._dests = _Groups(), _Groups()
         self._of_links = _picked((), _LINK)
         self._of_pairs = _picked((), _PAIR)
         self._times: dict[str, list[int]] = defaultdict(list)  # of samples, by who took them
@@ -91,51 +50,76 @@ class Traffic:
     def key(self, pair: Pair) -> int:
         return pair[0] * self._nodes + pair[1]
 
-    def take(self, record: Mapping[str, Any]) -> None:
-        """A line of samples.jsonl that was checked; rows of another width are left out."""
-        if "columns" in record:
-            columns = record["columns"]
-            self.sees_links = bool(columns["links"])
-            self._of_links = _picked(columns["links"], _LINK)
-            self._of_pairs = _picked(columns["pairs"], _PAIR)
-            return
+    def take(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Lines of samples.jsonl that were checked, all of them; rows of another width, or of
+        nodes that the plan does not have, are left out."""
+        for record in records:
+            if "columns" in record:
+                columns = record["columns"]
+                self.sees_links = bool(columns["links"])
+                self._of_links = _picked(columns["links"], _LINK)
+                self._of_pairs = _picked(columns["pairs"], _PAIR)
+            else:
+                self._take_sample(record)
+        self._links.end()
+        self._pairs.end()
+        for series in (
+            *(self.links, self.offered, self.delivered),
+            *(self.into, self.into_packets, self.out, self.out_packets),
+        ):
+            series.settle()
+
+    def _take_sample(self, record: Mapping[str, Any]) -> None:
         at_ns = max(int(record.get("elapsed_ns", 0)), 0)
         self._times[str(record.get("host", ""))].append(at_ns)
-        for link, count in self._of_links(record["links"]):
-            more = count - self._before_links.get(link, 0)
-            self._before_links[link] = count
-            if more > 0:
-                self.links.add(link, at_ns, more)
-        for row in self._of_pairs(record["pairs"]):
-            self._take_pair(at_ns, *row)
+        links, *counts = self._of_links(record["links"])
+        self._links.take(at_ns, links, counts)
+        sources, dests, *counts = self._of_pairs(record["pairs"])
+        if self._ends != (sources, dests):
+            nodes = range(self._nodes)
+            known = [a in nodes and b in nodes for a, b in zip(sources, dests, strict=True)]
+            if not all(known):
+                found = [sources, dests, *counts]
+                kept: Columns = [tuple(compress(column, known)) for column in found]
+                sources, dests, *counts = kept
+            self._ends = sources, dests
+            pairs = list(zip(sources, dests, strict=True))
+            self._keys = tuple(map(self.key, pairs))
+            self.pairs.update(pairs)
+        self._pairs.take(at_ns, self._keys, counts)
 
-    def _take_pair(self, at_ns: int, src: int, dst: int, *counts: int) -> None:
+    def _add_links(self, links: Sequence[int], at_ns: int, counts: Columns) -> None:
+        self.links.add(at_ns, links, counts[0])
+
+    def _add_pairs(self, keys: Sequence[int], at_ns: int, counts: Columns) -> None:
         """`counts`: as in _PAIR."""
-        key = src * self._nodes + dst
-        before = self._before.get(key)
-        self._before[key] = counts
-        if before is None:
-            self.pairs.add((src, dst))
-            before = _NOTHING
-        out, out_packets, into, into_packets = map(sub, counts, before)
-        if out > 0:
-            self.offered.add(key, at_ns, out)
-            self.out.add(src, at_ns, out)
-        if into > 0:
-            self.delivered.add(key, at_ns, into)
-            self.into.add(dst, at_ns, into)
-        if out_packets > 0:
-            self.out_packets.add(src, at_ns, out_packets)
-        if into_packets > 0:
-            self.into_packets.add(dst, at_ns, into_packets)
+        out, out_packets, into, into_packets = counts
+        self.offered.add(at_ns, keys, out)
+        self.delivered.add(at_ns, keys, into)
+        if keys is not self._grouped:
+            self._grouped = keys
+            self._sources = _Groups([key // self._nodes for key in keys])
+            self._dests = _Groups([key % self._nodes for key in keys])
+        for series, groups, column in (
+            (self.out, self._sources, out),
+            (self.out_packets, self._sources, out_packets),
+            (self.into, self._dests, into),
+            (self.into_packets, self._dests, into_packets),
+        ):
+            series.add(at_ns, groups.keys, groups.sums(column))
 
     # A counter is read between the sample before and the moment that its own one has: so one sample
     # more is looked at in either direction. On a busy machine they are far from each other.
 
     def told_by(self, at_ns: int) -> int:
         """By then samples have told what was counted until `at_ns`."""
-        found = [_after(times, at_ns) for times in self._times.values()]
-        return min(max(found, default=at_ns), at_ns + MOST_LATE_NS)
+        latest = at_ns
+        for times in self._times.values():
+            place = bisect_left(times, at_ns) + 1  # the second sample from then on, or the last one
+            told_ns = times[place] if place < len(times) else times[-1]
+            if told_ns > latest:
+                latest = told_ns
+        return min(latest, at_ns + MOST_LATE_NS)
 
     def told_from(self, at_ns: int) -> int:
         """What samples tell from `at_ns` on was counted after that."""
@@ -150,25 +134,46 @@ class Traffic:
             for at_ns, count in self.offered.moved(self.key(pair)):
                 at = find_begun(stretches, at_ns)
                 way = stretches[at].there if at >= 0 else None
-                for link in way.links if way else ():
-                    self.links.add(link, at_ns, count)
+                if way:
+                    self.links.add(at_ns, way.links, (count,) * len(way.links))
+        self.links.settle()
 
 
-def _picked(
-    columns: Sequence[str], wanted: Sequence[str]
-) -> Callable[[Rows], Iterator[tuple[int, ...]]]:
-    """Takes rows apart: of each that is as wide as its columns the wanted values, in order. None
-    where a column is missing."""
+class _Groups:
+    """The places that each node has in a column; `keys`: the nodes."""
+
+    def __init__(self, nodes: Sequence[int] = ()) -> None:
+        places: dict[int, list[int]] = defaultdict(list)
+        for place, node in enumerate(nodes):
+            places[node].append(place)
+        self.keys = tuple(places)
+        self._takers = [_taker(group) for group in places.values()]
+
+    def sums(self, column: Sequence[int]) -> tuple[int, ...]:
+        return tuple([sum(take(column)) for take in self._takers])
+
+
+def _taker(places: Sequence[int]) -> Callable[[Sequence[int]], Sequence[int]]:
+    """Takes these places out of a sequence."""
+    return itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
+
+
+def _picked(columns: Sequence[str], wanted: Sequence[str]) -> Callable[[Rows], Columns]:
+    """Takes rows apart: the wanted columns of those that are as wide as their columns. None where
+    one is missing."""
+    nothing = [()] * len(wanted)
     if not set(wanted) <= set(columns):
-        return lambda _rows: iter(())
+        return lambda _rows: nothing
     values = itemgetter(*map(columns.index, wanted))
-    return lambda rows: (values(row) for row in rows if len(row) == len(columns))
+    width = len(columns)
 
+    def take(rows: Rows) -> Columns:
+        if not set(map(len, rows)) <= {width}:
+            rows = [row for row in rows if len(row) == width]
+        found: Columns = values(list(zip(*rows, strict=True))) if rows else nothing
+        return found
 
-def _after(times: Sequence[int], at_ns: int) -> int:
-    """Of the second sample from `at_ns` on, or of the last one."""
-    place = min(bisect_left(times, at_ns) + 1, len(times) - 1)
-    return max(times[place], at_ns)
+    return take
 
 
 def _before(times: Sequence[int], at_ns: int) -> int:

@@ -15,7 +15,11 @@ from typing import Any
 
 import pytest
 
+from runtime.errors import RunError
 from runtime.launch import registry
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.records import read_lines
+from runtime.rundir.runfiles import SAMPLES
 from runtime.system import procs
 from tests.fuzz.fuzz_rundir import attempt
 from tests.runtime import recorded
@@ -356,3 +360,23 @@ def test_drafts_of_killed_writers_are_removed(unfinished: Path) -> None:
 def test_mutated_run_directories_are_refused_or_usable() -> None:
     usable = sum(attempt(seed) for seed in range(300))
     assert 0 < usable < 200, "mutants should mostly be broken, and not all at the first look"
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        '{"links1":[[7]],"links":["x"],"pairs":[]}',  # as the first, but for digits
+        '{"links":[[7]],"links":["x"],"pairs":[]}',
+        '{"links":[["x"]],"links1":["x"],"pairs":[]}',
+        '{"links":[[7.5]],"links1":["x"],"pairs":[]}',
+    ],
+)
+def test_samples_that_look_alike_are_checked(tmp_path: Path, second: str) -> None:
+    first = '{"links":[[12345]],"links1":["x"],"pairs":[]}'
+    place = tmp_path / SAMPLES
+    directory = HeldDirectory.hold(tmp_path.resolve())
+    place.write_text(f"{first}\n{first.replace('3', '')}\n")
+    assert [record["links"] for record in read_lines(directory, SAMPLES)] == [[[12345]], [[1245]]]
+    place.write_text(f"{first}\n{second}\n")
+    with pytest.raises(RunError, match=r"samples\.jsonl:2: links"):
+        list(read_lines(directory, SAMPLES))
