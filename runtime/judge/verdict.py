@@ -11,7 +11,8 @@ reasons      what was beyond its bound, `invalid` ones and then the worst first:
              `at_ns` (since time 0, null if nobody knows when), `figure_ns`, `threshold_ns` (null
              where it is no time), `figure`, `threshold`, `unit`, `count` (how often beyond it),
              `state` (what it makes of the run), `text`
-judged       the largest figure of everything that was judged at all, in the same words
+judged       of everything that was judged at all the figure of each kind that is nearest to its
+             bound or farthest beyond it, in the same words: certificate.json has all pairs
 measured     what of the paths was: `pairs`, `probes`, `of_pairs`; null if nothing was
 largest_ns   the largest of all figures
 time         `virtual` where the clock stood still while anything ran, else `real`
@@ -226,7 +227,7 @@ class Judge:
         return {
             "state": self._state(reasons),
             "reasons": reasons,
-            "judged": [_record(what, one, one.threshold) for (what, _), one in found],
+            "judged": _foremost(found),
             "measured": None if self.measured is None else dict(self.measured),
             "unmeasured": self.unmeasured,
             "largest_ns": self._largest_ns,
@@ -248,6 +249,14 @@ def _rank(worst: _Worst) -> tuple[bool, bool, int]:
 
 def _excess(worst: _Worst) -> float:
     return worst.figure / max(worst.threshold, 1)
+
+
+def _foremost(found: Sequence[tuple[tuple[str, str], _Worst]]) -> list[dict[str, Any]]:
+    """The first one of each kind: however many pairs there are, a summary stays small."""
+    kinds: dict[str, _Worst] = {}
+    for (what, _), worst in found:
+        kinds.setdefault(what, worst)
+    return [_record(what, one, one.threshold) for what, one in kinds.items()]
 
 
 def _missed(subject: str, text: str) -> dict[str, Any]:

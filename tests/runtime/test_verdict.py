@@ -372,3 +372,16 @@ def test_computing_that_took_virtual_time_is_said_with_its_sums() -> None:
     )
     *_, last = telling.told(judged(judge=Judge(virtual=True, cpu_ppb=10**9)))
     assert "computing took 1 of this machine's processor time, so no other run" in last
+
+
+def test_what_was_judged_is_told_once_of_each_kind() -> None:
+    """However many pairs there are; of those the one that is farthest beyond its bound."""
+    judge = Judge()
+    for number, (figure, threshold) in enumerate([(5, 10), (40, 20), (50, 100)]):
+        judge.measure("path_late", f"pair {number}", figure, None, "late", threshold=threshold)
+    judge.see("driver_stall", "the driver", 1)
+    found = judge.verdict()
+    assert [reason["subject"] for reason in found["reasons"]] == ["pair 1"]
+    told = {one["what"]: one["subject"] for one in found["judged"]}
+    assert told == {"path_late": "pair 1", "driver_stall": "the driver"}
+    assert len(found["judged"]) == 2
