@@ -25,6 +25,7 @@ COMMANDS = {
     "exec": "Run a command inside an instance of a running experiment.",
     "inspect": "Show the state of a run.",
     "logs": "Show what programs wrote and what happened, by time.",
+    "report": "Report what a run came to: Markdown, JSON, CSV, JUnit or HTML.",
     "destroy": "End runs and remove what they left behind.",
     "kernel": "Build and keep the kernel for virtual time.",
     "doctor": "Check what this machine or a cluster can do and what is missing.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from compiler.plan import scratch
@@ -20,8 +20,9 @@ _SHARDS = "plan"  # folder of what cannot begin with RENDERED
 _SHARD = re.compile(r"plan-[0-9]{3}", re.ASCII)
 
 
-def put(target: Path, files: Mapping[str, bytes]) -> None:
-    """`target` holds exactly `files` (`name` or `folder/name`) afterwards.
+def put(target: Path, files: Mapping[str, bytes | Iterable[bytes]]) -> None:
+    """`target` holds exactly `files` (`name` or `folder/name`) afterwards; what is long comes in
+    pieces.
 
     OSError: it is as it was. The caller has made sure that what is there may be replaced.
     """
@@ -29,7 +30,11 @@ def put(target: Path, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             path = fresh / name
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
+            if isinstance(data, bytes):
+                path.write_bytes(data)
+                continue
+            with path.open("wb") as file:
+                file.writelines(data)
         _put_in_place(fresh, target)
 
 

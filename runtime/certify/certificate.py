@@ -27,10 +27,15 @@ from runtime.probing.record import why_not
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.records import read_lines
-from runtime.rundir.runfiles import EVENTS, PROBES, SAMPLES
+from runtime.rundir.runfiles import (
+    CERTIFICATE_FORMAT,
+    CERTIFICATE_VERSION,
+    EVENTS,
+    PROBES,
+    SAMPLES,
+)
 from runtime.schedule import Schedule
 
-FORMAT, VERSION = "tstorm-certificate", 1
 MOST_PAIRS = 2000  # whose paths are followed
 MOST_ROWS = 50_000
 MOST_EVENTS = 100_000
@@ -225,8 +230,8 @@ def certificate(
     machine = manifest.get("machine")
     settings = machine.get("network", {}) if isinstance(machine, dict) else {}
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": CERTIFICATE_FORMAT,
+        "version": CERTIFICATE_VERSION,
         "verdict": dict(verdict),
         "pairs": evidence.pairs,
         "events": evidence.events,

@@ -22,6 +22,7 @@ from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import discard, etchosts, reserve
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import (
+    CERTIFICATE,
     FORMAT,
     GAI,
     HOSTS,
@@ -32,6 +33,7 @@ from runtime.rundir.runfiles import (
     PLAN,
     SUMMARY,
     VERSION,
+    check_certificate,
     check_manifest,
     check_summary,
 )
@@ -100,6 +102,10 @@ class RunDirectory(HeldDirectory):
     def summary(self) -> dict[str, Any]:
         """Empty if there is none."""
         return self._json(SUMMARY, check_summary) if self.has(SUMMARY) else {}
+
+    def certificate(self) -> dict[str, Any]:
+        """Empty if there is none."""
+        return self._json(CERTIFICATE, check_certificate) if self.has(CERTIFICATE) else {}
 
     def _json(self, name: str, check: Callable[[Any, str], dict[str, Any]]) -> dict[str, Any]:
         place = str(self / name)

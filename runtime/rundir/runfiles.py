@@ -109,6 +109,35 @@ SUMMARY_SHAPE = Shape(
     }
 )
 
+CERTIFICATE_FORMAT, CERTIFICATE_VERSION = "tstorm-certificate", 1
+_PLANNED_PATH = Shape(dict.fromkeys(("delay_ns", "jitter_ns", "loss_ppb", "rate_bps"), COUNT))
+_MEASURED_PATH = Shape(
+    {
+        "probes": COUNT,
+        "lost": COUNT,
+        **{
+            name: OneOf(INTEGER, NOTHING)
+            for name in ("delay_p50_ns?", "delay_p99_ns?", "mean_ns?", "deviation_ns?", "rate_bps?")
+        },
+    }
+)
+CERTIFICATE_SHAPE = Shape(
+    {
+        "format": Kind(f"`{CERTIFICATE_FORMAT}`", lambda value: value == CERTIFICATE_FORMAT),
+        "version": Kind(f"{CERTIFICATE_VERSION}", lambda value: value == CERTIFICATE_VERSION),
+        "pairs": [
+            {
+                "from": TEXT,
+                "to": TEXT,
+                "epoch": {"from_ns": INTEGER, "to_ns": INTEGER},
+                "measure": TEXT,
+                "planned": OneOf(Kind("a planned path", _PLANNED_PATH.fits), NOTHING),
+                "measured": OneOf(Kind("what was measured", _MEASURED_PATH.fits), NOTHING),
+            }
+        ],
+    }
+)
+
 _PLANNED_EVENT = Shape(
     {
         "seq": COUNT,
@@ -212,6 +241,13 @@ def check_manifest(value: Any, place: str) -> dict[str, Any]:
 def check_summary(value: Any, place: str) -> dict[str, Any]:
     """RunError."""
     check(value, SUMMARY_SHAPE, place)
+    found: dict[str, Any] = value
+    return found
+
+
+def check_certificate(value: Any, place: str) -> dict[str, Any]:
+    """RunError."""
+    check(value, CERTIFICATE_SHAPE, place)
     found: dict[str, Any] = value
     return found
 

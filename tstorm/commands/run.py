@@ -12,6 +12,8 @@ from tstorm.exits import OK, CommandError
 from tstorm.seeds import SeedsType
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from runtime.options import RunOptions
 
 
@@ -33,11 +35,18 @@ if TYPE_CHECKING:
     help="With --seeds: so many runs at a time.  [default: in virtual time one for each processor, "
     "in real time 1]",
 )
+@click.option(
+    "--junit",
+    metavar="F",
+    type=parameters.Text(),
+    help="When the run has ended, also write it as JUnit XML, as 'tstorm report --format junit'.",
+)
 def command(
     source: str,
     seed: int | None,
     seeds: range | None,
     jobs: int | None,
+    junit: str | None,
     budget_bps: int | None,
     asked: dict[str, Any],
     cluster: dict[str, Any],
@@ -77,6 +86,8 @@ def command(
     with errors_shown():
         options = options_of(asked)
         if seeds is not None:
+            if junit is not None:
+                raise click.UsageError("--junit is for one run, not for --seeds.")
             _search(source, seed, options, cluster, out, seeds, jobs, form)
             return
         if jobs is not None:
@@ -90,8 +101,18 @@ def command(
             show_rejoins(found.plan, source, refuse=True)
         result = carry_out(found, options, places_of(source, out, found.name), cluster, quiet=quiet)
     report(result, form, quiet=quiet)
+    if junit is not None:
+        _write_junit(result.directory, junit)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)
+
+
+def _write_junit(directory: Path, target: str) -> None:
+    from tstorm.reporting import formats, lookup, place
+    from tstorm.running import errors_shown
+
+    with errors_shown():
+        place.put_file(target, formats.pieces(lookup.gathered(str(directory)), formats.JUNIT))
 
 
 def _search(

@@ -1,0 +1,56 @@
+"""Which formats there are, and what each makes of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tstorm.reporting.facts import Facts
+
+HTML, MARKDOWN, JSON, CSV, JUNIT = "html", "md", "json", "csv", "junit"
+FORMATS = (HTML, MARKDOWN, JSON, CSV, JUNIT)
+SUFFIXES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".json": JSON, ".csv": CSV, ".xml": JUNIT}
+
+
+def of_target(target: str) -> str:
+    """What a file of this name probably is to hold."""
+    return SUFFIXES.get(Path(target).suffix.lower(), MARKDOWN)
+
+
+def pieces(facts: Facts, form: str, require: str | None = None) -> Iterable[bytes]:
+    """All formats but CSV. RunError for what is damaged."""
+    if form == HTML:
+        from tstorm.reporting import page
+
+        return [page.render(facts)]
+    return [_text(facts, form, require).encode("utf-8", "backslashreplace")]
+
+
+def _text(facts: Facts, form: str, require: str | None) -> str:
+    if form == MARKDOWN:
+        from tstorm.reporting import markdown
+
+        return markdown.render(facts)
+    if form == JSON:
+        from tstorm.output import to_json
+        from tstorm.reporting import document
+
+        return to_json(document.document(facts)) + "\n"
+    from tstorm.reporting import junit
+
+    return junit.render(facts, require)
+
+
+def tables(facts: Facts, names: Iterable[str] = ()) -> Mapping[str, Iterator[bytes]]:
+    """Tables of CSV by the names of their files; all of them without names."""
+    from tstorm.reporting import series
+
+    wanted = list(names) or list(series.TABLES)
+    return {f"{name}.csv": series.encoded(series.TABLES[name], facts) for name in wanted}
+
+
+def heads() -> Mapping[str, bytes]:
+    """The first lines of all tables, by the names of their files."""
+    from tstorm.reporting import series
+
+    return {f"{name}.csv": series.line(one.columns) for name, one in series.TABLES.items()}
