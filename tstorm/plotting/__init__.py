@@ -1,0 +1,1 @@
+"""Pictures of runs and experiments, by matplotlib (the extra `plot`)."""
