@@ -39,7 +39,7 @@ def explain_event(plan: Plan, seq: int) -> EventStory:
 def _origin(plan: Plan, event: Event) -> Origin:
     recorder = Recorder(event.seq)
     sink = Sink()
-    partial = parse_partial(plan.source, Recorded(plan))
+    partial = parse_partial(plan.source, Recorded(plan), plan.params)
     if partial.failed:
         raise _other_release(plan, TdlError(partial.diagnostics))
     _, timeline = elaborate(partial.file, sink, plan.seed, recorder)

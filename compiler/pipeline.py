@@ -17,6 +17,7 @@ from compiler.declare.topology import NO_FILES
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, expand
 from compiler.expand.world import NeedReplicas
+from compiler.expect.expectations import expect
 from compiler.feasibility import warnings
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
@@ -27,9 +28,19 @@ from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
 from tdl.parser import parse_partial
+from tdl.preprocess.unroll import NO_PARAMS
 
 EMPTY = "begin with `service`, `bridge` and `link`; docs/language-tour.md shows how"
 GROWTH_STEP = 4096  # instances that a guess is ahead at most
+
+
+class UnknownParamError(Exception):
+    """A value for a parameter that the text does not have: its name, and those that there are."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.known = known
 
 
 @dataclass(frozen=True)
@@ -62,17 +73,23 @@ def compile_source(
     seed: int | None = None,
     machines: Machines = ANY,
     sources: Sources = NOWHERE,
+    params: Mapping[str, str] = NO_PARAMS,
 ) -> Compilation:
     """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0.
 
     `filename` is what the caller calls the text, `machines` what the plan is to run on: the plan
-    does not depend on them. `sources` has the files that the text names.
+    does not depend on them. `sources` has the files that the text names, `params` the values of
+    parameters that are to have others than in the text: UnknownParamError where it has none of
+    this name.
     """
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
-    partial = parse_partial(text, sources)
+    partial = parse_partial(text, sources, params)
     if partial.failed:
         more = also_wrong(partial, text) if partial.whole else []
         raise TdlError([*partial.diagnostics, *more])
+    for name in params:
+        if name not in partial.params:
+            raise UnknownParamError(name, tuple(partial.params))
     sink = Sink()
     sink.found += partial.diagnostics
     if not partial.file.statements:
@@ -80,6 +97,7 @@ def compile_source(
         raise TdlError(sink.found)
     attachments = attach(partial.file, sources, sink)
     model, timeline = elaborate(partial.file, sink, seed, files=attachments.files)
+    expectations = expect(model, timeline, sink)
     if sink.failed:
         raise TdlError(sink.found)
     warnings.warn(model, timeline, machines, sink)
@@ -92,6 +110,8 @@ def compile_source(
         snapshots=snapshots(model.topology, timeline.events),
         attached=attachments.contents,
         includes={member(path): data for path, data in partial.includes.items()},
+        expectations=expectations,
+        params=partial.params,
     )
     files = encode(contents)
     warnings.warn_of_plan(model, files, machines, sink)

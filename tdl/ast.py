@@ -382,8 +382,50 @@ class Dynamic:
     open_ended: bool = False
 
 
+# --- expectations ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Everyone:
+    """`*`: every instance."""
+
+    span: Span
+
+
+Subject = Element | Everyone
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When an expectation is about the run; None: from its beginning, to its end.
+
+    `eventually`: once within the window is enough (`within D after T`, `at T within D`). A moment
+    (`at T`) has both ends at T.
+    """
+
+    from_ns: int | None
+    to_ns: int | None
+    span: Span
+    eventually: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """`expect …`. Each kind has the fields that it needs; the others are empty."""
+
+    kind: str  # one of EXPECTED (tdl/words.py), or 'no_log'
+    span: Span
+    subjects: tuple[tuple[Subject, ...], ...] = ()  # both ends of pairs; else whose; `on` of run
+    window: Window | None = None
+    statistic: str = ""  # rtt: one of STATISTICS
+    op: str = ""
+    value: int = 0  # rtt: ns, throughput: b/s, loss: ppb, exit: the status; ppb with `of_plan`
+    of_plan: bool = False
+    text: str = ""  # log: the pattern; run: the command line
+
+
 Setting = Bootstrapper | Seed | Routing | Network | StartWhenReady | QuitWhen
-Statement = Setting | ServiceStatement | Bridges | LinkStatement | Dynamic
+Statement = Setting | ServiceStatement | Bridges | LinkStatement | Dynamic | Expect
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tdl import ast, values
 from tdl.build import WrittenProperty, cover, join_spans, name, shown
+from tdl.expectations import ExpectActions
 from tdl.lexer import Token
 from tdl.members import Clause, MemberActions
 from tdl.suggest import did_you_mean
@@ -21,7 +22,7 @@ _PERIOD_ONLY = (ast.Churn, ast.Flap)
 _INSTANT_ONLY = (ast.Partition, ast.Heal, ast.Quit, ast.Reconnect, ast.Resume, ast.Restart)
 
 
-class Actions(MemberActions):
+class Actions(MemberActions, ExpectActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from tdl import unexpected
 from tdl.ast import Span
 from tdl.build import cover, quotes_in_quotes, shown
 from tdl.diagnostics import Diagnostic, Severity
@@ -67,6 +68,8 @@ class _Place:
 
 def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Diagnostic:
     """The diagnostic for the statement `tokens`, which stopped making sense at `index`."""
+    if tokens[0].type == "EXPECT" and index:
+        return unexpected.explain(tokens, index, expected)
     place = _Place(tokens, index, expected)
     for rule in (
         _quotes_in_quotes,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tdl import ast, quantities
 from tdl.static import IMAGE
-from tdl.words import LINK_WORDS
+from tdl.words import LINK_WORDS, STATISTICS
 
 WIDTH = 100
 _QUANTITIES = {  # by kind of a link's property
@@ -99,6 +99,8 @@ def _statement(node: ast.Statement) -> list[str]:
             return _link(node)
         case ast.Dynamic():
             return [*_times(node), *_clause(node)]
+        case ast.Expect():
+            return _expect(node)
 
 
 def _service(node: ast.ServiceStatement) -> list[str]:
@@ -324,3 +326,47 @@ def _assigned(name: str, item: ast.Assignment) -> str:
     if item.value is None:
         return "unlimited"
     return _QUANTITIES[LINK_WORDS[name].kind](item.value)
+
+
+# --- expectations ---
+
+
+def _expect(node: ast.Expect) -> list[str]:
+    words = ["expect", *node.kind.split("_")]  # `no log`
+    if node.statistic not in ("", STATISTICS[0]):
+        words.append(node.statistic)
+    if node.kind == "run":
+        words += [quoted(node.text), "ok", *(["on"] if node.subjects else [])]
+    words += [";".join(map(_subject, group)) for group in node.subjects]
+    if node.kind.endswith("log"):
+        words.append(quoted(node.text))
+    if node.kind == "exit":
+        words.append(str(node.value))
+    if node.op:
+        words += [node.op, _bound(node), *(["of", "plan"] if node.of_plan else [])]
+    return words + _window(node.window)
+
+
+def _subject(subject: ast.Subject) -> str:
+    return "*" if isinstance(subject, ast.Everyone) else format_selector(subject)
+
+
+def _bound(node: ast.Expect) -> str:
+    if node.of_plan or node.kind == "loss":
+        return quantities.share(node.value)
+    return quantities.time(node.value) if node.kind == "rtt" else quantities.rate(node.value)
+
+
+def _window(window: ast.Window | None) -> list[str]:
+    if window is None:
+        return []
+    start, end = window.from_ns, window.to_ns
+    if window.eventually:
+        assert start is not None
+        assert end is not None
+        after = ["after", quantities.time(start)] if start else []
+        return ["within", quantities.time(end - start), *after]
+    if start is not None and start == end:
+        return ["at", quantities.time(start)]
+    words = [] if start is None else ["from", quantities.time(start)]
+    return words if end is None else [*words, "to", quantities.time(end)]

@@ -1,8 +1,9 @@
 """`tstorm fmt`: a file in canonical form, line by line, with its comments and single blank lines.
 
 A statement is printed from its tree (tdl/formatter.py), a long one broken with backslashes. The
-lines of let, for and include have one spelling, too; what stands in a loop is indented. A statement
-with a variable or a range of names has no tree before these are replaced: it stays as written.
+lines of let, param, for and include have one spelling, too; what stands in a loop is indented. A
+statement with a variable or a range of names has no tree before these are replaced: it stays as
+written.
 """
 
 from __future__ import annotations
@@ -83,9 +84,10 @@ class _Layout:
         if not line.tokens or line.broken:
             return []
         kind = line.tokens[0].type
-        if kind == "LET":
+        if kind in ("LET", "PARAM"):
             said = heads.let(line, self._sink)
-            return [f"let {said.name.text} = {said.value.text}"] if said else []
+            word = line.tokens[0].text
+            return [f"{word} {said.name.text} = {said.value.text}"] if said else []
         if kind == "INCLUDE":
             file = heads.include(line, self._sink)
             return [f"include {_quoted(file.text)}"] if file else []
@@ -126,7 +128,7 @@ def _defined(source: str) -> tuple[frozenset[str], bool]:
     names = set()
     includes = False
     for line in logical_lines(source, Sink()):
-        if len(line.tokens) > 1 and line.tokens[0].type in ("LET", "FOR"):
+        if len(line.tokens) > 1 and line.tokens[0].type in ("LET", "PARAM", "FOR"):
             names.add(line.tokens[1].text.rstrip("= \t\u00a0"))
         includes = includes or bool(line.tokens and line.tokens[0].type == "INCLUDE")
     return frozenset(names), includes

@@ -3,15 +3,15 @@
 A logical line is one statement: it ends at the end of the line, unless a bracket is open or the
 line ends with a backslash. Algorithm: one pass with one regular expression per mode; the mode
 changes only after a property that takes bare text (`img=`, `exec=`, `files=`, `env=`, …), after
-`bootstrapper`, `include` and `let NAME =`, and in brackets. The braces of a loop end a line, too. A
-line in which something is wrong is reported, marked broken, and skipped by the parser; the lines
-after it are not affected. Source: docs/tdl.md, "Text".
+`bootstrapper`, `include`, `expect` and `let NAME =`, and in brackets. The braces of a loop end a
+line, too. A line in which something is wrong is reported, marked broken, and skipped by the parser;
+the lines after it are not affected. Source: docs/tdl.md, "Text".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,7 +19,19 @@ from typing import NamedTuple
 from tdl.ast import Span
 from tdl.bounds import MAX_WORDS
 from tdl.diagnostics import Sink
-from tdl.patterns import ARRAY, ENV, LIST, LISTS, PLAIN, PLAIN_MIXED, SPACE, TEXT
+from tdl.expectwords import is_name, terminal
+from tdl.patterns import (
+    ARRAY,
+    ENV,
+    EXPECTING,
+    EXPECTING_MIXED,
+    LIST,
+    LISTS,
+    PLAIN,
+    PLAIN_MIXED,
+    SPACE,
+    TEXT,
+)
 from tdl.words import (
     LIST_PROPERTIES,
     MAX_NAME,
@@ -99,7 +111,9 @@ class _Scanner:
         self.text = text
         self.sink = sink
         self.file = file
-        self.plain = PLAIN_MIXED if "$" in text or ".." in text else PLAIN
+        mixed = "$" in text or ".." in text
+        self.plain = PLAIN_MIXED if mixed else PLAIN
+        self.expecting = EXPECTING_MIXED if mixed else EXPECTING
         self.lines: list[LogicalLine] = []
         self.current = LogicalLine()
         self.line = 1
@@ -150,10 +164,16 @@ class _Scanner:
 
     def _name(self, word: str, start: int) -> None:
         kind = "NAME"
-        if not self.current.tokens and word in STATEMENTS:
+        tokens, end = self.current.tokens, start + len(word)
+        known = terminal(tokens, word, self.text, end) if self.mode is self.expecting else None
+        if known is not None:
+            kind = known
+        elif not tokens and word in STATEMENTS and not is_name(word, self.text, end):
             kind = STATEMENTS[word]
             if kind in ("BOOTSTRAPPER", "INCLUDE"):
                 self.mode = TEXT
+            elif kind == "EXPECT":
+                self.mode = self.expecting
         elif word == "when" and self._after_start_or_quit():
             kind = "WHEN"
         elif word in RESERVED:
@@ -171,7 +191,7 @@ class _Scanner:
     def _key(self, name: str, op: str, start: int, end: int) -> None:
         kind = "TAGS" if name == "tags" and op == "=" else "KEY"
         self._add(kind, self.text[start:end], start)
-        if self.current.tokens[0].type == "LET":
+        if self.current.tokens[0].type in ("LET", "PARAM"):
             self.mode = TEXT
         elif name in LIST_PROPERTIES:
             self.mode = LIST
@@ -352,6 +372,18 @@ def words(text: str) -> tuple[tuple[str, str], ...] | None:
     if sink.found or len(found) > 1 or any(line.comments for line in found):
         return None
     return tuple((token.type, token.text) for line in found for token in line.tokens[1:])
+
+
+def expected_words(text: str, before: Sequence[Token]) -> tuple[tuple[str, str], ...] | None:
+    """The same for a piece of an `expect` statement that has `before` in front of it."""
+    sink = Sink()
+    scanner = _Scanner(text, sink)
+    scanner.current.tokens += before
+    scanner.mode = scanner.expecting
+    found = list(scanner.run())
+    if sink.found or len(found) > 1 or any(line.comments for line in found):
+        return None
+    return tuple((token.type, token.text) for line in found for token in line.tokens[len(before) :])
 
 
 def logical_lines(text: str, sink: Sink, file: str = "") -> Iterator[LogicalLine]:

@@ -10,14 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tdl import ast, lalr
-from tdl.bounds import MAX_BRIDGES, MAX_ERRORS, MAX_EVENTS, MAX_LINKS, MAX_SERVICES
+from tdl.bounds import (
+    MAX_BRIDGES,
+    MAX_ERRORS,
+    MAX_EVENTS,
+    MAX_EXPECTATIONS,
+    MAX_LINKS,
+    MAX_SERVICES,
+)
 from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
 from tdl.expected import explain
 from tdl.lexer import LogicalLine
 from tdl.preprocess.includes import NO_TEXTS, Texts
-from tdl.preprocess.unroll import UNFINISHED, Preprocessor
+from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
 
 # After these something was not read, of which nobody knows what it says.
 ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032"}
@@ -26,6 +33,7 @@ _MOST: dict[type, tuple[int, str]] = {
     ast.Bridges: (MAX_BRIDGES, "bridges"),
     ast.LinkStatement: (MAX_LINKS, "links"),
     ast.Dynamic: (MAX_EVENTS, "events"),
+    ast.Expect: (MAX_EXPECTATIONS, "expectations"),
 }
 
 
@@ -36,7 +44,8 @@ class Partial:
     `mentioned` are the words of the statements that had errors: a pass that looks for undeclared
     names should not complain about these. `whole` is false when a limit ended the reading: then
     nothing can be said about what the statements make together, and `file` is empty. `includes` are
-    the included texts, by the names that spans have for them.
+    the included texts, by the names that spans have for them; `params` the parameters that the text
+    has, with the values that they had.
     """
 
     file: ast.File
@@ -45,6 +54,7 @@ class Partial:
     mentioned: frozenset[str]
     whole: bool = True
     includes: Mapping[str, bytes] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse(
@@ -63,20 +73,32 @@ def parse(
     return partial.file, partial.diagnostics
 
 
-def parse_partial(text: str | bytes, texts: Texts = NO_TEXTS) -> Partial:
-    """As `parse`, but returns the statements that are right beside the errors of the others."""
+def parse_partial(
+    text: str | bytes, texts: Texts = NO_TEXTS, params: Mapping[str, str] = NO_PARAMS
+) -> Partial:
+    """As `parse`, but returns the statements that are right beside the errors of the others.
+
+    `params` are the values of parameters that have others than in the text.
+    """
     sink = Sink()
     source = decode(text, sink)
     statements: list[ast.Statement] = []
     mentioned: set[str] = set()
-    preprocessor = Preprocessor(sink, texts)
+    preprocessor = Preprocessor(sink, texts, params)
     for found in _statements(preprocessor.lines(source), sink, mentioned):
         statements.extend(found)
     whole = all(found.code not in ENDS for found in sink.found)
     file = ast.File(tuple(statements) if whole else ())
     known = frozenset(mentioned)
-    includes = preprocessor.includes
-    return Partial(file, sort(sink.found), sink.failed, known, whole, includes)
+    return Partial(
+        file,
+        sort(sink.found),
+        sink.failed,
+        known,
+        whole,
+        preprocessor.includes,
+        preprocessor.params,
+    )
 
 
 def _statements(

@@ -38,6 +38,17 @@ _WORDS = rf"""
 PLAIN = re.compile(rf"{SPACE}(?:{_WORDS})", re.VERBOSE)
 # Looks at each word twice, so it is for texts that have a '$' or '..' somewhere.
 PLAIN_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_WORDS})", re.VERBOSE)
+# After `expect`: no properties, but operators and `*`.
+_EXPECTING = rf"""
+    (?P<EVERY>(?:{_NAME}\.)?\*)
+  | (?P<NAME>{_NAME})(?P<INSTANCE>\.[0-9]+(?![A-Za-z0-9_.]))?
+  | (?P<OP>[<>=!]=?|=[<>]|[≤≥])
+  | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
+  | (?P<BRACE>[{{}}])
+  | (?P<COMMA>,)
+  | {_SHARED}"""
+EXPECTING = re.compile(rf"{SPACE}(?:{_EXPECTING})", re.VERBOSE)
+EXPECTING_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_EXPECTING})", re.VERBOSE)
 # Bare text: an image, a program, a network. Quotes and brackets start something else.
 TEXT = re.compile(
     rf"""{SPACE}(?:

@@ -53,9 +53,9 @@ class RunningActions(Builder):
     def command_line(self, prop: WrittenProperty) -> str:
         """The text of `exec=` and its like, which a shell could split into words."""
         token = self.single(prop, _TEXTS, 'a command line such as "redis-server"')
-        return "" if token is None else self._split(token)
+        return "" if token is None else self.split(token)
 
-    def _split(self, token: Token) -> str:
+    def split(self, token: Token) -> str:
         line = self.text(token)
         try:
             words = shlex.split(line)
@@ -116,7 +116,7 @@ class RunningActions(Builder):
             return READY_NONE
         line = self.text(token)
         if not _PROTOCOLS.fullmatch(line):
-            return self._split(token)
+            return self.split(token)
         port = line.removeprefix(READY_TCP)
         if not line.startswith(READY_TCP) or not port.isdecimal():
             hint = 'write tcp:5432 to connect to a port, or a command: ready="curl -sf localhost"'

@@ -23,7 +23,26 @@ STATEMENTS = {
     "let": "LET",
     "for": "FOR",
     "include": "INCLUDE",
+    "param": "PARAM",
+    "expect": "EXPECT",
 }
+# Of these the next word decides: `expect churn 3` is an event of a service `expect`.
+MAYBE_NAMES = ("param", "expect")
+
+# What can be expected: the word after `expect`.
+EXPECTED = {
+    "rtt": "MEASURE",
+    "throughput": "MEASURE",
+    "loss": "MEASURE",
+    "unreachable": "UNREACHABLE",
+    "log": "LOG",
+    "no": "NO",
+    "exit": "EXIT",
+    "run": "RUN",
+    "valid": "VALID",
+}
+STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of round trips
+OPERATORS = ("<", "<=", ">", ">=")
 
 ACTIONS = {
     "join": "COUNTED",
@@ -137,6 +156,25 @@ OTHER_STATEMENTS = {
     "router": "bridge",
     "edge": "link",
     "connect": "link",
+    "assert": "expect",
+    "parameter": "param",
+    "var": "let",
+}
+OTHER_EXPECTATIONS = {
+    "latency": "rtt",
+    "delay": "rtt",
+    "ping": "rtt",
+    "roundtrip": "rtt",
+    "rate": "throughput",
+    "bandwidth": "throughput",
+    "drop": "loss",
+    "reachable": "unreachable",
+    "line": "log",
+    "status": "exit",
+    "exits": "exit",
+    "command": "run",
+    "exec": "run",
+    "verdict": "valid",
 }
 
 SERVICE_PROPERTIES = (

@@ -158,13 +158,15 @@ def compile_text(
     machines: Machines | None = None,
     most: int | None = None,
     recorded: Plan | None = None,
+    params: Mapping[str, str] | None = None,
 ) -> Compilation:
     """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it.
 
-    Files that the text names are beside `file`, or those of the `recorded` plan that it is from.
+    Files that the text names are beside `file`, or those of the `recorded` plan that it is from;
+    its parameters have the values of that plan, unless `params` has others.
     """
     from compiler.feasibility.warnings import ANY
-    from compiler.pipeline import compile_source
+    from compiler.pipeline import UnknownParamError, compile_source
     from compiler.sources import Folder, Recorded
     from tdl.diagnostics import TdlError
 
@@ -177,7 +179,10 @@ def compile_text(
                 seed=seed,
                 machines=machines or ANY,
                 sources=sources,
+                params={**(recorded.params if recorded else {}), **(params or {})},
             )
+    except UnknownParamError as unknown:
+        raise _no_param(unknown.name, unknown.known, file) from None
     except TdlError as error:
         show(_judged(error.diagnostics, strict), file, raw, form, most, sources.texts)
         raise CommandError from None
@@ -187,6 +192,15 @@ def compile_text(
 
         raise CommandError(f"error: {summary(compilation.diagnostics)}, and --strict is on")
     return compilation
+
+
+def _no_param(name: str, known: Sequence[str], file: str) -> click.BadParameter:
+    from tdl.suggest import did_you_mean
+
+    hint = did_you_mean(name, known) or f"it has {', '.join(known[:10])}" if known else ""
+    hint = hint or f"write `param {name} = VALUE` in it"
+    message = f"{source_name(file)} has no parameter '{name}': {hint}"
+    return click.BadParameter(message, param_hint="'--param'")
 
 
 def show_rejoins(plan: Plan, source: str, *, refuse: bool = False) -> None:
@@ -275,19 +289,28 @@ def _reading(source: str) -> Iterator[None]:
         raise CommandError(f"error: reading {source}: {error.strerror}") from error
 
 
-def load_plan(source: str, seed: int | None) -> Plan:
-    """The plan of a plan directory, a run or a TDL text. Another seed than its own recompiles."""
+def load_plan(source: str, seed: int | None, params: Mapping[str, str] | None = None) -> Plan:
+    """The plan of a plan directory, a run or a TDL text.
+
+    Another seed than its own, or another value of a parameter, compiles it again.
+    """
     directory = recorded_plan(source)
     if directory is None:
-        return compile_text(read_source(source), source, seed).plan
+        return compile_text(read_source(source), source, seed, params=params).plan
     from compiler.plan.reader import read_plan
 
     with plan_errors_shown(source):
         plan = read_plan(directory, lazy=True)
-        if seed is None or seed == plan.seed:
+        if seed in (None, plan.seed) and not _changes(plan, params):
             return plan
         name = str(directory / plan.source_name)
-        return compile_text(plan.source, name, seed, recorded=plan).plan
+        seed = plan.seed if seed is None else seed
+        return compile_text(plan.source, name, seed, recorded=plan, params=params).plan
+
+
+def _changes(plan: Plan, params: Mapping[str, str] | None) -> bool:
+    """Whether these values are not those that the plan has."""
+    return any(plan.params.get(name) != value for name, value in (params or {}).items())
 
 
 def experiment_name(source: str) -> str:
@@ -302,12 +325,13 @@ def plan_to_run(
     budget_bps: int | None = None,
     pace: int | None = None,
     find: Finder | None = None,
+    params: Mapping[str, str] | None = None,
 ) -> PlanToRun:
     """The plan of `source`, read and checked whole, or compiled.
 
-    With a seed, what was recorded is compiled again from its source. `budget_bps`, `pace` and
-    `find` (who knows the programs of this machine) are for the warnings of compiling; a plan that
-    is not compiled has none to give.
+    With a seed or values of parameters, what was recorded is compiled again from its source.
+    `budget_bps`, `pace` and `find` (who knows the programs of this machine) are for the warnings of
+    compiling; a plan that is not compiled has none to give.
     """
     recorded = recorded_plan(source)
     plan = None
@@ -322,10 +346,11 @@ def plan_to_run(
         with plan_errors_shown():
             plan = read_plan(recorded)
             file, raw = str(recorded / plan.source_name), plan.source
-        if seed is None:
+        if seed is None and not _changes(plan, params):
             return PlanToRun(plan, recorded.resolve().name.removesuffix(".plan"), file)
+        seed = plan.seed if seed is None else seed
     from compiler.feasibility.warnings import Machines
 
     machines = Machines(budget_bps=budget_bps, pace=pace or 1, find=find)
-    compilation = compile_text(raw, file, seed, machines=machines, recorded=plan)
+    compilation = compile_text(raw, file, seed, machines=machines, recorded=plan, params=params)
     return PlanToRun(compilation.plan, Path(source_name(source)).stem, file)

@@ -29,7 +29,7 @@ def declared_at(plan: Plan, link: str) -> tuple[str, int]:
 
     ends = [end.partition(".") for end in link.split("->")]
     wanted = [(name, int(index) if index else None) for name, _, index in ends]
-    for statement in parse_partial(plan.source, Recorded(plan)).file.statements:
+    for statement in parse_partial(plan.source, Recorded(plan), plan.params).file.statements:
         if isinstance(statement, ast.LinkStatement):
             found = [
                 (statement.a.text, statement.a_index),

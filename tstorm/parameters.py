@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
+from tstorm import paramtype
 from tstorm.thresholdtype import THRESHOLD, gathered
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -189,6 +190,19 @@ def seed(function: F) -> F:
         type=WholeNumber(min=0, max=MOST_SEED),
         metavar="N",
         help="Seed of all random choices. Wins over the file's own; 0 when neither is given.",
+    )(function)
+
+
+def params(function: F) -> F:
+    """--param NAME=VALUE."""
+    return click.option(
+        "--param",
+        "params",
+        type=paramtype.PARAM,
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=paramtype.gathered,
+        help="Another value for a parameter that the text has (`param NAME = VALUE`). Repeatable.",
     )(function)
 
 

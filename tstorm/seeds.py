@@ -63,7 +63,9 @@ class Found:
     message: str = ""
 
 
-def one(source: str, options: RunOptions, out: str | None, seed: int) -> Found:
+def one(
+    source: str, options: RunOptions, out: str | None, params: Mapping[str, str], seed: int
+) -> Found:
     """Runs the experiment with that seed, without progress."""
     from runtime.errors import RunError
     from runtime.launch.launch import run
@@ -71,7 +73,7 @@ def one(source: str, options: RunOptions, out: str | None, seed: int) -> Found:
     from tstorm.running import places_of
 
     try:
-        found = plan_to_run(source, seed)
+        found = plan_to_run(source, seed, params=params)
         target = str(Path(out) / f"seed-{seed}") if out else None
         result = run(found.plan, options, places_of(source, target, f"{found.name}-seed-{seed}"))
     except RunError as error:
@@ -87,17 +89,23 @@ def one(source: str, options: RunOptions, out: str | None, seed: int) -> Found:
 
 
 def search(
-    source: str, options: RunOptions, out: str | None, seeds: range, jobs: int | None, form: str
+    source: str,
+    options: RunOptions,
+    out: str | None,
+    seeds: range,
+    jobs: int | None,
+    form: str,
+    params: Mapping[str, str],
 ) -> None:
     """All of them, `jobs` at a time. Ends with CommandError if one was not as it should be."""
     from runtime.options import VIRTUAL
     from tstorm import seedjobs
     from tstorm.loading import plan_to_run
 
-    plan_to_run(source, seeds[0])  # what does not compile is told once, and first
+    plan_to_run(source, seeds[0], params=params)  # what does not compile is told once, and first
     if out:
         _make(Path(out))
-    work = partial(one, source, options, out)
+    work = partial(one, source, options, out, params)
     shares = seedjobs.shares(jobs, len(seeds), virtual=options.time == VIRTUAL)
     found = sorted(_told(seedjobs.carry_out(work, seeds, shares)), key=lambda row: row.seed)
     _show(found, seeds, form)

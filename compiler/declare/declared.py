@@ -42,6 +42,7 @@ class Declared:
     start: ast.StartWhenReady | None = None
     quit: ast.QuitWhen | None = None
     dynamics: list[ast.Dynamic] = field(default_factory=list)
+    expects: list[ast.Expect] = field(default_factory=list)
     guesses: Guesses = field(default_factory=Guesses)
     at: dict[str, list[int]] = field(default_factory=dict)  # name -> its links
     taken: dict[tuple[object, ...], int] = field(default_factory=dict)  # see _linked_already
@@ -71,6 +72,8 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                 links.append(statement)
             case ast.Dynamic():
                 found.dynamics.append(statement)
+            case ast.Expect():
+                found.expects.append(statement)
             case _:
                 _setting(found, statement, sink)
     for link in links:

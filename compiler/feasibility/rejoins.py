@@ -66,7 +66,7 @@ def of_plan(plan: Plan) -> tuple[Diagnostic, ...]:
 
 
 def _dynamics(plan: Plan) -> Iterable[ast.Dynamic]:
-    statements = parse_partial(plan.source, Recorded(plan)).file.statements
+    statements = parse_partial(plan.source, Recorded(plan), plan.params).file.statements
     return (statement for statement in statements if isinstance(statement, ast.Dynamic))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from compiler.plan import services, types
@@ -15,6 +15,8 @@ from compiler.plan.format import (
     MAX_INSTANCES,
     MAX_LINKS,
     MAX_NODES,
+    MAX_PARAM,
+    MAX_PARAMS,
     SNAPSHOTS,
     TIMELINE,
     TOPOLOGY,
@@ -24,6 +26,18 @@ from compiler.plan.format import (
 from compiler.plan.state import epochs as fold_epochs
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*", re.ASCII)
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
+
+
+def params(found: Mapping[str, str], place: Place) -> None:
+    """Names and values of parameters, as a source may have them."""
+    if len(found) > MAX_PARAMS:
+        place.fail(f"more than {MAX_PARAMS} params")
+    for name, value in found.items():
+        if not _VARIABLE.fullmatch(name) or len(value) > MAX_PARAM:
+            place.fail(f"the param {name!r:.60} has no name or value of one")
 
 
 def topology(found: types.Topology) -> int:

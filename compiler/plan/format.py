@@ -11,7 +11,7 @@ import json
 from typing import Any, NoReturn
 
 FORMAT_NAME = "thunderstorm-plan"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 TOOL_VERSION = "0.1.0"  # of this release; tests hold it equal to pyproject.toml
 
 HEADER = "plan.json"
@@ -20,9 +20,18 @@ TOPOLOGY = "topology.json"
 TIMELINE = "timeline.jsonl"
 SNAPSHOTS = "snapshots.jsonl"
 ROUTES = "routes.bin"
+EXPECTATIONS = "expectations.json"
 ATTACHED = "files.tar"  # what services are given, and included texts
 MANIFESTS = "manifests"  # folder of rendered files, no part of the plan
-FILES = (ATTACHED, ROUTES, SNAPSHOTS, SOURCE, TIMELINE, TOPOLOGY)  # all but the header, sorted
+FILES = (  # all but the header, sorted
+    EXPECTATIONS,
+    ATTACHED,
+    ROUTES,
+    SNAPSHOTS,
+    SOURCE,
+    TIMELINE,
+    TOPOLOGY,
+)
 REBUILT = (ROUTES, SNAPSHOTS)  # follow from the others: compiler/plan/rebuild.py makes them again
 
 MAX_HEADER_BYTES = 1 << 20
@@ -32,6 +41,8 @@ MAX_INT = (1 << 63) - 1
 MAX_NODES = 65_535
 MAX_LINKS = 1_048_574
 MAX_INSTANCES = 65_000
+MAX_PARAMS = 100
+MAX_PARAM = 1000  # characters of a value
 PPB = 1_000_000_000
 
 ROUTINGS = ("delay", "hops")

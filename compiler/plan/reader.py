@@ -14,10 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import consistency, sparse
+from compiler.plan import consistency, expectationjson, sparse
 from compiler.plan import format as form
 from compiler.plan.attached import Attached
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
+from compiler.plan.expectations import Expectation
 from compiler.plan.files import Files, Memory, PlanFiles
 from compiler.plan.format import Place, PlanError
 from compiler.plan.routes.behind import RouteGroup, route_groups
@@ -28,7 +29,7 @@ from compiler.plan.sparse import Outline, SparseState
 from compiler.plan.state import NetworkState, StateAt
 from compiler.plan.types import Epoch, Event, Topology
 
-_COUNTS = ("epochs", "events", "instances", "links", "nodes", "services")
+_COUNTS = ("epochs", "events", "expectations", "instances", "links", "nodes", "services")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class _Header:
     counts: Mapping[str, int]
     end_ns: int
     files: Mapping[str, tuple[int, str]]  # size, sha256
+    params: Mapping[str, str]
     routing: str
     seed: int
     tool: str
@@ -56,6 +58,7 @@ class Plan:
         self._header = _read_header(data)
         self.digest = hashlib.sha256(data).hexdigest()
         self.seed = self._header.seed
+        self.params = self._header.params  # values of the source's parameters
         self.end_ns = self._header.end_ns
         self.tool_version = self._header.tool
         for name in form.FILES:
@@ -117,6 +120,14 @@ class Plan:
         self._count("services", form.TOPOLOGY, len(found.services))
         if found.routing != self._header.routing:
             raise PlanError(form.TOPOLOGY, f"routing is not the one in {form.HEADER}")
+        return found
+
+    @cached_property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """What the run is judged by, in the order of the source."""
+        value = form.parse(self._load(form.EXPECTATIONS), form.EXPECTATIONS, 1)
+        found = expectationjson.from_json(value, self._header.counts["instances"], self.end_ns)
+        self._count("expectations", form.EXPECTATIONS, len(found))
         return found
 
     @cached_property
@@ -232,7 +243,7 @@ class Plan:
         every route is replayed too (routes themselves are taken as given: compiling is not redone).
         """
         self._load(form.SOURCE)
-        _ = self.attached
+        _ = self.attached, self.expectations
         consistency.folded(self.topology, self.events, self.epochs)
         if deep:
             self.routes.verify()
@@ -244,8 +255,8 @@ def _read_header(data: bytes) -> _Header:
     value = form.parse(data, form.HEADER, 1)
     place = Place(form.HEADER, 1)
     _check_version(value, place)
-    counts, end, files, _, routing, seed, tool, _ = place.fields(
-        value, "counts", "end_ns", "files", "format", "routing", "seed", "tool", "version"
+    counts, end, files, _, params, routing, seed, tool, _ = place.fields(
+        value, "counts", "end_ns", "files", "format", "params", "routing", "seed", "tool", "version"
     )
     numbers = place.fields(counts, *_COUNTS)
     return _Header(
@@ -254,10 +265,19 @@ def _read_header(data: bytes) -> _Header:
         },
         end_ns=place.integer(end, "end_ns"),
         files=_read_files(files, place),
+        params=_read_params(params, place),
         routing=place.word(routing, "routing", form.ROUTINGS),
         seed=place.integer(seed, "seed"),
         tool=place.text(tool, "tool"),
     )
+
+
+def _read_params(value: Any, place: Place) -> dict[str, str]:
+    if type(value) is not dict:
+        place.fail("params must be an object")
+    found = {name: place.text(text, f"the param {name:.60}") for name, text in value.items()}
+    consistency.params(found, place)
+    return found
 
 
 def _check_version(value: Any, place: Place) -> None:

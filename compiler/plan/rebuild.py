@@ -18,6 +18,8 @@ from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode_snapshots
 
+_AS_THEY_ARE = (form.EXPECTATIONS, form.ATTACHED, form.TIMELINE, form.TOPOLOGY)
+
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
@@ -54,7 +56,7 @@ def complete(files: Mapping[str, bytes]) -> dict[str, bytes]:
     plan = Plan(_Partial(files))
     made = rebuild(plan.topology, plan.events)
     whole = {form.HEADER: files[form.HEADER], form.SOURCE: plan.source}
-    whole |= {name: plan.raw(name) for name in (form.ATTACHED, form.TIMELINE, form.TOPOLOGY)}
+    whole |= {name: plan.raw(name) for name in _AS_THEY_ARE}
     whole |= {form.SNAPSHOTS: made.snapshots, form.ROUTES: made.routes}
     for name in REBUILT:
         if (len(whole[name]), hashlib.sha256(whole[name]).hexdigest()) != _wanted(files, name):

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compiler.plan import attached, consistency, outdir
+from compiler.plan import attached, consistency, expectationjson, outdir
 from compiler.plan import format as form
 from compiler.plan.encoding import epoch_to_json, event_line, topology_to_json
+from compiler.plan.expectations import Expectation
 from compiler.plan.format import Place, PlanError
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta, RouteWriter
@@ -34,6 +35,8 @@ class PlanContents:
     tool_version: str = form.TOOL_VERSION
     attached: Collection[bytes] = ()  # what the files of services hold
     includes: Mapping[str, bytes] = field(default_factory=dict)  # included texts, by path
+    expectations: Sequence[Expectation] = ()
+    params: Mapping[str, str] = field(default_factory=dict)  # values of the source's parameters
 
 
 def encode(contents: PlanContents) -> dict[str, bytes]:
@@ -44,6 +47,7 @@ def encode(contents: PlanContents) -> dict[str, bytes]:
     _check(contents)
     epochs, routes, count = encode_snapshots(contents.topology, contents.snapshots)
     files = {
+        form.EXPECTATIONS: form.canonical(expectationjson.to_json(contents.expectations)),
         form.ATTACHED: _attached(contents),
         form.SOURCE: contents.source,
         form.TOPOLOGY: form.canonical(topology_to_json(contents.topology)),
@@ -61,6 +65,8 @@ def _check(contents: PlanContents) -> None:
     for event in contents.events:
         consistency.event(event, last, contents.end_ns, Place(form.TIMELINE, event.seq + 1))
         last = event
+    expectationjson.check(contents.expectations, contents.end_ns)
+    consistency.params(contents.params, Place(form.HEADER, 1))
 
 
 def _attached(contents: PlanContents) -> bytes:
@@ -87,6 +93,7 @@ def _header(contents: PlanContents, files: Mapping[str, bytes], epochs: int) -> 
         "counts": {
             "epochs": epochs,
             "events": len(contents.events),
+            "expectations": len(contents.expectations),
             "instances": sum(node.service >= 0 for node in topology.nodes),
             "links": len(topology.links),
             "nodes": len(topology.nodes),
@@ -98,6 +105,7 @@ def _header(contents: PlanContents, files: Mapping[str, bytes], epochs: int) -> 
             for name, data in files.items()
         },
         "format": form.FORMAT_NAME,
+        "params": dict(contents.params),
         "routing": topology.routing,
         "seed": contents.seed,
         "tool": contents.tool_version,

@@ -11,12 +11,23 @@ import sys
 
 from tdl.codes.actions import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
+from tdl.codes.expectations import EXPECTATIONS
 from tdl.codes.running import RUNNING
 from tdl.codes.structure import DECLARATIONS, TIMELINE
 from tdl.codes.syntax import SYNTAX
 
 CODES: dict[str, Code] = {
-    c.code: c for c in (*SYNTAX, *DECLARATIONS, *RUNNING, *ACTIONS, *TIMELINE, *WARNINGS, *COMMANDS)
+    c.code: c
+    for c in (
+        *SYNTAX,
+        *DECLARATIONS,
+        *RUNNING,
+        *ACTIONS,
+        *TIMELINE,
+        *EXPECTATIONS,
+        *WARNINGS,
+        *COMMANDS,
+    )
 }
 
 _HEADINGS = {
@@ -24,6 +35,7 @@ _HEADINGS = {
     "TS01": "Declarations",
     "TS02": "Selectors and actions",
     "TS03": "Timeline",
+    "TS04": "Expectations",
     "TS09": "Warnings",
 }
 

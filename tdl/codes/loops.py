@@ -1,4 +1,4 @@
-"""Codes TS0140 to TS0159: variables, loops, ranges of names and included files."""
+"""Codes TS0140 to TS0159: variables, parameters, loops, ranges of names and included files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tdl.codes.code import Code
 LOOPS = (
     Code(
         "TS0140",
-        "let without a name or a value",
-        "It is written `let NAME = VALUE`. A value of several words, or with signs such as `;`, "
-        "stands in quotes.",
+        "let or param without a name or a value",
+        "It is written `let NAME = VALUE`, and so is a `param`. A value of several words, or with "
+        "signs such as `;`, stands in quotes.",
         "let rate 100Mb",
     ),
     Code(
@@ -91,5 +91,18 @@ LOOPS = (
         "empty file",
         "There is no statement in the file, so there is nothing to run.",
         "# nothing yet",
+    ),
+    Code(
+        "TS0155",
+        "param in a loop",
+        "A parameter has one value, which the command line may replace. Put the line before the "
+        "loop.",
+        "for i in 0..3 {\nparam n = $i\n}",
+    ),
+    Code(
+        "TS0156",
+        "too many params",
+        "A file has at most 100 parameters, with at most 1000 characters each.",
+        "",
     ),
 )

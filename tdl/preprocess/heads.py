@@ -1,4 +1,4 @@
-"""The lines that begin with let, for and include: what they say, or what is wrong with them."""
+"""The lines that begin with let, param, for and include: what they say, or what is wrong there."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class For(NamedTuple):
 
 
 def let(line: LogicalLine, sink: Sink) -> Let | None:
+    """Of a `let` or a `param`."""
     tokens = line.tokens
     if len(tokens) < 2 or tokens[1].type != "KEY" or not tokens[1].text.endswith("="):
         _wrong(tokens, sink)
@@ -38,9 +39,10 @@ def let(line: LogicalLine, sink: Sink) -> Let | None:
         _wrong(tokens, sink)
         return None
     if len(tokens) != 3 or tokens[2].type not in ("STRING", "WORD"):
-        message = "let takes one value"
+        word = tokens[0].text
+        message = f"{word} takes one value"
         span = tokens[1].span if len(tokens) < 3 else cover(tokens[2], tokens[-1])
-        sink.error("TS0140", span, message, f'quote one of several words: let {name} = "…"')
+        sink.error("TS0140", span, message, f'quote one of several words: {word} {name} = "…"')
         return None
     token = tokens[1]._replace(text=name)
     return Let(token, tokens[2]) if _is_variable(token, sink) else None
@@ -48,7 +50,8 @@ def let(line: LogicalLine, sink: Sink) -> Let | None:
 
 def _wrong(tokens: list[Token], sink: Sink) -> None:
     span = cover(tokens[0], tokens[-1])
-    sink.error("TS0140", span, "a let has a name and a value", "write let NAME = VALUE")
+    word = tokens[0].text
+    sink.error("TS0140", span, f"a {word} has a name and a value", f"write {word} NAME = VALUE")
 
 
 def loop(line: LogicalLine, sink: Sink) -> For | None:

@@ -1,9 +1,10 @@
-"""Carries out let, for, include and ranges of names: lines in, the lines that they stand for out.
+"""Carries out let, param, for, include and ranges of names: lines in, what they stand for out.
 
-Input: a text. Output: logical lines without `let`, `for`, `include` and variables, each token with
-the place of what was written, and in a loop with the round as a note. A line in which something is
-wrong is reported and comes out broken. A loop is refused before its first round if all loops
-together have more rounds than an experiment can have statements.
+Input: a text, and values for its parameters. Output: logical lines without `let`, `param`, `for`,
+`include` and variables, each token with the place of what was written, and in a loop with the round
+as a note. A parameter has the value that was given for it, else the one in its line. A line in
+which something is wrong is reported and comes out broken. A loop is refused before its first round
+if all loops together have more rounds than an experiment can have statements.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tdl import ast
-from tdl.bounds import MAX_DEPTH, MAX_ROUNDS
+from tdl.bounds import MAX_DEPTH, MAX_PARAM, MAX_PARAMS, MAX_ROUNDS
 from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token, logical_lines
 from tdl.preprocess import heads, variables
@@ -19,10 +20,11 @@ from tdl.preprocess.blocks import Item, Loop, blocks
 from tdl.preprocess.includes import NO_TEXTS, Includes, Texts
 from tdl.preprocess.variables import Scope
 
+NO_PARAMS: Mapping[str, str] = {}
 UNFINISHED = frozenset(
     {
         *("TS0140", "TS0141", "TS0142", "TS0143", "TS0144", "TS0145", "TS0146", "TS0147"),
-        *("TS0150", "TS0151", "TS0152", "TS0153"),
+        *("TS0150", "TS0151", "TS0152", "TS0153", "TS0155", "TS0156"),
     }
 )  # after these statements are missing that the text may have
 _STRING_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"', "\\'": "'", "\\$": "$"}
@@ -31,9 +33,13 @@ _STRING_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"', "\\'": "'
 class Preprocessor:
     """Of one file and those that it includes, with the variables that are defined so far."""
 
-    def __init__(self, sink: Sink, texts: Texts = NO_TEXTS) -> None:
+    def __init__(
+        self, sink: Sink, texts: Texts = NO_TEXTS, params: Mapping[str, str] = NO_PARAMS
+    ) -> None:
         self._sink = sink
         self._included = Includes(texts, sink)
+        self._given = params
+        self.params: dict[str, str] = {}  # that the text has so far, and their values
         self._rounds = 0
         self._stopped = False
 
@@ -53,9 +59,9 @@ class Preprocessor:
                 return
             if isinstance(item, Loop):
                 yield from self._loop(item, scope, note, depth)
-            elif item.tokens and item.tokens[0].type == "LET":
+            elif item.tokens and item.tokens[0].type in ("LET", "PARAM"):
                 if not item.broken:
-                    self._let(_noted(item.tokens, note), scope)
+                    self._let(_noted(item.tokens, note), scope, depth)
             elif item.tokens and item.tokens[0].type == "INCLUDE":
                 if not item.broken:
                     yield from self._include(_noted(item.tokens, note), scope, note, depth)
@@ -98,16 +104,38 @@ class Preprocessor:
             return variables.bare(token, scope, self._sink)
         return _meaning(variables.text(token, scope).text)
 
-    # --- let ---
+    # --- let and param ---
 
-    def _let(self, tokens: list[Token], scope: Scope) -> None:
+    def _let(self, tokens: list[Token], scope: Scope, depth: int) -> None:
         said = heads.let(LogicalLine(tokens), self._sink)
         if said is None:
             return
         value = self._value(said.value, scope)
-        if self._is_new(said.name, scope) and value is not None:
-            scope.values[said.name.text] = value
-            scope.places[said.name.text] = said.name.span.place
+        if not self._is_new(said.name, scope) or value is None:
+            return
+        name = said.name.text
+        if tokens[0].type == "PARAM":
+            if not self._may_be_param(said.name, depth):
+                return
+            value = self._given.get(name, value)
+            if len(value) > MAX_PARAM:
+                message = f"the value of '{name}' has more than {MAX_PARAM:,} characters"
+                self._sink.error("TS0156", said.name.span, message)
+                return
+            self.params[name] = value
+        scope.values[name] = value
+        scope.places[name] = said.name.span.place
+
+    def _may_be_param(self, name: Token, depth: int) -> bool:
+        if depth:
+            hint = "put the line before the loop"
+            self._sink.error("TS0155", name.span, "a param in a loop has no one value", hint)
+        elif len(self.params) >= MAX_PARAMS:
+            message = f"more than {MAX_PARAMS:,} params"
+            self._sink.error("TS0156", name.span, message, "define others with let")
+        else:
+            return True
+        return False
 
     def _is_new(self, name: Token, scope: Scope) -> bool:
         other = scope.find(name.text)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tdl.bounds import MAX_WORDS
 from tdl.build import quotes_in_quotes
 from tdl.diagnostics import Sink
-from tdl.lexer import Token, words
+from tdl.lexer import Token, expected_words, words
 from tdl.suggest import did_you_mean
 from tdl.words import RUN_VARIABLES
 
@@ -24,7 +24,7 @@ _IN_STRING = re.compile(rf"\\.|{VARIABLE.pattern}")
 _RANGE = re.compile(r"\[([0-9]+)\.\.([0-9]+)\]")
 _TEXTS = ("STRING", "WORD", "ENVITEM")
 _NO_LISTS = ("LINK", "SERVICE", "BRIDGE")  # statements without lists of names, but for tags=
-_MAX_VALUE = 65_536  # characters of a word with its values in it
+MAX_VALUE = 65_536  # characters of a word with its values in it
 MAX_DIGITS = 12
 
 
@@ -107,7 +107,7 @@ def text(token: Token, scope: Scope) -> Token:
 
     pattern = _IN_STRING if escaped else VARIABLE
     new = pattern.sub(value, token.text)
-    if new == token.text or len(new) > _MAX_VALUE:
+    if new == token.text or len(new) > MAX_VALUE:
         return token
     return token._replace(text=new, width=token.end_col - token.col)
 
@@ -132,12 +132,18 @@ def _mixed(
         if names is None:
             return None
         return list(_separated(names, token._replace(width=width), before))
-    found = words(word) if len(word) <= _MAX_VALUE else None
+    found = _words(word, before) if len(word) <= MAX_VALUE else None
     if found is None:
         message = f"{token.text} stands for {word[:40]!r}, which cannot be part of a statement"
         sink.error("TS0147", token.span, message, "a value with spaces or signs fits into a string")
         return None
     return [token._replace(type=kind, text=part, width=width) for kind, part in found]
+
+
+def _words(word: str, before: list[Token]) -> tuple[tuple[str, str], ...] | None:
+    if before and before[0].type == "EXPECT":
+        return expected_words(word, before)
+    return words(word)
 
 
 def _may_be_list(token: Token, before: list[Token], after: list[Token], sink: Sink) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
+from compiler.plan.expectations import Expectation
 from compiler.plan.properties import LinkState
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Link, Node, Service, Topology
@@ -74,8 +75,43 @@ def contents(topology: Topology, events: tuple[Event, ...], seed: int = 1) -> Pl
     if not events or events[-1].kind != "quit":
         end += 10 * SECOND
     return PlanContents(
-        b"# source \xe2\x80\x94\r\n", seed, topology, events, end, snapshots(topology, events)
+        b"# source \xe2\x80\x94\r\n",
+        seed,
+        topology,
+        events,
+        end,
+        snapshots(topology, events),
+        expectations=expectations(topology, end),
+        params={"rtt": "5ms", "word": "\u2014"},
     )
+
+
+def expectations(topology: Topology, end_ns: int) -> tuple[Expectation, ...]:
+    """One of every instance to the next, as far as there are two, and two of everything."""
+    instances = sum(node.service >= 0 for node in topology.nodes)
+    pairs = tuple((a, a + 1) for a in range(instances - 1))
+    nodes = tuple(range(instances))
+    found = [Expectation("expect valid", "valid", 3, to_ns=end_ns)]
+    if pairs:
+        text = "expect rtt p99 a b < 90% of plan"
+        found.append(
+            Expectation(
+                text,
+                "rtt",
+                4,
+                "net.tdl",
+                pairs,
+                op="<",
+                value=900_000_000,
+                of_plan=True,
+                statistic="p99",
+                to_ns=end_ns,
+            )
+        )
+    if nodes:
+        text = 'expect log * "x"'
+        found.append(Expectation(text, "log", 5, nodes=nodes, pattern="x", eventually=True))
+    return tuple(found)
 
 
 def listing() -> Topology:

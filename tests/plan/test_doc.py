@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compiler.plan.expectations import Expectation
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
 from compiler.plan.snapshots import snapshots
@@ -43,8 +44,26 @@ def example() -> dict[str, bytes]:
         Event(3, second, "link_down", "s2->s1", {}, 7),
         Event(4, 2 * second, "quit", "", {}, 8),
     )
+    expectation = Expectation(
+        text="expect rtt a b < 10ms to 1s",
+        kind="rtt",
+        line=9,
+        pairs=((0, 1),),
+        op="<",
+        value=10_000_000,
+        statistic="median",
+        to_ns=second,
+    )
     return encode(
-        PlanContents(b"seed 5\n", 5, topology, events, 2 * second, snapshots(topology, events))
+        PlanContents(
+            b"seed 5\n",
+            5,
+            topology,
+            events,
+            2 * second,
+            snapshots(topology, events),
+            expectations=(expectation,),
+        )
     )
 
 
@@ -56,7 +75,9 @@ def block(name: str) -> str:
     return found.group(1)
 
 
-@pytest.mark.parametrize("name", ["plan.json", "timeline.jsonl", "snapshots.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["plan.json", "timeline.jsonl", "snapshots.jsonl", "expectations.json"]
+)
 def test_json_of_the_example(name: str) -> None:
     assert block(name).encode() == example()[name]
 

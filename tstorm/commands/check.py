@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", metavar="EXP.tdl", type=parameters.INPUT)
 @parameters.seed
+@parameters.params
 @parameters.budget
 @parameters.underlay
 @parameters.diagnostics
 def command(
     file: str,
     seed: int | None,
+    params: dict[str, str],
     budget_bps: int | None,
     underlay_ns: int | None,
     strict: bool,
@@ -46,7 +48,9 @@ def command(
     find = onpath.finder(folder_of(file))
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns, find=find)
     raw = read_source(file)
-    found = compile_text(raw, file, seed, strict=strict, form=form, machines=machines, most=most)
+    found = compile_text(
+        raw, file, seed, strict=strict, form=form, machines=machines, most=most, params=params
+    )
     if form == "text":
         click.echo(_summary(found))
 
@@ -62,6 +66,8 @@ def _summary(found: Compilation) -> str:
         "link": len(topology.links) // 2,
         "event": len(found.events),
     }
+    if found.plan.expectations:
+        counts["expectation"] = len(found.plan.expectations)
     said = ", ".join(number(count, what) for what, count in counts.items())
     warned = f" with {number(len(found.diagnostics), 'warning')}" if found.diagnostics else ""
     return f"ok{warned}: {said}, ends at {moment(found.timeline.end_ns)}"

@@ -59,6 +59,7 @@ def _imageless(services: list[str]) -> str:
     "--no-manifests", is_flag=True, help="Leave out manifests/: see 'tstorm render' for what it is."
 )
 @parameters.seed
+@parameters.params
 @parameters.budget
 @parameters.underlay
 @parameters.diagnostics
@@ -67,6 +68,7 @@ def command(
     output: str | None,
     no_manifests: bool,
     seed: int | None,
+    params: dict[str, str],
     budget_bps: int | None,
     underlay_ns: int | None,
     strict: bool,
@@ -97,7 +99,7 @@ def command(
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns, kubernetes=not no_manifests)
     raw = read_source(file)
     compilation = compile_text(
-        raw, file, seed, strict=strict, form=form, machines=machines, most=most
+        raw, file, seed, strict=strict, form=form, machines=machines, most=most, params=params
     )
     directory = Path(output) if output else Path(Path(source_name(file)).stem + ".plan")
     beside = None if no_manifests else _manifests(compilation)

@@ -47,8 +47,17 @@ def _errors_shown(*named: tuple[str, Plan]) -> Iterator[None]:
     help="Compare topologies and timelines only; paths take longest.",
 )
 @parameters.seed
+@parameters.params
 @parameters.table_or_json
-def command(a: str, b: str, limit: int, no_network: bool, seed: int | None, form: str) -> None:
+def command(
+    a: str,
+    b: str,
+    limit: int,
+    no_network: bool,
+    seed: int | None,
+    params: dict[str, str],
+    form: str,
+) -> None:
     """Compare two experiments, each a plan, a run or a TDL file.
 
     Topology: what they begin with. Timeline: events that only one has (- A, + B), at another time
@@ -72,7 +81,7 @@ def command(a: str, b: str, limit: int, no_network: bool, seed: int | None, form
     if a == b == "-":
         raise click.UsageError("only one of the two can be standard input")
     with collector_paused():
-        first, second = load_plan(a, seed), load_plan(b, seed)
+        first, second = load_plan(a, seed, params), load_plan(b, seed, params)
     with _errors_shown((a, first), (b, second)), collector_paused():
         diff = compare_plans(first, second, network=not no_network)
         compared = difftext.Compared(

@@ -23,8 +23,9 @@ def _line(event: Event) -> str:
 @click.command()
 @parameters.source
 @parameters.seed
+@parameters.params
 @parameters.table_or_json
-def command(source: str, seed: int | None, form: str) -> None:
+def command(source: str, seed: int | None, params: dict[str, str], form: str) -> None:
     """List every event of a plan, a run or a TDL file: when, what, to which instance or link.
 
     JSON is an array of {"seq", "at_ns", "kind", "target", "args", "line", "file"}. "line" is the
@@ -39,7 +40,7 @@ def command(source: str, seed: int | None, form: str) -> None:
     from tstorm.loading import load_plan, plan_errors_shown
 
     with plan_errors_shown(source):
-        events = load_plan(source, seed).events
+        events = load_plan(source, seed, params).events
     if form == "json":
         output.emit_json_rows(map(record, events))
         return

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     help="Explain event K instead, as `tstorm events` counts them.",
 )
 @parameters.seed
+@parameters.params
 @parameters.table_or_json
 def command(
     source: str,
@@ -39,6 +40,7 @@ def command(
     at_ns: int | None,
     seq: int | None,
     seed: int | None,
+    params: dict[str, str],
     form: str,
 ) -> None:
     """Explain a path between two instances, or one event, of a plan, a run or a TDL file.
@@ -63,7 +65,7 @@ def command(
 
     _check_usage(src, dst, at_ns, seq)
     with plan_errors_shown(source), collector_paused():
-        plan = load_plan(source, seed)
+        plan = load_plan(source, seed, params)
         if seq is not None:
             _event(plan, source, seq, form)
         else:

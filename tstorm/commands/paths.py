@@ -111,9 +111,16 @@ def _row(
 @click.option("--from", "src", metavar="X", help="Only from this instance or service.")
 @click.option("--to", "dst", metavar="Y", help="Only to this instance or service.")
 @parameters.seed
+@parameters.params
 @parameters.table_or_json
 def command(
-    source: str, at_ns: int | None, src: str | None, dst: str | None, seed: int | None, form: str
+    source: str,
+    at_ns: int | None,
+    src: str | None,
+    dst: str | None,
+    seed: int | None,
+    params: dict[str, str],
+    form: str,
 ) -> None:
     """List the properties of the paths between all instances joined at T.
 
@@ -132,7 +139,7 @@ def command(
 
     with plan_errors_shown(source):
         with collector_paused():
-            plan = load_plan(source, seed)
+            plan = load_plan(source, seed, params)
             state = plan.sparse_at(at_ns or 0)
         topology = state.topology
         everyone = _named(topology.members, None, "")

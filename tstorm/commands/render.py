@@ -85,12 +85,14 @@ def _print(files: Mapping[str, str | bytes]) -> None:
     help="Carry a smaller plan: agents compute its snapshots and routes again and check them.",
 )
 @parameters.seed
+@parameters.params
 def command(
     source: str,
     target: str | None,
     form: str,
     slim: bool,
     seed: int | None,
+    params: dict[str, str],
     **asked: Any,
 ) -> None:
     """Render a plan as files for a cluster. It applies nothing and needs no cluster.
@@ -114,7 +116,7 @@ def command(
     from manifests.write import write
     from tstorm.loading import experiment_name, load_plan, plan_errors_shown, show_rejoins
 
-    plan = load_plan(source, seed)
+    plan = load_plan(source, seed, params)
     try:
         with plan_errors_shown(source):
             carried = bundle.make(plan, slim=slim)

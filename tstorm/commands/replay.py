@@ -49,6 +49,7 @@ def _compared(source: str, recorded: Mapping[str, Any], plan: Plan, options: Run
 @click.command()
 @click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=parameters.INPUT)
 @parameters.seed
+@parameters.params
 @click.option(
     "--check", is_flag=True, help="Compare with the recorded run; end with 1 if it differs."
 )
@@ -56,6 +57,7 @@ def _compared(source: str, recorded: Mapping[str, Any], plan: Plan, options: Run
 def command(
     source: str,
     seed: int | None,
+    params: dict[str, str],
     check: bool,
     asked: dict[str, Any],
     cluster: dict[str, Any],
@@ -102,7 +104,7 @@ def command(
         if check and recorded is None:
             raise click.UsageError(f"--check needs a run to compare with, and {source} is none")
         options = options_of(asked, recorded)
-        found = plan_to_run(source, seed)
+        found = plan_to_run(source, seed, params=params)
         compare = _compared(source, recorded, found.plan, options) if check and recorded else None
         if options.backend == K8S:
             show_rejoins(found.plan, source, refuse=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @parameters.source
 @parameters.seed
+@parameters.params
 @parameters.budget
 @parameters.running
 @click.option(
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 def command(
     source: str,
     seed: int | None,
+    params: dict[str, str],
     seeds: range | None,
     jobs: int | None,
     junit: str | None,
@@ -88,7 +90,7 @@ def command(
         if seeds is not None:
             if junit is not None:
                 raise click.UsageError("--junit is for one run, not for --seeds.")
-            _search(source, seed, options, cluster, out, seeds, jobs, form)
+            _search(source, seed, params, options, cluster, out, seeds, jobs, form)
             return
         if jobs is not None:
             raise click.UsageError("--jobs is for --seeds.")
@@ -96,7 +98,9 @@ def command(
         if options.backend != K8S and recorded_plan(source) is None:
             find = finder(folder_of(source), images=options.images == PREFERRED)
         pace = asked.get("pace")
-        found = plan_to_run(source, seed, budget_bps=budget_bps, pace=pace, find=find)
+        found = plan_to_run(
+            source, seed, budget_bps=budget_bps, pace=pace, find=find, params=params
+        )
         if options.backend == K8S:
             show_rejoins(found.plan, source, refuse=True)
         result = carry_out(found, options, places_of(source, out, found.name), cluster, quiet=quiet)
@@ -118,6 +122,7 @@ def _write_junit(directory: Path, target: str) -> None:
 def _search(
     source: str,
     seed: int | None,
+    params: dict[str, str],
     options: RunOptions,
     cluster: Mapping[str, Any],
     out: str | None,
@@ -136,4 +141,4 @@ def _search(
     if source == STDIN:
         raise click.UsageError("--seeds reads the experiment for each seed: name a file.")
     parameters.only_in_cluster(cluster)
-    searching.search(source, options, out, seeds, jobs, form)
+    searching.search(source, options, out, seeds, jobs, form, params)

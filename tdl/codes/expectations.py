@@ -1,0 +1,74 @@
+"""Codes TS04xx: expectations."""
+
+from __future__ import annotations
+
+from tdl.codes.code import Code
+
+_NET = "service a exec=x\nservice b exec=y\nbridge s1\nlink a--s1\nlink b--s1\nat 9s quit\n"
+
+EXPECTATIONS = (
+    Code(
+        "TS0401",
+        "unknown expectation",
+        "What can be expected: `rtt`, `throughput`, `loss`, `unreachable`, `log`, `no log`, "
+        "`exit`, `run` and `valid`. A round trip may have a statistic before its ends: `median` "
+        "(the default), `mean`, `p90`, `p99`, `max`, `min`.",
+        "expect delay a b < 5ms",
+    ),
+    Code(
+        "TS0402",
+        "expectation that is not complete",
+        "Each kind has one form: a measure has two ends and a bound, a log has names and a "
+        "pattern in quotes, a program's end has names and a status, a command stands in quotes "
+        "before `ok`.",
+        "expect rtt a < 5ms",
+    ),
+    Code(
+        "TS0403",
+        "bound that compares nothing",
+        "A bound is `<`, `<=`, `>` or `>=` and a value: a time for `rtt`, a rate for `throughput`, "
+        "a share for `loss`. `90% of plan` compares a round trip or a rate with the planned one.",
+        "expect rtt a b < 90%",
+    ),
+    Code(
+        "TS0404",
+        "time that does not fit",
+        "The time of an expectation lies within the experiment, and is an interval: `from T1 to "
+        "T2`, `within D after T`. A command of `expect run` may run `at T`, too.",
+        _NET + "expect loss a b < 1% from 10s",
+    ),
+    Code(
+        "TS0405",
+        "pattern that cannot be read",
+        "The pattern of a log is a regular expression as Python's `re` reads it, with at most 1000 "
+        "characters. A backslash is written twice, as in every string.",
+        'expect log a "leader ("',
+    ),
+    Code(
+        "TS0406",
+        "expectation of something unknown",
+        "Expectations are of instances: `db` and `db.*` are those of a service, `db.0` is one, `*` "
+        "is all. A bridge has no programs and no addresses.",
+        _NET + "expect rtt a c < 5ms",
+    ),
+    Code(
+        "TS0407",
+        "expectation of what is never there",
+        "None of the instances that are named is joined in that time, or no two of them are at "
+        "once, so nothing could be measured.",
+        _NET + "at 1s b leave\nexpect loss a b < 1% from 2s",
+    ),
+    Code(
+        "TS0408",
+        "expectation of a program that is not there",
+        "`expect log` and `expect exit` are about the programs of services, which need `exec=` or "
+        "an image.",
+        "service a\nbridge s1\nlink a--s1\nexpect exit a 0",
+    ),
+    Code(
+        "TS0409",
+        "expectations of too many pairs",
+        "All expectations of a file together are about at most 200,000 pairs of instances.",
+        "",
+    ),
+)

@@ -1,0 +1,45 @@
+"""Which terminal a word of an `expect` statement is, by where it stands.
+
+Input: the tokens before it, the word, and the text after it. Only at these places are `rtt`, `of`,
+`plan`, `ok`, `on` and `within` words of the language: anywhere else they are names, which services
+may have. `MAYBE_NAMES` begin statements unless the rest reads like an event. Source: docs/tdl.md,
+"Expectations".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tdl.patterns import SPACE
+from tdl.words import ACTIONS, EXPECTED, MAYBE_NAMES
+
+if TYPE_CHECKING:
+    from tdl.lexer import Token
+
+_SELECTS = re.compile(rf"{SPACE}(?:;|--|—|–|->|(?:{'|'.join(sorted(ACTIONS))})(?![\w-]))")
+_NUMBER = re.compile(rf"{SPACE}[0-9.$]")
+_FIRST_NAME = 2  # tokens before it: `expect rtt`
+_AFTER = {"of": ("VALUE", "MIXED"), "plan": ("OF",), "ok": ("STRING",), "on": ("OK", "STRING")}
+
+
+def is_name(word: str, text: str, end: int) -> bool:
+    """Whether the first word of a line, which ends at `end` of `text`, is the name of a service."""
+    return word in MAYBE_NAMES and _SELECTS.match(text, end) is not None
+
+
+def terminal(before: Sequence[Token], word: str, text: str, end: int) -> str | None:
+    """The terminal of a word that ends at `end` of `text`; None where it has no special meaning."""
+    last = before[-1].type
+    if last == "EXPECT":
+        return EXPECTED.get(word)
+    if last == "NO" and len(before) == _FIRST_NAME:
+        return "LOG" if word == "log" else None
+    if word == "within":
+        named = len(before) == _FIRST_NAME + (before[1].type == "NO")
+        return "WITHIN" if _NUMBER.match(text, end) and not named else None
+    if word not in _AFTER or last not in _AFTER[word]:
+        return None
+    compares = any(token.type == "OP" for token in before)
+    return word.upper() if compares or before[1].type == "RUN" else None
