@@ -199,6 +199,7 @@ class ExpectActions(StaticActions):
         if self.errors == errors and end <= start:
             message = f"{last.text} is not after {first.text}"
             self.error("TS0404", cover(first, last), message)
+            end = start + 1
         return ast.Window(start, end, cover(word, last))
 
     def window_to(self, word: Token, last: Token) -> ast.Window:

@@ -12,14 +12,15 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tdl.patterns import SPACE
 from tdl.words import ACTIONS, EXPECTED, MAYBE_NAMES
 
 if TYPE_CHECKING:
     from tdl.lexer import Token
 
-_SELECTS = re.compile(rf"{SPACE}(?:;|--|—|–|->|(?:{'|'.join(sorted(ACTIONS))})(?![\w-]))")
-_NUMBER = re.compile(rf"{SPACE}[0-9.$]")
+# Between words: white space, and the ends of lines that go on.
+_GAP = r"(?:[ \t\u00a0]|\\[ \t]*(?:\r\n?|\n))*"
+_SELECTS = re.compile(rf"{_GAP}(?:;|--|—|–|->|(?:{'|'.join(sorted(ACTIONS))})(?![\w-]))")
+_NUMBER = re.compile(rf"{_GAP}[0-9.$]")
 _FIRST_NAME = 2  # tokens before it: `expect rtt`
 _AFTER = {"of": ("VALUE", "MIXED"), "plan": ("OF",), "ok": ("STRING",), "on": ("OK", "STRING")}
 

@@ -42,7 +42,7 @@ PLAIN_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_WORDS})", re.VERBOSE)
 _EXPECTING = rf"""
     (?P<EVERY>(?:{_NAME}\.)?\*)
   | (?P<NAME>{_NAME})(?P<INSTANCE>\.[0-9]+(?![A-Za-z0-9_.]))?
-  | (?P<OP>[<>=!]=?|=[<>]|[≤≥])
+  | (?P<OP>=[<>]|[<>=!]=?|[≤≥])
   | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
   | (?P<BRACE>[{{}}])
   | (?P<COMMA>,)

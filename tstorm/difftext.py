@@ -117,7 +117,8 @@ def _counted(count: int, word: str) -> str:
 
 def _difference(one: TopologyDifference) -> str:
     if not one.field:
-        return f"{'+' if one.a is None else '-'} {one.kind} {one.name}"
+        said = one.name if one.kind == "expectation" else f"{one.kind} {one.name}"
+        return f"{'+' if one.a is None else '-'} {said}"
     old, new = (_value(one.field, value) for value in (one.a, one.b))
     name = " ".join(word for word in (one.kind, one.name, one.field) if word)
     return f"~ {name}: {old} -> {new}"

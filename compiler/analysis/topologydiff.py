@@ -1,4 +1,4 @@
-"""Two plans compared as to what they begin with: settings, services, nodes, links.
+"""Two plans compared as to what they begin with (settings, services, nodes, links) and expect.
 
 Input: two plans. Output: differences in a fixed order. Elements are the same when they have the
 same name; each field of which the two have different values is one difference.
@@ -6,6 +6,7 @@ same name; each field of which the two have different values is one difference.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from compiler.plan.types import Link, Node, Service
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
 
-KINDS = ("experiment", "service", "bridge", "link", "instance")
+KINDS = ("experiment", "param", "service", "bridge", "link", "instance", "expectation")
 
 Value = int | str | list[Any] | None
 
@@ -43,10 +44,12 @@ def compare_topologies(a: Plan, b: Plan) -> tuple[TopologyDifference, ...]:
     seeds = a.seed == b.seed
     return (
         *_settings(a, b),
+        *_params(a, b),
         *_elements("service", _services(a), _services(b)),
         *_elements("bridge", _nodes(a, bridges=True), _nodes(b, bridges=True)),
         *_elements("link", _links(a, seeds=seeds), _links(b, seeds=seeds)),
         *_elements("instance", _nodes(a, bridges=False), _nodes(b, bridges=False)),
+        *_expectations(a, b),
     )
 
 
@@ -62,6 +65,26 @@ def _settings(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
     ):
         if one != two:
             yield TopologyDifference("experiment", "", name, one, two)
+
+
+def _params(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
+    """Values that both have; a parameter that only one has shows in what it stands for."""
+    for name, one in a.params.items():
+        two = b.params.get(name, one)
+        if one != two:
+            yield TopologyDifference("param", name, "value", one, two)
+
+
+def _expectations(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
+    """Statements that only one has, by their text."""
+    left = Counter(one.text for one in b.expectations)
+    for text in (one.text for one in a.expectations):
+        if left[text]:
+            left[text] -= 1
+        else:
+            yield TopologyDifference("expectation", text, "", text, None)
+    for text in left.elements():
+        yield TopologyDifference("expectation", text, "", None, text)
 
 
 def _ends(plan: Plan) -> Value:

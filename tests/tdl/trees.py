@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import strategies as st
 
 from tdl import ast, bounds, values
-from tdl.words import DISTRIBUTIONS, EXPECTATIONS, NETWORKS, RESERVED, SIGNALS, STATEMENTS
+from tdl.words import (
+    DISTRIBUTIONS,
+    EXPECTATIONS,
+    NETWORKS,
+    OPERATORS,
+    RESERVED,
+    SIGNALS,
+    STATEMENTS,
+    STATISTICS,
+)
 from tests.tdl.helpers import NOWHERE
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -302,5 +313,57 @@ backgrounds = st.builds(
     st.builds(ast.Background, st.integers(0, bounds.MAX_RATE_BPS), st.just(NOWHERE)),
     st.just(NOWHERE),
 )
-statements = settings | services | bridges | links() | events() | backgrounds
+_subjects = elements | st.just(ast.Everyone(NOWHERE))
+_groups = st.lists(_subjects, min_size=1, max_size=3).map(tuple)
+_pairs = st.tuples(_groups, _groups)
+_patterns = texts.filter(bool).map(re.escape)
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> ast.Window | None:
+    start = draw(st.integers(0, bounds.MAX_TIME_NS - 1))
+    end = draw(st.integers(start + 1, bounds.MAX_TIME_NS))
+    form = draw(st.sampled_from(["", "from", "to", "between", "within"]))
+    if not form:
+        return None
+    first = None if form == "to" else start
+    last = None if form == "from" else end
+    return ast.Window(first, last, NOWHERE, form == "within")
+
+
+def _measure(kind: str, values_: st.SearchStrategy[int]) -> st.SearchStrategy[ast.Expect]:
+    statistic = st.sampled_from(STATISTICS) if kind == "rtt" else st.just("")
+    part = {"subjects": _pairs, "window": windows(), "statistic": statistic}
+    part |= {"op": st.sampled_from(OPERATORS)}
+    plain = st.builds(ast.Expect, st.just(kind), st.just(NOWHERE), value=values_, **part)
+    if kind == "loss":
+        return plain
+    some = {"value": st.integers(1, 10**12), "of_plan": st.just(True)}
+    return plain | st.builds(ast.Expect, st.just(kind), st.just(NOWHERE), **some, **part)
+
+
+def _expect(kind: str, **part: st.SearchStrategy[Any]) -> st.SearchStrategy[ast.Expect]:
+    return st.builds(ast.Expect, st.just(kind), st.just(NOWHERE), **part)
+
+
+_moments = times.map(lambda at: ast.Window(at, at, NOWHERE))
+_alone = _groups.map(lambda group: (group,))
+_tries = windows().filter(lambda window: window is None or window.eventually)
+expects = (
+    _measure("rtt", times)
+    | _measure("throughput", rates)
+    | _measure("loss", shares)
+    | _expect("unreachable", subjects=_pairs, window=windows())
+    | _expect("log", subjects=_alone, window=windows(), text=_patterns)
+    | _expect("no_log", subjects=_alone, window=windows(), text=_patterns)
+    | _expect("exit", subjects=_alone, value=st.integers(0, 255))
+    | _expect(
+        "run",
+        subjects=st.just(()) | elements.map(lambda one: ((one,),)),
+        window=_moments | _tries,
+        text=texts.map(_argv),
+    )
+    | _expect("valid")
+)
+statements = settings | services | bridges | links() | events() | backgrounds | expects
 assert STATEMENTS  # the words above cover all of them; see test_roundtrip

@@ -1,0 +1,202 @@
+"""`expect` statements in a plan: whose, when, and that they change nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compiler.pipeline import UnknownParamError, compile_source
+from compiler.plan import format as form
+from compiler.plan.expectations import Expectation
+from compiler.plan.format import PlanError
+from compiler.plan.reader import decode
+from compiler.plan.rebuild import complete
+from tdl.diagnostics import TdlError
+from tests.compiler.files import files
+from tests.plan.test_bundle import digest
+
+NET = """\
+service server exec=x replicas=3
+service client exec=x
+service late
+bridge s1
+link server--s1
+link client--s1
+link late--s1
+at 2s server.1 crash
+at 5s late join
+at 9s quit
+"""
+SAME = (form.ATTACHED, form.ROUTES, form.SNAPSHOTS, form.TIMELINE, form.TOPOLOGY)
+
+
+def expectations(*lines: str) -> tuple[Expectation, ...]:
+    plan = compile_source(NET + "".join(f"{line}\n" for line in lines)).plan
+    plan.verify()
+    return plan.expectations
+
+
+def one(line: str) -> Expectation:
+    (found,) = expectations(line)
+    return found
+
+
+def test_all_that_a_measure_says() -> None:
+    found = one("expect rtt p99 client server.0 < 60ms at 2s within 3s")
+    assert found == Expectation(
+        text="expect rtt p99 client server.0 < 60ms within 3s after 2s",
+        kind="rtt",
+        line=11,
+        pairs=((3, 0),),
+        op="<",
+        value=60_000_000,
+        statistic="p99",
+        from_ns=2_000_000_000,
+        to_ns=5_000_000_000,
+        eventually=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "pairs"),
+    [
+        ("expect loss client server < 1%", ((3, 0), (3, 1), (3, 2))),
+        ("expect loss client server < 1% from 2s", ((3, 0), (3, 2))),  # one has crashed
+        ("expect unreachable client server from 2s", ((3, 0), (3, 1), (3, 2))),
+        ("expect loss server.0;server.2 server.0;server.2 < 1%", ((0, 2), (2, 0))),
+        ("expect loss late server < 1% to 5s", ((4, 0), (4, 2))),
+        ("expect loss * client < 1%", ((0, 3), (1, 3), (2, 3), (4, 3))),
+    ],
+)
+def test_pairs_are_those_that_are_there_together(
+    line: str, pairs: tuple[tuple[int, int], ...]
+) -> None:
+    assert one(line).pairs == pairs
+
+
+@pytest.mark.parametrize(
+    ("line", "nodes", "span", "eventually"),
+    [
+        ('expect log * "x"', (0, 1, 2, 3), (0, 9), True),
+        ('expect log server "x" from 3s', (0, 2), (3, 9), True),
+        ('expect no log server.1 "x" within 1s after 1s', (1,), (1, 2), False),
+        ("expect exit server 3", (0, 1, 2), (0, 9), False),
+        ('expect run "a b" ok', (0,), (0, 9), True),
+        ('expect run "a b" ok on late at 5s', (4,), (5, 5), False),
+        ('expect run "a b" ok on server.1 within 1s after 1s', (1,), (1, 2), True),
+        ("expect valid", (), (0, 9), False),
+    ],
+)
+def test_instances_and_times(
+    line: str, nodes: tuple[int, ...], span: tuple[int, int], eventually: bool
+) -> None:
+    found = one(line)
+    assert found.nodes == nodes
+    assert (found.from_ns, found.to_ns) == tuple(second * 10**9 for second in span)
+    assert found.eventually == eventually
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("expect rtt client sever < 5ms", "TS0406", "did you mean 'server'?"),
+        ("expect rtt client s1 < 5ms", "TS0406", "is a bridge"),
+        ("expect rtt client server.3 < 5ms", "TS0406", "the last is server.2"),
+        ('expect log late "x"', "TS0408", "has no program"),
+        ("expect rtt client server.1 < 5ms from 2s", "TS0407", "no two of them"),
+        ("expect rtt client client < 5ms", "TS0407", "no path to itself"),
+        ('expect run "x" ok on late at 1s', "TS0407", "none of them"),
+        ("expect loss client server < 1% from 9s", "TS0404", "ends at 9s"),
+        ("expect loss client server < 1% within 5s after 5s", "TS0404", "at 10s quit"),
+    ],
+)
+def test_what_can_never_hold_is_an_error(line: str, code: str, said: str) -> None:
+    with pytest.raises(TdlError) as caught:
+        expectations(line)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.span.line) == (code, 11)
+    assert said in f"{found.message} {found.hint}"
+    assert found.span.col > 1
+
+
+def test_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.expect.expectations.MAX_PAIRS", 4)
+    line = "expect loss client server < 1%"
+    with pytest.raises(TdlError) as caught:
+        expectations(line, line)
+    assert [(found.code, found.span.line) for found in caught.value.diagnostics] == [("TS0409", 12)]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(text=files(), lines=st.lists(st.sampled_from(["valid", 'run "x" ok', 'no log * "x"'])))
+def test_expectations_change_nothing_else(text: str, lines: list[str]) -> None:
+    try:
+        before = compile_source(text).files
+        more = "".join(f"expect {line}\n" for line in lines)
+        after = compile_source(f"{text.rstrip()}\n{more}").files
+    except TdlError:
+        return  # the file has errors, or nothing in it runs a program
+    assert [before[name] for name in SAME] == [after[name] for name in SAME]
+
+
+def test_other_statements_draw_the_same() -> None:
+    drawn = NET.replace("server.1 crash", "server crash 1")
+    plain, more = compile_source(drawn).files, compile_source(drawn + "expect valid\n").files
+    assert [plain[name] for name in SAME] == [more[name] for name in SAME]
+    assert digest(dict(plain)) != digest(dict(more))
+
+
+def test_a_slim_plan_has_them_too() -> None:
+    whole = dict(compile_source(NET + "expect valid\n").files)
+    slim = {name: data for name, data in whole.items() if name not in form.REBUILT}
+    assert complete(slim) == whole
+
+
+def test_a_param_is_recorded_and_may_not_be_unknown() -> None:
+    text = "param n = 2\nservice a replicas=$n\nbridge s\nlink a--s\n"
+    plan = compile_source(text, params={"n": "3"}).plan
+    assert (plan.params, plan.topology.services[0].replicas) == ({"n": "3"}, 3)
+    assert compile_source(text).plan.params == {"n": "2"}
+    with pytest.raises(UnknownParamError) as caught:
+        compile_source(text, params={"m": "3"})
+    assert (caught.value.name, caught.value.known) == ("m", ("n",))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"pairs": []}, "pairs or nodes"),
+        ({"pairs": [[3, 3]]}, "pairs of one node"),
+        ({"pairs": [[3, 2], [3, 0]]}, "not ascending"),
+        ({"pairs": [[3, 99]]}, "pairs must be an integer"),
+        ({"op": ""}, "a bound or a statistic"),
+        ({"op": "=="}, "op must be one of"),
+        ({"argv": ["x"]}, "a command"),
+        ({"pattern": "x"}, "a pattern"),
+        ({"kind": "log", "pairs": [], "nodes": [0], "op": "", "statistic": "", "value": 0,
+          "pattern": "("}, "a pattern"),
+        ({"to_ns": 10**11}, "not within the plan"),
+        ({"more": 1}, "unknown field"),
+    ],
+)  # fmt: skip
+def test_readers_take_nothing_else(change: dict[str, object], said: str) -> None:
+    plan = dict(compile_source(NET + "expect rtt client server.0 < 5ms\n").files)
+    (record,) = json.loads(plan[form.EXPECTATIONS])
+    with pytest.raises(PlanError, match=said) as caught:
+        _ = decode(_with(plan, form.canonical([{**record, **change}]))).expectations
+    assert caught.value.file == form.EXPECTATIONS
+
+
+def _with(plan: dict[str, bytes], data: bytes) -> dict[str, bytes]:
+    """The plan with other expectations, and a header that goes with them."""
+    import hashlib
+
+    header = json.loads(plan[form.HEADER])
+    header["files"][form.EXPECTATIONS] = {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "size": len(data),
+    }
+    return {**plan, form.EXPECTATIONS: data, form.HEADER: form.canonical(header)}
