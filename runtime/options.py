@@ -271,7 +271,7 @@ class RunResult:
     directory: Path
     message: str = ""  # why it failed
     summary: Mapping[str, Any] = field(default_factory=dict)
-    programs_failed: bool = False  # they did not do what is right, and that was stated or asked for
+    programs_failed: bool = False  # they, or the run, did not do what was expected or asked for
     options: RunOptions = DEFAULTS
 
     @property

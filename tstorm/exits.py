@@ -7,7 +7,7 @@ FAILED = 1  # error in the input, or a check that did not hold
 USAGE = 2  # click's own
 CANNOT = 3  # this machine or cluster lacks something; `tstorm doctor` says what
 TOO_LATE = 4  # the result is not to be trusted (--require, --max-lateness)
-PROGRAMS_FAILED = 5  # the experiment failed (expect=, --fail-on-exit)
+PROGRAMS_FAILED = 5  # the experiment failed (expect, expect=, --fail-on-exit)
 INTERRUPTED = 130
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from runtime.options import RunResult
 
 SHOWN_PROGRAMS = 20  # of those that failed, in text
+SHOWN_EXPECTATIONS = 20  # of those that failed, and of those that were not measured
 
 
 def report(result: RunResult, form: str, *, quiet: bool = False, **more: object) -> None:
@@ -51,6 +52,7 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
     if judged["reasons"] or (not quiet and result.outcome == COMPLETED):
         for line in telling.told(judged, telling.MOST_LINES):
             yield line if line.startswith(" ") else prefix + line
+    yield from _expectations(result, quiet=quiet)
     yield from _missing_packets(result.summary.get("captures", {}))
     if judged["too_late"]:
         figures = (judged["largest_ns"], judged["max_lateness_ns"])
@@ -72,6 +74,24 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
         yield f"interrupted: {result.message}" if result.message else "interrupted"
     elif result.message:
         yield f"{'error' if result.exit_code else 'note'}: {result.message}"
+
+
+def _expectations(result: RunResult, *, quiet: bool) -> Iterator[str]:
+    """Those that failed, and those that were not measured, a line each; then how many there are."""
+    from runtime.judge import outcomes
+
+    for state, prefix in (
+        (outcomes.FAILED, "error: failed"),
+        (outcomes.NOT_MEASURED, "warning: not measured"),
+    ):
+        found = outcomes.in_state(result.summary, state)
+        yield from (f"{prefix}: {outcomes.told(one)}" for one in found[:SHOWN_EXPECTATIONS])
+        if len(found) > SHOWN_EXPECTATIONS:
+            left = len(found) - SHOWN_EXPECTATIONS
+            yield f"{prefix}: … and {left} more in summary.json"
+    whole = outcomes.counted(result.summary)
+    if whole and not quiet:
+        yield whole
 
 
 def _missing_packets(captures: Mapping[str, int]) -> Iterator[str]:

@@ -68,6 +68,7 @@ def one(
 ) -> Found:
     """Runs the experiment with that seed, without progress."""
     from runtime.errors import RunError
+    from runtime.judge import outcomes
     from runtime.launch.launch import run
     from tstorm.loading import plan_to_run
     from tstorm.running import places_of
@@ -83,9 +84,10 @@ def one(
     failed = sorted({str(failure["target"]) for failure in result.summary["failures"]})
     state = str(result.summary["verdict"]["state"])
     directory = str(result.directory)
-    return Found(
-        seed, result.exit_code, result.outcome, state, tuple(failed), directory, result.message
-    )
+    message = result.message
+    if outcomes.any_failed(result.summary):
+        message = "; ".join(filter(None, (message, outcomes.counted(result.summary))))
+    return Found(seed, result.exit_code, result.outcome, state, tuple(failed), directory, message)
 
 
 def search(

@@ -61,10 +61,14 @@ class Left:
 @dataclass(frozen=True, slots=True)
 class Ran:
     """How a command in an instance ended: `status` as a shell says it (128 + N: by signal N), and
-    the last line of its output if that went nowhere else."""
+    the last lines of its output if that went nowhere else."""
 
     status: int
-    said: str = ""
+    lines: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str:
+        return self.lines[-1] if self.lines else ""
 
 
 class Commands(Protocol):
@@ -73,6 +77,9 @@ class Commands(Protocol):
     setup: tuple[str, ...]  # argv, to be run once before the first start; empty: nothing
     ready: tuple[str, ...]  # () or ('none',): at once; ('tcp:PORT',); else an argv
     ready_timeout_ns: int
+
+    def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """A command of the plan as it is run here: variables of the run, programs beside it."""
 
     async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
         """Runs a command in this life, as its program would run, to its end; cancelling kills it.

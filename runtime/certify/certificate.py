@@ -50,6 +50,9 @@ class Evidence:
     events: list[dict[str, Any]] = field(default_factory=list)
     host: dict[str, Any] = field(default_factory=dict)
     not_measured: list[str] = field(default_factory=list)
+    header: Header | None = None  # of probes, and those that met one network each
+    met: Sequence[Visit] = ()
+    planned: Planned | None = None  # of what is probed, expected or busy
 
 
 def gather(
@@ -132,6 +135,7 @@ class _Paths:
         if planned is None:
             self.judge.unmeasured = "there is no run to measure"
             return
+        found.header, found.planned = header, planned
         self.traffic.spread(planned)
         nodes = self.plan.topology.nodes
         paths.judge_rates(self.judge, lambda node: nodes[node].name, planned, self.traffic)
@@ -141,7 +145,7 @@ class _Paths:
             found.not_measured.append(f"delay, jitter and loss of all pairs: {why}")
             return
         clock = self.timeline.clock
-        met = visits(header, _reports(lines), planned, self.traffic, clock)
+        found.met = met = visits(header, _reports(lines), planned, self.traffic, clock)
         self._judge(header, met, found)
         rows = paths.rows(header, met, self.traffic, clock)
         found.pairs = list(islice(rows, MOST_ROWS))
@@ -157,6 +161,10 @@ class _Paths:
         if not self.records:
             return None
         wanted = list(dict.fromkeys(header.pairs if header else ()))
+        expected = dict.fromkeys(pair for one in self.plan.expectations for pair in one.pairs)
+        known = frozenset(wanted)
+        more = [pair for pair in expected if pair not in known]
+        wanted += more[: max(MOST_PAIRS - len(wanted), 0)]
         busy = sorted(self.traffic.pairs - set(wanted))
         nodes = range(len(self.plan.topology.nodes))
         busy = [pair for pair in busy if self._is_pair(pair, nodes)]

@@ -57,7 +57,8 @@ class Header:
         self.measure = str(record["measure"])
         self.both = self.measure == ROUND_TRIP
         self.of = int(record["of"])  # pairs of instances of the run
-        self.not_probed = len(record.get("not_probed", ()))
+        self.not_probed = {(ends[0], ends[1]) for ends in record.get("not_probed", ())}
+        self.intervals_ns: list[int] = list(record["intervals_ns"])
         self.comparable = self.both or record["clock"] == "one"
 
     def name(self, pair: int) -> str:

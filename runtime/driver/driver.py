@@ -19,6 +19,7 @@ from runtime.backend.base import Counters, Effect, MakeBackend, Network, RunCont
 from runtime.driver import status
 from runtime.driver.config import DriverConfig
 from runtime.driver.control import ControlServer, Reply, answered_by
+from runtime.driver.expectedruns import ExpectedRuns
 from runtime.driver.logwatch import LogWatch
 from runtime.driver.machinewatch import MachineWatch
 from runtime.driver.probing import prober
@@ -92,6 +93,9 @@ class Driver:
         )
         self.prober = prober(
             *(self.plan, self.timeline, self.backend, held, self._cannot_write, self.report)
+        )
+        self.expected_runs = ExpectedRuns(
+            *(self.plan, self.timeline, self.backend.instances, self.conductor.book)
         )
         self.pulse = Pulse(DRIVER, self._stalled)
         self.machine = MachineWatch(self.backend.instances, self._elapsed)
@@ -257,6 +261,7 @@ class Driver:
         work = asyncio.create_task(self.conductor.carry_out(network))
         self.sampling = asyncio.create_task(self.sampler.run())
         self.prober.go()
+        self.expected_runs.begin()
         if self.config.options.time == REAL:  # in virtual time nobody ever stands still
             self.watching = {
                 asyncio.create_task(self.pulse.run()),
@@ -295,6 +300,7 @@ class Driver:
         self.phase = STOPPING
         self.report()
         await self.prober.end()  # what programs do from now on is no experiment
+        await self.expected_runs.end()
         if self.watching:
             await self.machine.look()  # before devices go with their instances
             self.facts.update(self.machine.facts())

@@ -14,6 +14,7 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime.certify import certificate
 from runtime.errors import RunError, filesystem_remedy, unwritten
+from runtime.expectations import judging, recorded
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
 from runtime.options import FAILED, VIRTUAL, RunOptions
@@ -56,6 +57,10 @@ def results(
         left = discard.discard(directory, directory.manifest_so_far().get("discards", ()))
         evidence = certificate.gather(directory, plan, timeline, final["facts"], judge)
         summary = summarise(directory, plan, planned, final, judge)
+        if plan.expectations:
+            found = judging.judged(directory, plan, timeline, evidence, summary)
+            summary["expectations"] = found
+            recorded.append(directory, found)
         if left:
             more["not_discarded"] = summary["not_discarded"] = left
         directory.write_json(SUMMARY, summary)

@@ -149,8 +149,12 @@ def _keep_programs(
     directory: RunDirectory, plan: Plan, places: RunPlaces, images: dict[str, ImageRoot]
 ) -> dict[str, str]:
     """A replay is to run the same. RunError; see scripts.keep."""
-    own = [one for one in plan.topology.services if one.name not in images]
+    topology = plan.topology
+    own = [one for one in topology.services if one.name not in images]
     words = [argv[0] for one in own for argv in (one.exec, one.setup, one.ready) if argv]
+    for one in plan.expectations:
+        services = {topology.services[topology.nodes[node].service].name for node in one.nodes}
+        words += one.argv[:1] if services.isdisjoint(images) else ()
     try:
         return scripts.keep(directory, words, places.source_directory, places.kept_directory)
     except RunError as error:

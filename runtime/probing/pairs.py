@@ -1,5 +1,6 @@
 """Which pairs of instances are probed: all that are connected at some time where they are few, else
-a sample that the plan's seed draws.
+those that expectations name, and a sample that the plan's seed draws. Where not all find room,
+those of expectations come first.
 
 The sample has every instance and every link that routes use at the start, as far as MOST_PAIRS are
 enough for that: first pairs in which nobody is twice, then a pair for each link that none of them
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from compiler.plan.expectations import LOSS, RTT, UNREACHABLE
 from compiler.plan.reader import Plan
 from runtime.probing import draws
 from runtime.probing.ways import Pair, Way, Ways
@@ -38,14 +40,29 @@ def choose(plan: Plan, timeline: Schedule, most: int = MOST_PAIRS) -> Choice:
     there = sorted(index[name] for name in first_incarnations(timeline))
     of = len(there) * (len(there) - 1)
     ways = Ways(plan, timeline)
+    expected = _expected(plan, frozenset(there), most)
     if of <= most:
-        found = ways.follow((src, dst) for src in there for dst in there if src != dst)
+        pairs = [(src, dst) for src in there for dst in there if src != dst]
     else:
-        found = _sample(plan, ways, there, most)
+        pairs = _sample(plan, ways, there, most)
+    found = ways.follow(dict.fromkeys([*expected, *pairs]))
     return Choice(tuple(found[:most]), of, ways.least_bps)
 
 
-def _sample(plan: Plan, ways: Ways, there: Sequence[int], most: int) -> list[Way]:
+def _expected(plan: Plan, there: frozenset[int], most: int) -> list[Pair]:
+    """Of which expectations say what probes tell: both ways, since round trips are composed."""
+    wanted: dict[Pair, None] = {}
+    for one in plan.expectations:
+        for src, dst in one.pairs if one.kind in (RTT, LOSS, UNREACHABLE) else ():
+            if len(wanted) >= most or not {src, dst} <= there:
+                continue
+            wanted[src, dst] = None
+            if one.kind == RTT:
+                wanted[dst, src] = None
+    return list(wanted)
+
+
+def _sample(plan: Plan, ways: Ways, there: Sequence[int], most: int) -> list[Pair]:
     order = draws.shuffled(there, plan.seed ^ _ORDER)
     circle = [*pairwise(order), (order[-1], order[0])]
     once, others = circle[::2], circle[1::2]
@@ -60,7 +77,7 @@ def _sample(plan: Plan, ways: Ways, there: Sequence[int], most: int) -> list[Way
         if len(wanted) >= most + _SPARE:
             break
         wanted[src, dst] = None
-    return ways.follow(list(wanted)[: most + _SPARE])
+    return list(wanted)[: most + _SPARE]
 
 
 def _any(seed: int, there: Sequence[int]) -> Iterator[Pair]:

@@ -71,7 +71,7 @@ class Merger:
         found: list[tuple[int, Line]] = []
         for name in instances:
             place = -_EVER
-            for line in self._lines(name):
+            for line in self.lines(name):
                 place = max(place, line.place_ns)
                 if wanted(line):
                     found.append((place, line))
@@ -87,8 +87,8 @@ class Merger:
             if at_ns is not None and (target in own or target not in known):
                 yield Line(at_ns, at_ns, target, record=record)
 
-    def _lines(self, name: str) -> Iterator[Line]:
-        """Of one log; marks bound the lines before and after them."""
+    def lines(self, name: str) -> Iterator[Line]:
+        """Of one log, in its order; marks bound the lines before and after them."""
         growth = self._grown.get(name, _Growth())
         waiting: list[Line] = []
         marked_ns: int | None = None

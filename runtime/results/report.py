@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from runtime.judge import telling
+from runtime.judge import outcomes, telling
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import how_ended, read_events
-from runtime.rundir.runfiles import EVENTS
+from runtime.rundir.runfiles import EVENTS, EXPECT_RUN, EXPECTATION
 from runtime.stacks import counters
 
 MAX_ROWS = 1000  # of each table; the files have the rest
@@ -94,8 +94,10 @@ def details(record: Mapping[str, Any]) -> str:
             return str(record["error"])
         why = f": {record['reason']}" if "reason" in record else ""
         return how_ended(record) + (" (by the run)" if record.get("asked") else "") + why
-    if record.get("kind") in ("setup", "ready", "not_ready", "quit"):
+    if record.get("kind") in ("setup", "ready", "not_ready", "quit", EXPECT_RUN):
         return _beside_the_plan(record)
+    if record.get("kind") == EXPECTATION:
+        return f"{outcomes.WORDS.get(record['state'], '')}: {record['text']}"
     return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
 
 
@@ -153,6 +155,19 @@ def _failure(one: Mapping[str, Any]) -> str:
     return f"could not start: {one['error']}" if "error" in one else how_ended(one) + right
 
 
+def _expectations(summary: Mapping[str, Any]) -> list[str]:
+    """Nothing if there are none."""
+    found = outcomes.of(summary)
+    if not found:
+        return []
+    rows = (
+        (one["text"], outcomes.WORDS[one["state"]], one["message"], outcomes.place(one))
+        for one in found
+    )
+    head = ("expectation", "", "measured", "")
+    return ["<h2>Expectations</h2>", _table(head, rows)]
+
+
 def _stacks(summary: Mapping[str, Any]) -> list[str]:
     """Nothing if no counter of an instance's own stack has moved."""
     found = [(name, one) for name, one in summary.get("stacks", {}).items()]
@@ -189,6 +204,7 @@ def render(
         *(_paragraph(judged.get("state", ""), line) for line in telling.told(judged)),
         *(_paragraph("limit", one["text"]) for one in summary.get("limits", ())),
         f'<p class="{outcome}"><b>{outcome}</b> {message}</p>',
+        *_expectations(summary),
         _table(("", ""), _facts(manifest)),
         f"<h2>Events</h2><p>{events['applied']} of {events['planned']} applied.</p>",
         _table(("lag", "events", "p50 µs", "p99 µs", "max µs"), _lag_rows(events)),

@@ -9,7 +9,7 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
-from runtime.judge import lateness, programs
+from runtime.judge import lateness, outcomes, programs
 from runtime.judge.lateness import PROCESS_KINDS, late_for_delays
 from runtime.judge.verdict import Judge
 from runtime.options import COMPLETED, RunOptions
@@ -142,11 +142,12 @@ def _failures(
 def programs_failed(
     summary: Mapping[str, Any], final: Mapping[str, Any], options: RunOptions
 ) -> bool:
-    """Whether programs make the run end with PROGRAMS_FAILED."""
+    """Whether programs, or expectations that failed, make the run end with PROGRAMS_FAILED."""
     found = summary.get("failures", ())
     asked = options.fail_on_exit or options.fail_fast
     counted = any(programs.counts(one, fail_on_exit=asked) for one in found)
-    return counted or bool(final.get("programs_failed"))
+    expected = summary.get("outcome") == COMPLETED and outcomes.any_failed(summary)
+    return counted or expected or bool(final.get("programs_failed"))
 
 
 def summarise(

@@ -42,6 +42,7 @@ EVENTS, SAMPLES, LOG_TIMES = "events.jsonl", "samples.jsonl", "logs.jsonl"
 STACKS = "stacks.jsonl"
 PROBES, PROBES_FORMAT, PROBES_VERSION = "probes.jsonl", "tstorm-probes", 1
 HEADER = "header"  # kind of a first line
+EXPECT_RUN, EXPECTATION = "expect_run", "expectation"  # kinds of events
 CERTIFICATE = "certificate.json"
 
 _MB = 1 << 20
@@ -81,6 +82,7 @@ MANIFEST_SHAPE = Shape(
 
 _LAG = {"p99_ns": INTEGER, "max_ns": INTEGER}
 _DROPS = {"drop_queue": COUNT, "drop_loss": COUNT, "drop_down": COUNT}
+_STATES = ("passed", "failed", "not_measured")  # of an expectation
 SUMMARY_SHAPE = Shape(
     {
         "outcome": TEXT,
@@ -101,6 +103,15 @@ SUMMARY_SHAPE = Shape(
             }
         ],
         "limits?": [{"what": TEXT, "text": TEXT}],
+        "expectations?": [
+            {
+                **dict.fromkeys(("text", "kind", "file", "message", "unit", "subject"), TEXT),
+                "line": COUNT,
+                "state": Kind("`passed`, `failed` or `not_measured`", _STATES.__contains__),
+                **{name: OneOf(INTEGER, NOTHING) for name in ("figure", "threshold", "at_ns")},
+                "log": [{"instance": TEXT, "at_ns": OneOf(INTEGER, NOTHING), "line": TEXT}],
+            }
+        ],
         "stacks?": Each(Each(COUNT)),
         "softnet?": Each(COUNT),
         "pairs": [
@@ -165,6 +176,20 @@ _KINDS = {  # of those that are not the plan's
     "stall": Shape({**_TARGETED, "stalled_ns": INTEGER}),
     "start": Shape({**_TARGETED, "started_ns?": INTEGER}),
     "moved": Shape({**_TARGETED, "address": TEXT}),
+    EXPECT_RUN: Shape(
+        {
+            **_TARGETED,
+            "expectation": COUNT,
+            "tries": COUNT,
+            "status?": INTEGER,
+            "error?": TEXT,
+            "unavailable?": FLAG,
+            "output": [TEXT],
+        }
+    ),
+    EXPECTATION: Shape(
+        {"kind": TEXT, "target": TEXT, "text": TEXT, "state": TEXT, "message": TEXT}
+    ),
     "agent_lost": Shape(_TARGETED),
     "agent_back": Shape(_TARGETED),
 }

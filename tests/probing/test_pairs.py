@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
+from compiler.plan.expectations import RTT, Expectation
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.routes.core import NO_LINK
@@ -124,3 +125,16 @@ def test_more_instances_than_pairs() -> None:
     assert of == 600 * 599
     assert len(ways) == MOST_PAIRS
     assert len({end for way in ways for end in (way.src, way.dst)}) == 2 * MOST_PAIRS
+
+
+def test_pairs_of_expectations_are_in_every_sample() -> None:
+    """Both ways where round trips are expected; the others of the sample are as many fewer."""
+    plan = compile_source(grid(8), filename="exp.tdl", seed=1).plan
+    timeline = Schedule(plan, RunOptions())
+    without = {(way.src, way.dst) for way in choose(plan, timeline).ways}
+    wanted = [(a, 95 - a) for a in range(40) if (a, 95 - a) not in without][:20]
+    of_pairs = {"text": "", "line": 1, "pairs": tuple(wanted)}
+    plan.__dict__["expectations"] = (Expectation(kind=RTT, **of_pairs),)  # type: ignore[arg-type]
+    found = [(way.src, way.dst) for way in choose(plan, timeline).ways]
+    assert len(found) == len(set(found)) == MOST_PAIRS
+    assert set(found[:40]) == {*wanted, *(pair[::-1] for pair in wanted)}

@@ -91,6 +91,7 @@ def _finished(found: Mapping[str, Any]) -> None:
     output.line(f"plan: {manifest['plan_digest']}, seed {manifest['seed']}")
     if end.get("message"):
         output.line(f"reason: {end['message']}")
+    _expectations(summary)
     if summary:
         events = summary["events"]
         lag = events["lag"]
@@ -101,6 +102,22 @@ def _finished(found: Mapping[str, Any]) -> None:
         _failures(summary.get("failures", ()))
         _counters("links", _LINKS, summary["links"])
         _counters("pairs", _PAIRS, summary["pairs"])
+
+
+def _expectations(summary: Mapping[str, Any]) -> None:
+    """How many passed, then all of them; of those that failed the lines of logs. Nothing if there
+    are none."""
+    from runtime.judge import outcomes
+
+    found = outcomes.of(summary)
+    if not found:
+        return
+    output.line(outcomes.counted(summary))
+    for one in found:
+        output.line(f"  {outcomes.WORDS[one['state']]}: {outcomes.told(one)}")
+        if one["state"] == outcomes.FAILED:
+            for line in outcomes.lines_of_log(one):
+                output.line(f"    {line}")
 
 
 def _failures(found: Sequence[Mapping[str, Any]]) -> None:

@@ -201,9 +201,10 @@ class LocalBackend:
             )
         return InstanceCommands(
             instance.node,
-            resolved(service.setup),
-            resolved(ready),
+            service.setup,
+            ready,
             service.ready_timeout_ns or DEFAULT_READY_TIMEOUT_NS,
+            resolved,
             given.nursery,
             partial(self._place, instance),
             self._context.directory / LOGS / f"{instance.name}.log",

@@ -30,6 +30,7 @@ from runtime.system import shortage
 
 CONNECT_SECONDS = 1.0  # within an instance an answer takes no time, or does not come
 _SAID_BYTES = 4096
+_SAID_LINES = 10
 _CLONE_NEWNET = 0x40000000
 
 
@@ -40,7 +41,7 @@ class _Incarnation(Protocol):
 
 class InstanceCommands:
     """See runtime.backend.lives (Commands). `place`: how to enter the instance (entering.command),
-    with its `environment`; `keeper`: path of tstorm-ns."""
+    with its `environment`; `resolved`: see Commands; `keeper`: path of tstorm-ns."""
 
     def __init__(
         self,
@@ -48,23 +49,28 @@ class InstanceCommands:
         setup: tuple[str, ...],
         ready: tuple[str, ...],
         ready_timeout_ns: int,
+        resolved: Callable[[Sequence[str]], tuple[str, ...]],
         keeper: str,
         place: Callable[[], Mapping[str, Any]],
         log: Path,
     ) -> None:
-        self.setup = setup
-        self.ready = ready
+        self.setup = resolved(setup)
+        self.ready = resolved(ready)
+        self._resolved = resolved
         self.ready_timeout_ns = ready_timeout_ns
         self._node = node
         self._keeper = keeper
         self._place = place
         self._log = log
 
+    def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
+        return self._resolved(argv)
+
     async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
         output = self._open_log() if logged else os.memfd_create("output", os.MFD_CLOEXEC)
         try:
             status = await _status(self._start(_holder(life), argv, output))
-            return Ran(status, "" if logged else _last_line(output))
+            return Ran(status, () if logged else _last_lines(output))
         finally:
             os.close(output)
 
@@ -149,9 +155,9 @@ async def _status(process: subprocess.Popen[bytes]) -> int:
     return entering.shell_status(code)
 
 
-def _last_line(file: int) -> str:
-    """Of a command's output: the last line that is not empty."""
+def _last_lines(file: int) -> tuple[str, ...]:
+    """Of a command's output: the last ones that are not empty."""
     end = os.lseek(file, 0, os.SEEK_END)
     data = os.pread(file, _SAID_BYTES, max(end - _SAID_BYTES, 0))
     lines = [one for one in data.decode(errors="replace").splitlines() if one.strip()]
-    return lines[-1].strip()[:200] if lines else ""
+    return tuple(one.strip()[:200] for one in lines[-_SAID_LINES:])

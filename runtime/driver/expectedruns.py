@@ -1,0 +1,120 @@
+"""Runs the commands of `expect run` while the run goes on, and records what became of each.
+
+A command is begun at the beginning of its interval, once; with `within` again and again, PAUSE
+after the last one, until it ends with 0 or the interval is over. One record in events.jsonl
+(`expect_run`) says how the last one ended; runtime.expectations.commands judges it. Where programs
+are started by others than this machine (a cluster), commands cannot be run, which is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.plan.expectations import RUN, Expectation
+from compiler.plan.reader import Plan
+from runtime.backend.lives import Lives
+from runtime.driver.eventbook import EventBook, sleep_until
+from runtime.errors import RunError
+from runtime.rundir.runfiles import EXPECT_RUN
+from runtime.schedule import Schedule
+
+PAUSE_NS = 500_000_000
+LONGEST_NS = 10_000_000_000  # an attempt, where its interval does not say
+LEAST_NS = 100_000_000  # at the end of an interval, one may take so long at least
+ELSEWHERE = "commands are run in instances of this machine only, not of a cluster"
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """How one ended: with `status`, or with `error` for none."""
+
+    status: int | None = None
+    error: str = ""
+    output: tuple[str, ...] = ()
+    unavailable: bool = False
+
+    def to_record(self) -> dict[str, Any]:
+        how = {"error": self.error} if self.status is None else {"status": self.status}
+        more = {"unavailable": True} if self.unavailable else {}
+        return {**how, **more, "output": list(self.output)}
+
+
+class ExpectedRuns:
+    """`begin` after time 0 is known; `end` ends and records what still goes on."""
+
+    def __init__(
+        self, plan: Plan, timeline: Schedule, instances: Mapping[str, Lives], book: EventBook
+    ) -> None:
+        self._nodes = plan.topology.nodes
+        self._timeline = timeline
+        self._instances = instances
+        self._book = book
+        self._wanted = [
+            (number, one)
+            for number, one in enumerate(plan.expectations)
+            if one.kind == RUN and timeline.clock.start_at_ns <= one.from_ns <= timeline.end_ns
+        ]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._carry_out(*one)) for one in self._wanted]
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _carry_out(self, number: int, expectation: Expectation) -> None:
+        """`number`: its position in the plan."""
+        last, tries = _Attempt(error="the run ended before it did", unavailable=True), 0
+        name = self._nodes[expectation.nodes[0]].name
+        await sleep_until(self._at_ns(expectation.from_ns))
+        last_ns = self._at_ns(expectation.to_ns)
+        ended_ns = time.monotonic_ns()
+        try:
+            while True:
+                tries += 1
+                last = await self._try(expectation, name, last_ns)
+                ended_ns = time.monotonic_ns()
+                again_ns = ended_ns + PAUSE_NS
+                over = last.status == 0 or last.unavailable or not expectation.eventually
+                if over or again_ns > last_ns:
+                    return
+                await sleep_until(again_ns)
+        finally:
+            record = {"kind": EXPECT_RUN, "target": name, "expectation": number, "tries": tries}
+            self._book.note({**record, **last.to_record()}, applied_ns=ended_ns)
+
+    def _at_ns(self, plan_ns: int) -> int:
+        """On CLOCK_MONOTONIC."""
+        return self._book.t0_ns + self._timeline.clock.due(plan_ns)
+
+    async def _try(self, expectation: Expectation, name: str, last_ns: int) -> _Attempt:
+        instance = self._instances[name]
+        commands, life = instance.commands, instance.present
+        if commands is None:
+            return _Attempt(error=ELSEWHERE, unavailable=True)
+        if life is None:
+            return _Attempt(error="could not be run, since the instance was not there")
+        seconds = self._seconds(expectation, last_ns)
+        argv = commands.resolved(expectation.argv)
+        try:
+            ran = await asyncio.wait_for(commands.run(life, argv, logged=False), seconds)
+        except TimeoutError:
+            return _Attempt(error=f"took longer than {seconds:.3g} s")
+        except RunError as error:
+            return _Attempt(error=f"could not be run: {error.message}")
+        return _Attempt(ran.status, output=ran.lines)
+
+    @staticmethod
+    def _seconds(expectation: Expectation, last_ns: int) -> float:
+        """How long an attempt may take."""
+        left_ns = last_ns - time.monotonic_ns()
+        if expectation.eventually:
+            return max(left_ns, LEAST_NS) / 1e9
+        return (left_ns if left_ns > LEAST_NS else LONGEST_NS) / 1e9

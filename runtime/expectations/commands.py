@@ -1,0 +1,50 @@
+"""`expect run`: the command ended with 0, as the driver has recorded it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compiler.plan.expectations import Expectation
+from runtime.expectations.finding import FAILED, PASSED, Finding, LogLine, not_measured
+from runtime.expectations.records import Records
+from runtime.expectations.window import Window
+from runtime.expectations.words import count, moment
+from runtime.rundir.runfiles import EXPECT_RUN
+
+
+def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+    name = records.name(expectation.nodes[0]) if expectation.nodes else ""
+    number = records.number(expectation)
+    found = [
+        one
+        for one in records.events
+        if one.get("kind") == EXPECT_RUN and (one["expectation"], one["target"]) == (number, name)
+    ]
+    if not found:
+        why = seen.missing or "the run has no record of it"
+        return not_measured(f"{_command(expectation)} was not run: {why}", name)
+    last = found[-1]
+    if last.get("unavailable"):
+        return not_measured(f"{_command(expectation)} was not run: {last.get('error', '')}", name)
+    return _told(expectation, records, name, last)
+
+
+def _told(
+    expectation: Expectation, records: Records, name: str, last: Mapping[str, Any]
+) -> Finding:
+    at_ns = records.clock.plan_time(max(int(last["applied_ns"]), 0))
+    status = last.get("status")
+    tries = f" ({count(last['tries'], 'attempt')})"
+    lines = tuple(LogLine(name, at_ns, line) for line in last["output"])
+    if status == 0:
+        text = f"{_command(expectation)} in {name} ended with 0 at {moment(at_ns)}{tries}"
+        return Finding(PASSED, text, 0, 0, at_ns=at_ns, subject=name)
+    how = f"ended with status {status}" if status is not None else last.get("error", "")
+    said = f": {lines[-1].line}" if lines else ""
+    text = f"{_command(expectation)} in {name} {how} at {moment(at_ns)}{tries}{said}"
+    return Finding(FAILED, text, status, 0, at_ns=at_ns, subject=name, log=lines)
+
+
+def _command(expectation: Expectation) -> str:
+    return expectation.argv[0] if expectation.argv else "the command"

@@ -1,0 +1,97 @@
+"""What became of one expectation, or of a part of it (one pair, one instance)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from compiler.plan.expectations import Expectation
+
+PASSED, FAILED, NOT_MEASURED = "passed", "failed", "not_measured"
+STATES = (PASSED, FAILED, NOT_MEASURED)
+NS, BPS, PPB, NO_UNIT = "ns", "bps", "ppb", ""
+MOST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """`at_ns` is plan time, None if nobody knows."""
+
+    instance: str
+    at_ns: int | None
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`message` is one line for people; `at_ns` the plan time of the decisive moment; `subject` a
+    pair, as `pair_name` has it, or an instance, or ''."""
+
+    state: str
+    message: str
+    figure: int | None = None
+    threshold: int | None = None
+    unit: str = NO_UNIT
+    at_ns: int | None = None
+    subject: str = ""
+    log: tuple[LogLine, ...] = ()
+
+    def to_record(self, expectation: Expectation) -> dict[str, Any]:
+        """As summary.json has it."""
+        statement = {name: getattr(expectation, name) for name in ("text", "line", "file", "kind")}
+        found = {**statement, **asdict(self)}
+        return {**found, "log": found["log"][:MOST_LINES]}
+
+    def saying(self, more: str) -> Finding:
+        """The same with this at the end of its message."""
+        return replace(self, message=self.message + more) if more else self
+
+
+def not_measured(why: str, subject: str = "") -> Finding:
+    return Finding(NOT_MEASURED, why, subject=subject)
+
+
+def holds(figure: int, op: str, bound: int) -> bool:
+    return {
+        "<": figure < bound,
+        "<=": figure <= bound,
+        ">": figure > bound,
+        ">=": figure >= bound,
+    }[op]
+
+
+def bounded(op: str) -> str:
+    """The operator in words."""
+    words = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}
+    return words[op]
+
+
+def worst(findings: Iterable[Finding], op: str) -> Finding:
+    """Of the parts of one expectation: what has failed by most; else the first one that was not
+    measured; else the one that is nearest to its bound. One at least."""
+    found = list(findings)
+    for state in (FAILED, NOT_MEASURED, PASSED):
+        those = [one for one in found if one.state == state]
+        if those and state == NOT_MEASURED:
+            return _counted(those[0], those, found)
+        if those:
+            return _counted(max(those, key=lambda one: _beyond(one, op)), those, found)
+    raise AssertionError("an expectation has a part")
+
+
+def _beyond(finding: Finding, op: str) -> float:
+    """How far beyond its bound; one without a figure is beyond all."""
+    if finding.figure is None or finding.threshold is None:
+        return float("inf")
+    over = finding.figure - finding.threshold
+    return float(-over if op in (">", ">=") else over) / max(finding.threshold, 1)
+
+
+def _counted(told: Finding, those: list[Finding], whole: list[Finding]) -> Finding:
+    if len(whole) == 1:
+        return told
+    words = {FAILED: "failed", NOT_MEASURED: "not measured", PASSED: "this one is the nearest"}
+    if told.state == PASSED:
+        return told.saying(f" (of {len(whole)} {words[PASSED]} to the bound)")
+    return told.saying(f" ({len(those)} of {len(whole)} {words[told.state]})")

@@ -1,0 +1,110 @@
+"""Judges all expectations of a plan from the records of its run, in the order of their statements.
+
+Each kind has its judge. What they share is here: an interval that the run did not reach is not
+measured, and one that it has reached in part only where that part decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from compiler.plan.expectations import (
+    EXIT,
+    LOG,
+    LOSS,
+    NO_LOG,
+    OF_PAIRS,
+    RTT,
+    RUN,
+    THROUGHPUT,
+    UNREACHABLE,
+    VALID,
+    Expectation,
+)
+from compiler.plan.reader import Plan
+from runtime.certify.certificate import Evidence
+from runtime.errors import RunError
+from runtime.expectations import (
+    commands,
+    context,
+    exits,
+    logged,
+    loss,
+    rtt,
+    throughput,
+    unreachable,
+    validity,
+)
+from runtime.expectations.finding import FAILED, NOT_MEASURED, PASSED, Finding, not_measured
+from runtime.expectations.records import Records
+from runtime.expectations.window import Window, window
+from runtime.rundir.directory import HeldDirectory
+from runtime.schedule import Schedule
+
+Judge = Callable[[Expectation, Records, Window], Finding]
+_JUDGES: Mapping[str, Judge] = {
+    RTT: rtt.judge,
+    THROUGHPUT: throughput.judge,
+    LOSS: loss.judge,
+    UNREACHABLE: unreachable.judge,
+    LOG: logged.judge,
+    NO_LOG: logged.judge,
+    EXIT: exits.judge,
+    RUN: commands.judge,
+    VALID: validity.judge,
+}
+_OF_NO_INTERVAL = (EXIT, VALID)
+
+
+def judged(
+    directory: HeldDirectory,
+    plan: Plan,
+    timeline: Schedule,
+    evidence: Evidence,
+    summary: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """As summary.json has them. RunError for records that are damaged."""
+    records = Records(directory, plan, timeline, evidence, summary)
+    return [_judge(one, records).to_record(one) for one in plan.expectations]
+
+
+def _judge(expectation: Expectation, records: Records) -> Finding:
+    return _with_log(_found(expectation, records), expectation, records)
+
+
+def _found(expectation: Expectation, records: Records) -> Finding:
+    seen = window(expectation, records.covered)
+    kind = expectation.kind
+    if kind in _OF_NO_INTERVAL:
+        return _JUDGES[kind](expectation, records, seen)
+    if seen.is_empty:
+        return not_measured(seen.missing or "its interval is empty")
+    found = _JUDGES[kind](expectation, records, seen)
+    if seen.missing and found.state != NOT_MEASURED and not _decides(expectation, found.state):
+        return not_measured(f"{seen.missing}; until then: {found.message}", found.subject)
+    return found
+
+
+def _decides(expectation: Expectation, state: str) -> bool:
+    """Whether nothing that comes after a part of the interval could change this."""
+    kind = expectation.kind
+    if kind == RUN:
+        return state == PASSED or not expectation.eventually
+    if kind == LOG or (kind == THROUGHPUT and expectation.eventually):
+        return state == PASSED
+    if kind == NO_LOG or (kind == UNREACHABLE and not expectation.eventually):
+        return state == FAILED
+    return False
+
+
+def _with_log(found: Finding, expectation: Expectation, records: Records) -> Finding:
+    """What a program, or those of a pair, wrote around the moment at which it failed."""
+    has_log = expectation.kind in (*OF_PAIRS, EXIT) and found.state == FAILED
+    if found.at_ns is None or not has_log:
+        return found
+    try:
+        return replace(found, log=context.around(records, found.subject.split(" -> "), found.at_ns))
+    except RunError:
+        return found  # a damaged log does not undo what probes have told

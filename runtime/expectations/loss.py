@@ -1,0 +1,57 @@
+"""`expect loss`: which share of the probes that were sent within the interval was lost.
+
+Probes take what programs' packets take, so what full queues drop counts as loss, and so do probes
+on a path that is cut. `within D`: the share holds for all probes from some moment of the interval
+to its end, of which there are at least three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.plan.expectations import Expectation
+from runtime.certify.planned import Pair
+from runtime.certify.probed import Probe
+from runtime.expectations.finding import FAILED, PASSED, PPB, Finding, bounded, holds, not_measured
+from runtime.expectations.pairs import FEWEST, over_pairs, too_few
+from runtime.expectations.records import Records
+from runtime.expectations.window import Window
+from runtime.expectations.words import count, quantity
+
+WHOLE_PPB = 10**9
+
+
+def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+    return over_pairs(expectation, records, lambda pair: _of_pair(expectation, records, seen, pair))
+
+
+def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:
+    why = records.why_no_probes(pair)
+    if why:
+        return not_measured(why)
+    sent = [probe for _, probe in records.probes(pair, seen.from_ns, seen.to_ns)]
+    if len(sent) < FEWEST:
+        return too_few(len(sent), "probe", pair, records, seen)
+    shares = _from_each(sent)
+    ends = range(len(sent) - FEWEST + 1) if expectation.eventually else range(1)
+    good = (at for at in ends if holds(shares[at], expectation.op, expectation.value))
+    first = next(good, None)
+    at, state = first or 0, FAILED if first is None else PASSED
+    lost = [probe for probe in sent[at:] if probe.delay_ns is None]
+    text = (
+        f"{records.pair_name(pair)}: {len(lost):,} of {count(len(sent) - at, 'probe')} were lost,"
+        f" {quantity(shares[at], PPB)}, full queues included, where"
+        f" {bounded(expectation.op)} {quantity(expectation.value, PPB)} is expected"
+    )
+    decisive = lost[0] if lost else sent[at]
+    at_ns = records.clock.plan_time(decisive.sent_ns) if state == FAILED else None
+    return Finding(state, text, shares[at], expectation.value, PPB, at_ns)
+
+
+def _from_each(sent: Sequence[Probe]) -> list[int]:
+    """The share, in ppb, of the probes from each position on to the end."""
+    lost, found = 0, []
+    for number, probe in enumerate(reversed(sent), 1):
+        lost += probe.delay_ns is None
+        found.append(lost * WHOLE_PPB // number)
+    return found[::-1]

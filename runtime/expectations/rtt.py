@@ -1,0 +1,163 @@
+"""`expect rtt`: a statistic of the round trips of probes that were sent within the interval.
+
+Where probes go one way, a round trip is composed: of a probe there, and of the one back that was
+sent nearest to its arrival. Probes that are lost, or were under way when something changed, have no
+round trip; but where every probe of three or more was lost, nothing holds.
+
+`within D`: the statistic holds for all round trips from some moment of the interval to its end, of
+which there are at least three. With `% of plan` the bound is that part of the same statistic of the
+planned round trips of the same moments.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.plan.expectations import Expectation
+from runtime.certify.planned import Pair, Stretch
+from runtime.certify.probed import Probe, Visit
+from runtime.expectations.finding import FAILED, NS, PASSED, Finding, bounded, holds, not_measured
+from runtime.expectations.pairs import FEWEST, over_pairs, too_few
+from runtime.expectations.records import Records
+from runtime.expectations.window import Window
+from runtime.expectations.words import count, span
+from runtime.judge.verdict import milliseconds
+
+WHOLE_PPB = 10**9
+_PERCENT = {"median": 50, "p90": 90, "p99": 99, "max": 100, "min": 0}
+_COMPOSED = " (one-way probes there and back)"
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    sent_ns: int  # real ns since the start
+    rtt_ns: int
+    planned_ns: int
+
+
+def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+    return over_pairs(expectation, records, lambda pair: _of_pair(expectation, records, seen, pair))
+
+
+def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:
+    composed = not (records.evidence.header and records.evidence.header.both)
+    for way in (pair, pair[::-1]) if composed else (pair,):
+        why = records.why_no_probes(way)
+        if why:
+            return not_measured(why)
+    sent = records.probes(pair, seen.from_ns, seen.to_ns)
+    trips = _composed(sent, records, pair) if composed else _whole(sent)
+    if len(sent) >= FEWEST and all(probe.delay_ns is None for _, probe in sent):
+        return _all_lost(expectation, records, seen, pair, sent)
+    if len(trips) < FEWEST:
+        return too_few(len(trips), "round trip", pair, records, seen)
+    return _judged(expectation, records, pair, trips, _COMPOSED if composed else "")
+
+
+def _all_lost(
+    expectation: Expectation,
+    records: Records,
+    seen: Window,
+    pair: Pair,
+    sent: Sequence[tuple[Visit, Probe]],
+) -> Finding:
+    when = span(seen.from_ns, seen.to_ns)
+    text = f"{records.pair_name(pair)}: none of {count(len(sent), 'probe')} came through {when}"
+    threshold = None if expectation.of_plan else expectation.value
+    at_ns = records.clock.plan_time(sent[0][1].sent_ns)
+    return Finding(FAILED, text, None, threshold, NS, at_ns)
+
+
+def _whole(sent: Sequence[tuple[Visit, Probe]]) -> list[Trip]:
+    """Of probes that go there and back."""
+    return [
+        Trip(probe.sent_ns, probe.delay_ns, visit.expected.delay_ns if visit.expected else 0)
+        for visit, probe in sent
+        if probe.delay_ns is not None
+    ]
+
+
+def _composed(sent: Sequence[tuple[Visit, Probe]], records: Records, pair: Pair) -> list[Trip]:
+    """Each with the probe back that was sent nearest to its arrival, in the same or in another
+    stretch: also one that was sent after the interval."""
+    back = [
+        (probe.sent_ns, probe.delay_ns)
+        for visit in records.visits(pair[::-1])
+        for probe in visit.probes
+        if probe.delay_ns is not None
+    ]
+    farthest_ns = 2 * max(records.interval_ns(pair), records.interval_ns(pair[::-1]))
+    found = []
+    for visit, probe in sent:
+        if probe.delay_ns is None:
+            continue
+        nearest = _nearest(back, probe.sent_ns + probe.delay_ns)
+        if nearest is not None and abs(nearest[0] - probe.sent_ns) <= farthest_ns:
+            rtt_ns = probe.delay_ns + nearest[1]
+            found.append(Trip(probe.sent_ns, rtt_ns, _planned_ns(visit.stretch)))
+    return found
+
+
+def _nearest(ordered: Sequence[tuple[int, int]], at_ns: int) -> tuple[int, int] | None:
+    place = bisect_left(ordered, (at_ns, 0))
+    near = ordered[max(place - 1, 0) : place + 1]
+    return min(near, key=lambda one: (abs(one[0] - at_ns), one[0]), default=None)
+
+
+def _planned_ns(stretch: Stretch) -> int:
+    ways = (stretch.there, stretch.back)
+    return sum(way.totals.delay_ns for way in ways if way is not None)
+
+
+def _judged(
+    expectation: Expectation, records: Records, pair: Pair, trips: Sequence[Trip], how: str
+) -> Finding:
+    figures = _from_each(expectation.statistic, [trip.rtt_ns for trip in trips])
+    bounds = [expectation.value] * len(trips)
+    if expectation.of_plan:
+        planned = _from_each(expectation.statistic, [trip.planned_ns for trip in trips])
+        bounds = [one * expectation.value // WHOLE_PPB for one in planned]
+    ends = range(len(trips) - FEWEST + 1) if expectation.eventually else range(1)
+    good = (at for at in ends if holds(figures[at], expectation.op, bounds[at]))
+    first = next(good, None)
+    at = 0 if first is None else first
+    state = FAILED if first is None else PASSED
+    found = f"{milliseconds(figures[at])}, where {_wanted(expectation, bounds[at])} is expected"
+    text = (
+        f"{records.pair_name(pair)}: the {expectation.statistic} of"
+        f" {count(len(trips) - at, 'round trip')}{how} is {found}"
+    )
+    decisive = _farthest(trips[at:], expectation.op)
+    at_ns = records.clock.plan_time(decisive.sent_ns) if state == FAILED else None
+    return Finding(state, text, figures[at], bounds[at], NS, at_ns)
+
+
+def _wanted(expectation: Expectation, bound: int) -> str:
+    of_plan = " by the plan" if expectation.of_plan else ""
+    return f"{bounded(expectation.op)} {milliseconds(bound)}{of_plan}"
+
+
+def _farthest(trips: Sequence[Trip], op: str) -> Trip:
+    """The one that is farthest from what is expected."""
+    choose = max if op in ("<", "<=") else min
+    return choose(trips, key=lambda one: one.rtt_ns)
+
+
+def _from_each(statistic: str, values: Sequence[int]) -> list[int]:
+    """Of the values from each position on to the end."""
+    ordered: list[int] = []
+    total, found = 0, []
+    for value in reversed(values):
+        insort(ordered, value)
+        total += value
+        found.append(_rank(statistic, ordered, total))
+    return found[::-1]
+
+
+def _rank(statistic: str, ordered: Sequence[int], total: int) -> int:
+    """Nearest rank of sorted values, or their mean."""
+    if statistic == "mean":
+        return total // len(ordered)
+    return ordered[max(-(-len(ordered) * _PERCENT[statistic] // 100), 1) - 1]

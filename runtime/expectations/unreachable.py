@@ -1,0 +1,72 @@
+"""`expect unreachable`: no probe of the pair comes through.
+
+Without `within`, none that was sent in the whole interval. With it, from some moment of the
+interval on, none until the plan changes something for the pair the next time, or the run ends: an
+interval of some milliseconds may have no probe of its own. Probes that were under way when
+something changed say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.plan.expectations import Expectation
+from runtime.certify.planned import Pair
+from runtime.certify.probed import Probe
+from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured
+from runtime.expectations.pairs import over_pairs, too_few
+from runtime.expectations.records import Records
+from runtime.expectations.window import Window
+from runtime.expectations.words import count, moment, span
+from runtime.judge.verdict import milliseconds
+
+
+def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+    return over_pairs(expectation, records, lambda pair: _of_pair(expectation, records, seen, pair))
+
+
+def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:
+    why = records.why_no_probes(pair)
+    if why:
+        return not_measured(why)
+    until_ns = _until_ns(records, pair, seen) if expectation.eventually else seen.to_ns
+    sent = [probe for _, probe in records.probes(pair, seen.from_ns, until_ns)]
+    looked = Window(seen.from_ns, until_ns)
+    if not sent:
+        return too_few(0, "probe", pair, records, looked)
+    latest_ns = records.clock.due(seen.to_ns) if expectation.eventually else -1
+    wrong = [one for one in sent if one.delay_ns is not None and one.sent_ns > latest_ns]
+    if wrong:
+        return _reached(records, pair, wrong, sent)
+    if sent[-1].delay_ns is not None:  # and it was sent before the end: nobody knows of later ones
+        return too_few(0, "later probe", pair, records, looked)
+    name, since_ns = records.pair_name(pair), seen.from_ns
+    came = [one for one in sent if one.delay_ns is not None]
+    lost = sent[sent.index(came[-1]) + 1 :] if came else sent
+    if came:
+        since_ns = records.clock.plan_time(came[-1].sent_ns)
+    text = f"{name}: none of {count(len(lost), 'probe')} came through {span(since_ns, until_ns)}"
+    return Finding(PASSED, text, 0, 0)
+
+
+def _until_ns(records: Records, pair: Pair, seen: Window) -> int:
+    """Until when nothing changes for the pair that is planned after the interval."""
+    last_ns = records.clock.due(seen.to_ns)
+    ends = [
+        visit.stretch.end_ns
+        for visit in records.visits(pair)
+        if visit.stretch.begin_ns <= last_ns < visit.stretch.end_ns
+    ]
+    return records.clock.plan_time(ends[0]) if ends else seen.to_ns
+
+
+def _reached(
+    records: Records, pair: Pair, wrong: Sequence[Probe], sent: Sequence[Probe]
+) -> Finding:
+    first = wrong[0]
+    at_ns = records.clock.plan_time(first.sent_ns)
+    text = (
+        f"{records.pair_name(pair)}: {len(wrong):,} of {count(len(sent), 'probe')} came through,"
+        f" the first one at {moment(at_ns)} after {milliseconds(first.delay_ns or 0)}"
+    )
+    return Finding(FAILED, text, len(wrong), 0, at_ns=at_ns)

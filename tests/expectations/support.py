@@ -1,0 +1,70 @@
+"""What is judged of expectations of runs that never took place (tests/certify/scene.py)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compiler.plan.expectations import OF_PAIRS, Expectation
+from runtime.certify import certificate
+from runtime.expectations.judging import judged
+from runtime.judge.lateness import smallest_delay
+from runtime.judge.verdict import Judge
+from runtime.rundir.directory import HeldDirectory
+from tests.certify.scene import SECOND, Scene
+
+
+def expecting(scene: Scene, kind: str, *names: str, **how: Any) -> Expectation:
+    """Over the whole run, unless something else is said. Names are of one pair, or of instances."""
+    nodes = tuple(scene.numbers[name] for name in names)
+    of_pairs = kind in OF_PAIRS
+    given: dict[str, Any] = {
+        "text": f"expect {kind}",
+        "kind": kind,
+        "line": 1,
+        "pairs": (nodes,) if of_pairs else (),
+        "nodes": () if of_pairs else nodes,
+        "to_ns": scene.plan.end_ns,
+        "statistic": "median" if kind == "rtt" else "",
+    }
+    return Expectation(**{**given, **how})
+
+
+def findings(
+    scene: Scene, *wanted: Expectation, outcome: str = "completed", verdict: Any = None
+) -> list[dict[str, Any]]:
+    """`verdict`: another one than the run's own."""
+    scene.plan.__dict__["expectations"] = wanted
+    held = HeldDirectory.hold(scene.place.resolve())
+    judge = Judge(smallest_delay(scene.timeline), thresholds=scene.options.thresholds)
+    evidence = certificate.gather(held, scene.plan, scene.timeline, scene.facts, judge)
+    summary = {"outcome": outcome, "verdict": verdict or judge.verdict()}
+    return judged(held, scene.plan, scene.timeline, evidence, summary)
+
+
+def finding(scene: Scene, wanted: Expectation, **how: Any) -> dict[str, Any]:
+    (found,) = findings(scene, wanted, **how)
+    return found
+
+
+def happened(scene: Scene, *records: Mapping[str, Any]) -> None:
+    """More lines of events.jsonl."""
+    with (scene.place / "events.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
+
+
+def logged(scene: Scene, name: str, lines: Iterable[tuple[float, str]]) -> None:
+    """The log of an instance, each line written within 0.1 s before its time (in s)."""
+    logs = scene.place / "logs"
+    logs.mkdir(exist_ok=True)
+    size, text, rows = 0, "", []
+    for at_s, line in lines:
+        text += f"{line}\n"
+        size += len(f"{line}\n".encode())
+        until_ns = int(at_s * SECOND)
+        times = {"from_ns": until_ns - SECOND // 10, "elapsed_ns": until_ns}
+        rows.append(json.dumps({**times, "bytes": {name: size}}) + "\n")
+    (logs / f"{name}.log").write_text(text, encoding="utf-8")
+    with (scene.place / "logs.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(rows)

@@ -1,0 +1,237 @@
+"""What probes and counters say of round trips, loss, reachability and rates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.plan.expectations import LOSS, RTT, THROUGHPUT, UNREACHABLE
+from runtime.options import RunOptions
+from tests.certify.scene import MS, SECOND, TDL, Scene
+from tests.expectations.support import expecting, finding, findings, logged
+
+AB = ("a.0", "b.0")
+CHANGING = TDL.replace(
+    "at 60s quit\n",
+    "at 20s a--s set latency=25ms\nat 30s a--s leave\nat 35s a--s join\nat 60s quit\n",
+)
+PERCENT = 10**7  # in ppb
+
+
+def _scene(tmp_path: Path, text: str = TDL, **how: Any) -> Scene:
+    scene = Scene(tmp_path, text, **how)
+    scene.probe()
+    return scene
+
+
+def test_round_trips_are_composed_of_both_ways(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    found = finding(scene, expecting(scene, RTT, *AB, op="<", value=25 * MS))
+    assert (found["state"], found["subject"], found["unit"]) == ("passed", "a.0 -> b.0", "ns")
+    assert 20 * MS < found["figure"] < 21 * MS
+    assert found["threshold"] == 25 * MS
+    assert "one-way probes there and back" in found["message"]
+    assert finding(scene, expecting(scene, RTT, *AB, op=">", value=25 * MS))["state"] == "failed"
+
+
+def test_probes_that_go_there_and_back_are_round_trips(tmp_path: Path) -> None:
+    scene = _scene(tmp_path, measure="round-trip")
+    found = finding(scene, expecting(scene, RTT, *AB, op="<", value=25 * MS))
+    assert found["state"] == "passed"
+    assert 20 * MS < found["figure"] < 21 * MS
+    assert "one-way" not in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "holds"),
+    [("median", True), ("p90", False), ("max", False), ("mean", True), ("min", True)],
+)
+def test_statistics_of_round_trips(tmp_path: Path, statistic: str, holds: bool) -> None:
+    """From 20 s to 24 s the last second and a half takes 40 ms longer: 15 of 40 probes there."""
+    scene = Scene(tmp_path)
+    scene.probe(
+        lambda sent, delay: delay and delay + 40 * MS * (22.5 * SECOND <= sent < 24 * SECOND)
+    )
+    when = {"from_ns": 20 * SECOND, "to_ns": 24 * SECOND - 1}
+    wanted = expecting(scene, RTT, *AB, op="<", value=55 * MS, statistic=statistic, **when)
+    assert (finding(scene, wanted)["state"] == "passed") == holds
+
+
+def test_a_failure_says_when_and_the_log_around_it(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.probe(lambda sent, delay: delay and delay + 40 * MS * (sent == 12 * SECOND))
+    logged(scene, "a.0", [(5, "early"), (12, "slow answer"), (30, "late")])
+    wanted = expecting(scene, RTT, *AB, op="<", value=55 * MS, statistic="max")
+    found = finding(scene, wanted)
+    assert found["state"] == "failed"
+    assert 11.8 * SECOND < found["at_ns"] <= 12 * SECOND
+    assert [line["line"] for line in found["log"]] == ["slow answer"]
+
+
+def test_part_of_the_planned_round_trip(tmp_path: Path) -> None:
+    """20 ms until 20 s, then 60: a bound in ms would not fit both."""
+    scene = _scene(tmp_path, CHANGING)
+    of_plan = {"op": "<", "value": 110 * PERCENT, "of_plan": True}
+    for span in ((0, 20), (20, 30)):
+        when = {"from_ns": span[0] * SECOND, "to_ns": span[1] * SECOND}
+        found = finding(scene, expecting(scene, RTT, *AB, **of_plan, **when))
+        assert found["state"] == "passed"
+        assert found["threshold"] == (22 if span[0] == 0 else 66) * MS
+
+
+def test_within_it_holds_from_some_moment_on(tmp_path: Path) -> None:
+    """The probes' median over 19 s to 22 s is the longer one; before 20 s it is the shorter one."""
+    scene = _scene(tmp_path, CHANGING)
+    when = {"from_ns": 19 * SECOND, "to_ns": 21 * SECOND}
+    longer = {"op": ">", "value": 50 * MS, "statistic": "min", **when}
+    assert finding(scene, expecting(scene, RTT, *AB, **longer))["state"] == "failed"
+    assert (
+        finding(scene, expecting(scene, RTT, *AB, eventually=True, **longer))["state"] == "passed"
+    )
+    shorter = {**longer, "op": "<", "statistic": "max", "eventually": True}
+    assert finding(scene, expecting(scene, RTT, *AB, **shorter))["state"] == "failed"
+
+
+def test_too_few_probes_are_no_measurement_and_say_what_would_help(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    short = {"from_ns": 10 * SECOND, "to_ns": 10 * SECOND + 150 * MS}
+    found = finding(scene, expecting(scene, RTT, *AB, op="<", value=MS, **short))
+    assert found["state"] == "not_measured"
+    assert "2 round trips" in found["message"]
+    assert "a longer interval" in found["message"]
+    assert (found["figure"], found["at_ns"]) == (None, None)
+
+
+def test_a_pair_that_fails_is_told_although_another_was_not_measured(tmp_path: Path) -> None:
+    scene = _scene(tmp_path, TDL.replace("service b img=x", "service b img=x replicas=2"))
+    a, b, c = (scene.numbers[name] for name in ("a.0", "b.0", "b.1"))
+    both = ((a, c), (a, b))
+    found = finding(scene, expecting(scene, RTT, op="<", value=MS, pairs=both))
+    assert (found["state"], found["subject"]) == ("failed", "a.0 -> b.0")
+    assert "1 of 2 failed" in found["message"]
+    found = finding(scene, expecting(scene, RTT, op=">", value=MS, pairs=both))
+    assert (found["state"], found["subject"]) == ("not_measured", "a.0 -> b.1")
+
+
+def test_loss_of_probes(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.probe(lambda sent, delay: None if sent % (10 * SECOND) == 0 else delay)
+    found = finding(scene, expecting(scene, LOSS, *AB, op="<", value=2 * PERCENT))
+    lost = 5 * 10**9 // 599  # the very first probe met the change at the start
+    assert (found["state"], found["figure"], found["unit"]) == ("passed", lost, "ppb")
+    found = finding(scene, expecting(scene, LOSS, *AB, op="<", value=lost))
+    assert (found["state"], found["at_ns"]) == ("failed", 10 * SECOND)
+    after = {"from_ns": 10 * SECOND, "to_ns": 15 * SECOND}
+    none = {"op": "<=", "value": 0, **after}
+    assert finding(scene, expecting(scene, LOSS, *AB, **none))["state"] == "failed"
+    found = finding(scene, expecting(scene, LOSS, *AB, eventually=True, **none))
+    assert (found["state"], found["figure"]) == ("passed", 0)
+
+
+def test_unreachable_while_a_link_is_away(tmp_path: Path) -> None:
+    scene = _scene(tmp_path, CHANGING)
+    when = {"from_ns": 30 * SECOND, "to_ns": 35 * SECOND}
+    assert finding(scene, expecting(scene, UNREACHABLE, *AB, **when))["state"] == "passed"
+    longer = {"from_ns": 30 * SECOND, "to_ns": 36 * SECOND}
+    found = finding(scene, expecting(scene, UNREACHABLE, *AB, **longer))
+    assert found["state"] == "failed"
+    assert 35 * SECOND < found["at_ns"] < 35.2 * SECOND
+    soon = {"from_ns": 30 * SECOND, "to_ns": 30 * SECOND + 5 * MS, "eventually": True}
+    found = finding(scene, expecting(scene, UNREACHABLE, *AB, **soon))
+    assert found["state"] == "passed"
+    assert "to 35 s" in found["message"]
+    early = {"from_ns": 29 * SECOND, "to_ns": 29 * SECOND + 100 * MS, "eventually": True}
+    assert finding(scene, expecting(scene, UNREACHABLE, *AB, **early))["state"] == "failed"
+
+
+def test_packets_that_come_through_a_closed_path(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, CHANGING)
+    scene.probe(lambda _sent, delay: 10 * MS if delay is None else delay)
+    when = {"from_ns": 30 * SECOND, "to_ns": 35 * SECOND}
+    found = finding(scene, expecting(scene, UNREACHABLE, *AB, **when))
+    assert found["state"] == "failed"
+    assert "the run is INVALID" in found["message"]
+
+
+def test_where_every_probe_is_lost_no_round_trip_is_short(tmp_path: Path) -> None:
+    scene = _scene(tmp_path, CHANGING)
+    when = {"from_ns": 31 * SECOND, "to_ns": 34 * SECOND}
+    found = finding(scene, expecting(scene, RTT, *AB, op="<", value=SECOND, **when))
+    assert (found["state"], found["figure"], found["threshold"]) == ("failed", None, SECOND)
+
+
+def test_rates_of_what_was_delivered(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    scene.flow("a.0", "b.0", 40_000_000, begin_s=10, end_s=20)
+    when = {"from_ns": 12 * SECOND, "to_ns": 18 * SECOND}
+    found = finding(scene, expecting(scene, THROUGHPUT, *AB, op=">", value=39 * 10**6, **when))
+    assert (found["state"], found["unit"]) == ("passed", "bps")
+    assert abs(found["figure"] - 40_000_000) < 100_000
+    most = {"op": ">", "value": 41 * PERCENT, "of_plan": True, **when}
+    found = finding(scene, expecting(scene, THROUGHPUT, *AB, **most))
+    assert (found["state"], found["threshold"]) == ("failed", 41_000_000)
+    whole = finding(scene, expecting(scene, THROUGHPUT, *AB, op=">", value=39 * 10**6))
+    assert whole["state"] == "failed"
+    starts = {"from_ns": 9 * SECOND, "to_ns": 11 * SECOND, "eventually": True}
+    found = finding(scene, expecting(scene, THROUGHPUT, *AB, op=">", value=39 * 10**6, **starts))
+    assert found["state"] == "passed"
+    assert (
+        finding(scene, expecting(scene, THROUGHPUT, "b.0", "a.0", op="<", value=1, **when))["state"]
+        == "passed"
+    )
+
+
+def test_a_path_without_a_rate_has_no_part_of_one(tmp_path: Path) -> None:
+    scene = _scene(tmp_path, TDL.replace(" up=100Mb symmetric", ""))
+    scene.flow("a.0", "b.0", 40_000_000)
+    wanted = expecting(scene, THROUGHPUT, *AB, op=">", value=90 * PERCENT, of_plan=True)
+    found = finding(scene, wanted)
+    assert (found["state"], "has no limit" in found["message"]) == ("not_measured", True)
+    short = {"from_ns": SECOND, "to_ns": SECOND + 100 * MS}
+    found = finding(scene, expecting(scene, THROUGHPUT, *AB, op=">", value=1, **short))
+    assert found["state"] == "not_measured"
+
+
+def test_without_probes_rates_are_known_and_nothing_else(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, options=RunOptions(probes=False))
+    scene.flow("a.0", "b.0", 40_000_000)
+    wanted = [
+        expecting(scene, RTT, *AB, op="<", value=SECOND),
+        expecting(scene, LOSS, *AB, op="<", value=PERCENT),
+        expecting(scene, UNREACHABLE, *AB),
+        expecting(scene, THROUGHPUT, *AB, op=">", value=10**6),
+    ]
+    found = findings(scene, *wanted)
+    assert [one["state"] for one in found] == ["not_measured"] * 3 + ["passed"]
+    assert all("--no-probes" in one["message"] for one in found[:3])
+
+
+def test_an_interval_that_the_run_did_not_reach(tmp_path: Path) -> None:
+    scene = _scene(tmp_path, options=RunOptions(until_ns=20 * SECOND))
+    rtt = {"op": "<", "value": 25 * MS}
+    after = {"from_ns": 30 * SECOND, "to_ns": 40 * SECOND}
+    half = {"from_ns": 10 * SECOND, "to_ns": 40 * SECOND}
+    found = findings(
+        scene,
+        *(expecting(scene, RTT, *AB, **rtt, **when) for when in (after, half, {})),
+    )
+    assert [one["state"] for one in found] == ["not_measured", "not_measured", "passed"]
+    assert found[0]["message"] == "the run ended at 20 s, before 30 s"
+    assert found[1]["message"].startswith("the run ended at 20 s, before 40 s; until then: ")
+
+
+def test_a_run_that_was_interrupted_leaves_the_rest_open(tmp_path: Path) -> None:
+    scene = _scene(tmp_path, options=RunOptions(until_ns=20 * SECOND))
+    wanted = expecting(scene, RTT, *AB, op="<", value=25 * MS)
+    found = finding(scene, wanted, outcome="interrupted")
+    assert found["state"] == "not_measured"
+
+
+def test_doubts_of_the_verdict_are_said(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.probe(lambda _sent, delay: delay and delay + 5 * MS)
+    found = finding(scene, expecting(scene, RTT, *AB, op="<", value=25 * MS))
+    assert found["state"] == "failed"
+    assert "; the run is DEGRADED: a.0 to b.0: packets came" in found["message"]
