@@ -9,7 +9,7 @@ from compiler.plan.expectations import Expectation
 from runtime.expectations.finding import FAILED, PASSED, Finding, LogLine, not_measured
 from runtime.expectations.records import Records
 from runtime.expectations.window import Window
-from runtime.expectations.words import count, moment
+from runtime.expectations.words import count, moment, printable
 from runtime.rundir.runfiles import EXPECT_RUN
 
 
@@ -36,11 +36,11 @@ def _told(
     at_ns = records.clock.plan_time(max(int(last["applied_ns"]), 0))
     status = last.get("status")
     tries = f" ({count(last['tries'], 'attempt')})"
-    lines = tuple(LogLine(name, at_ns, line) for line in last["output"])
+    lines = tuple(LogLine(name, at_ns, printable(line, 400)) for line in last["output"])
     if status == 0:
         text = f"{_command(expectation)} in {name} ended with 0 at {moment(at_ns)}{tries}"
         return Finding(PASSED, text, 0, 0, at_ns=at_ns, subject=name)
-    how = f"ended with status {status}" if status is not None else last.get("error", "")
+    how = f"ended with status {status}" if status is not None else str(last.get("error", ""))
     said = f": {lines[-1].line}" if lines else ""
     text = f"{_command(expectation)} in {name} {how} at {moment(at_ns)}{tries}{said}"
     return Finding(FAILED, text, status, 0, at_ns=at_ns, subject=name, log=lines)

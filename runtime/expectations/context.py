@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from runtime.expectations.finding import MOST_LINES, LogLine
 from runtime.expectations.records import Records
+from runtime.expectations.words import printable
 from runtime.results.loglines import Line
 
 NEAR_NS = 1_000_000_000  # real time
@@ -47,6 +48,5 @@ def shown(records: Records, lines: Sequence[Line]) -> tuple[LogLine, ...]:
 
 def _shown(records: Records, line: Line) -> LogLine:
     at_ns = line.until_ns if line.from_ns is None else line.from_ns
-    text = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in line.text)
     when = None if at_ns is None else records.clock.plan_time(at_ns)
-    return LogLine(line.instance, when, text[:LINE_CHARACTERS])
+    return LogLine(line.instance, when, printable(line.text, LINE_CHARACTERS))

@@ -23,7 +23,7 @@ def judge(expectation: Expectation, records: Records, _seen: Window) -> Finding:
     names = [records.name(node) for node in expectation.nodes]
     ends = _last_ends(names, records)
     found = [_of_instance(expectation, records, name, ends[name]) for name in names]
-    return worst(found, "==") if found else not_measured("it names no instance")
+    return worst(found, expectation.op) if found else not_measured("it names no instance")
 
 
 def _last_ends(names: list[str], records: Records) -> dict[str, Mapping[str, Any] | None]:

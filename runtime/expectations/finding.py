@@ -69,14 +69,15 @@ def bounded(op: str) -> str:
 
 def worst(findings: Iterable[Finding], op: str) -> Finding:
     """Of the parts of one expectation: what has failed by most; else the first one that was not
-    measured; else the one that is nearest to its bound. One at least."""
+    measured; else the one that is nearest to its bound. Without an `op` they have none, and the
+    first one is taken. One at least."""
     found = list(findings)
     for state in (FAILED, NOT_MEASURED, PASSED):
         those = [one for one in found if one.state == state]
         if those and state == NOT_MEASURED:
-            return _counted(those[0], those, found)
+            return _counted(those[0], those, found, op)
         if those:
-            return _counted(max(those, key=lambda one: _beyond(one, op)), those, found)
+            return _counted(max(those, key=lambda one: _beyond(one, op)), those, found, op)
     raise AssertionError("an expectation has a part")
 
 
@@ -88,10 +89,11 @@ def _beyond(finding: Finding, op: str) -> float:
     return float(-over if op in (">", ">=") else over) / max(finding.threshold, 1)
 
 
-def _counted(told: Finding, those: list[Finding], whole: list[Finding]) -> Finding:
+def _counted(told: Finding, those: list[Finding], whole: list[Finding], op: str) -> Finding:
     if len(whole) == 1:
         return told
-    words = {FAILED: "failed", NOT_MEASURED: "not measured", PASSED: "this one is the nearest"}
     if told.state == PASSED:
-        return told.saying(f" (of {len(whole)} {words[PASSED]} to the bound)")
-    return told.saying(f" ({len(those)} of {len(whole)} {words[told.state]})")
+        which = "this one is the nearest to the bound" if op else "all passed"
+        return told.saying(f" (of {len(whole)} {which})")
+    word = "failed" if told.state == FAILED else "not measured"
+    return told.saying(f" ({len(those)} of {len(whole)} {word})")

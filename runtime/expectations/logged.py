@@ -1,4 +1,4 @@
-"""`expect log` and `expect no log`: whether some instance wrote a line that has a pattern in it.
+"""`expect log` and `expect no log`: every instance, or none, wrote a line that has a pattern in it.
 
 When a line was written is known to within some 0.1 s (docs/run.md, Logs). One that may have been
 written within the interval, or before or after it, proves nothing. Lines of the run's own do not
@@ -7,13 +7,12 @@ count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler.plan.expectations import NO_LOG, Expectation
 from runtime.errors import RunError
 from runtime.expectations import context
-from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured
+from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured, worst
 from runtime.expectations.matching import BATCH_SECONDS, TooLongError, matching
 from runtime.expectations.records import Records
 from runtime.expectations.window import Window
@@ -22,7 +21,6 @@ from runtime.options import LOCAL
 from runtime.results.loglines import Line
 
 EVER_NS = 1 << 62
-NAMED = 3  # instances, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +41,30 @@ class _Within:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The first of each; None if there is none."""
+    """The first line of each sort; None if there is none."""
 
-    within: Line | None
-    perhaps: Line | None
-    outside: Line | None
+    surely: Line | None = None
+    perhaps: Line | None = None
+    outside: Line | None = None
 
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
-    try:
-        found = _look(expectation, records, _within(expectation, records, seen))
-    except TooLongError:
-        return not_measured(
-            f"the pattern {expectation.pattern!r} took longer than {BATCH_SECONDS:g} s for some"
-            " lines: a simpler one would help"
-        )
-    except RunError as error:
-        return not_measured(error.message)
-    if expectation.kind == NO_LOG:
-        return _none_expected(expectation, records, seen, found)
-    return _one_expected(expectation, records, seen, found)
+    of_instance = _none_expected if expectation.kind == NO_LOG else _one_expected
+    within, found = _within(expectation, records, seen), []
+    for node in expectation.nodes:
+        name = records.name(node)
+        try:
+            lines = _look(expectation, records, within, name)
+        except TooLongError:
+            text = f"{expectation.pattern!r} took longer than {BATCH_SECONDS:g} s for some lines of"
+            found.append(not_measured(f"{text} {name}: a simpler pattern would help", name))
+            break  # the next one may take as long
+        except RunError as error:
+            found.append(not_measured(error.message, name))
+            break
+        found.append(of_instance(expectation, records, seen, name, lines))
+    found.sort(key=lambda one: one.at_ns or 0, reverse=expectation.kind != NO_LOG)
+    return worst(found, expectation.op) if found else not_measured("it names no instance")
 
 
 def _within(expectation: Expectation, records: Records, seen: Window) -> _Within:
@@ -74,65 +76,51 @@ def _within(expectation: Expectation, records: Records, seen: Window) -> _Within
     )
 
 
-def _look(expectation: Expectation, records: Records, within: _Within) -> _Found:
-    surely: list[Line] = []
-    perhaps: list[Line] = []
-    outside: list[Line] = []
-    for node in expectation.nodes:
-        first: dict[int, Line] = {}
-        for line in _matches(expectation, records, node):
-            kind = 0 if within.surely(line) else 1 if within.perhaps(line) else 2
-            first.setdefault(kind, line)
-            if kind == 0:
-                break
-        for kind, line in sorted(first.items()):
-            (surely, perhaps, outside)[kind].append(line)
-    earliest = [min(one, key=_place, default=None) for one in (surely, perhaps, outside)]
-    return _Found(*earliest)
-
-
-def _matches(expectation: Expectation, records: Records, node: int) -> Iterator[Line]:
-    name = records.name(node)
+def _look(expectation: Expectation, records: Records, within: _Within, name: str) -> _Found:
     if records.timeline.options.backend != LOCAL and not records.has_log(name):
         raise RunError(f"there is no log of {name}")
-    return matching(expectation.pattern, records.log(name))
-
-
-def _place(line: Line) -> tuple[int, str]:
-    return line.place_ns, line.instance
+    perhaps: Line | None = None
+    outside: Line | None = None
+    for line in matching(expectation.pattern, records.log(name)):
+        if within.surely(line):
+            return _Found(line)
+        if within.perhaps(line):
+            perhaps = perhaps or line
+        else:
+            outside = outside or line
+    return _Found(None, perhaps, outside)
 
 
 def _one_expected(
-    expectation: Expectation, records: Records, seen: Window, found: _Found
+    expectation: Expectation, records: Records, seen: Window, name: str, found: _Found
 ) -> Finding:
-    when, who = span(seen.from_ns, seen.to_ns), _names(expectation, records)
-    if found.within is not None:
-        log = context.shown(records, [found.within])
-        text = f"{found.within.instance} wrote it{_at(records, found.within)}: {log[0].line}"
-        return Finding(PASSED, text, at_ns=log[0].at_ns, subject=found.within.instance, log=log)
+    when = span(seen.from_ns, seen.to_ns)
+    if found.surely is not None:
+        (own,) = context.shown(records, [found.surely])
+        text = f"{name} wrote{_at(records, found.surely)}: {own.line}"
+        return Finding(PASSED, text, at_ns=own.at_ns, subject=name, log=(own,))
     if found.perhaps is not None:
         return _unsure(records, found.perhaps, when)
-    text = f"no line of {who} has {expectation.pattern!r} in it {when}"
+    text = f"no line of {name} has {expectation.pattern!r} in it {when}"
     if found.outside is not None:
-        text += f"; {found.outside.instance} wrote one{_at(records, found.outside)}"
-    names = [records.name(node) for node in expectation.nodes]
-    log = context.last(records, names, seen.to_ns)
-    return Finding(FAILED, text, at_ns=seen.to_ns, log=log)
+        text += f"; it wrote one{_at(records, found.outside)}"
+    log = context.last(records, [name], seen.to_ns)
+    return Finding(FAILED, text, at_ns=seen.to_ns, subject=name, log=log)
 
 
 def _none_expected(
-    expectation: Expectation, records: Records, seen: Window, found: _Found
+    expectation: Expectation, records: Records, seen: Window, name: str, found: _Found
 ) -> Finding:
-    when, who = span(seen.from_ns, seen.to_ns), _names(expectation, records)
-    line = found.within
+    when, line = span(seen.from_ns, seen.to_ns), found.surely
     if line is None and found.perhaps is not None:
         return _unsure(records, found.perhaps, when)
     if line is None:
-        return Finding(PASSED, f"no line of {who} has {expectation.pattern!r} in it {when}")
+        text = f"no line of {name} has {expectation.pattern!r} in it {when}"
+        return Finding(PASSED, text, subject=name)
     (own,) = context.shown(records, [line])
-    log = () if own.at_ns is None else context.around(records, [line.instance], own.at_ns)
-    text = f"{line.instance} wrote{_at(records, line)}: {own.line}"
-    return Finding(FAILED, text, at_ns=own.at_ns, subject=line.instance, log=log or (own,))
+    log = () if own.at_ns is None else context.around(records, [name], own.at_ns)
+    text = f"{name} wrote{_at(records, line)}: {own.line}"
+    return Finding(FAILED, text, at_ns=own.at_ns, subject=name, log=log or (own,))
 
 
 def _unsure(records: Records, line: Line, when: str) -> Finding:
@@ -151,9 +139,3 @@ def _at(records: Records, line: Line) -> str:
     """When it was written, as well as that is known."""
     at_ns = line.until_ns if line.from_ns is None else line.from_ns
     return "" if at_ns is None else f" at {moment(records.clock.plan_time(at_ns))}"
-
-
-def _names(expectation: Expectation, records: Records) -> str:
-    names = [records.name(node) for node in expectation.nodes[:NAMED]]
-    left = len(expectation.nodes) - NAMED
-    return ", ".join(names) + (f" and {left} more" if left > 0 else "")

@@ -114,20 +114,21 @@ def _planned_ns(stretch: Stretch) -> int:
 def _judged(
     expectation: Expectation, records: Records, pair: Pair, trips: Sequence[Trip], how: str
 ) -> Finding:
-    figures = _from_each(expectation.statistic, [trip.rtt_ns for trip in trips])
-    bounds = [expectation.value] * len(trips)
-    if expectation.of_plan:
-        planned = _from_each(expectation.statistic, [trip.planned_ns for trip in trips])
-        bounds = [one * expectation.value // WHOLE_PPB for one in planned]
     ends = range(len(trips) - FEWEST + 1) if expectation.eventually else range(1)
+    figures = _from_each(expectation.statistic, [trip.rtt_ns for trip in trips], len(ends))
+    bounds = [expectation.value] * len(ends)
+    if expectation.of_plan:
+        planned = [trip.planned_ns for trip in trips]
+        found = _from_each(expectation.statistic, planned, len(ends))
+        bounds = [one * expectation.value // WHOLE_PPB for one in found]
     good = (at for at in ends if holds(figures[at], expectation.op, bounds[at]))
     first = next(good, None)
     at = 0 if first is None else first
     state = FAILED if first is None else PASSED
-    found = f"{milliseconds(figures[at])}, where {_wanted(expectation, bounds[at])} is expected"
     text = (
         f"{records.pair_name(pair)}: the {expectation.statistic} of"
-        f" {count(len(trips) - at, 'round trip')}{how} is {found}"
+        f" {count(len(trips) - at, 'round trip')}{how} is {milliseconds(figures[at])}, where"
+        f" {_wanted(expectation, bounds[at])} is expected"
     )
     decisive = _farthest(trips[at:], expectation.op)
     at_ns = records.clock.plan_time(decisive.sent_ns) if state == FAILED else None
@@ -145,11 +146,11 @@ def _farthest(trips: Sequence[Trip], op: str) -> Trip:
     return choose(trips, key=lambda one: one.rtt_ns)
 
 
-def _from_each(statistic: str, values: Sequence[int]) -> list[int]:
-    """Of the values from each position on to the end."""
-    ordered: list[int] = []
-    total, found = 0, []
-    for value in reversed(values):
+def _from_each(statistic: str, values: Sequence[int], number: int) -> list[int]:
+    """Of the values from each of the first positions on to the end."""
+    ordered, total = sorted(values[number:]), sum(values[number:])
+    found = []
+    for value in reversed(values[:number]):
         insort(ordered, value)
         total += value
         found.append(_rank(statistic, ordered, total))

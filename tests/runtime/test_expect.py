@@ -1,0 +1,70 @@
+"""Expectations of a real run: on one host, over two, and in virtual time, where they repeat."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.runtime.support import Compile, User, records
+
+pytestmark = [pytest.mark.e2e, pytest.mark.once]
+
+TEXT = """\
+service server img=x exec="sh -c 'sleep 1; echo leader elected; exec sleep 60'"
+service client img=x exec="sh -c 'sleep 3; echo done'"
+bridge s
+link server--s latency=5ms up=10Mb symmetric
+link client--s latency=5ms up=10Mb symmetric
+at 4s client--s leave
+at 6s client--s join
+expect rtt client server < 200ms from 500ms to 3900ms
+expect rtt client server < 15ms from 500ms to 3900ms
+expect unreachable client server at 4s within 100ms
+expect throughput client server > 90% of plan at 3s within 100ms
+expect log server "leader elected" within 3s
+expect no log * "panic"
+expect exit client 0
+expect run "test -e here" on server.0 ok within 1s after 1s
+expect run "touch here" on server.0 ok at 500ms
+at 7s quit
+"""
+STATES = ["passed", "failed", "passed", "not_measured", *["passed"] * 5]
+
+
+def judged(user: User, out: str = "out") -> list[dict[str, Any]]:
+    summary = json.loads((user.home / out / "summary.json").read_text())
+    found: list[dict[str, Any]] = summary["expectations"]
+    return found
+
+
+@pytest.mark.parametrize("hosts", [0, 2])
+def test_some_hold_one_fails_and_one_is_not_measured(
+    plan_of: Compile, user: User, hosts: int
+) -> None:
+    result = user.run(plan_of(TEXT), hosts=hosts, probes=True)
+    assert (result["outcome"], result["exit_code"]) == ("completed", 5), result
+    found = judged(user)
+    assert [one["state"] for one in found] == STATES, found
+    assert found[1]["subject"] == "client.0 -> server.0"
+    assert 20_000_000 <= found[1]["figure"] < 200_000_000
+    events = records(user.home / "out/events.jsonl")
+    told = [one["state"] for one in events if one["kind"] == "expectation"]
+    assert told == STATES
+    ran = [one for one in events if one["kind"] == "expect_run"]
+    assert [one["status"] for one in ran] == [0, 0]
+    assert "<h2>Expectations</h2>" in (user.home / "out/report.html").read_text()
+
+
+@pytest.mark.virtual
+def test_in_virtual_time_they_repeat(plan_of: Compile, user: User) -> None:
+    plan = plan_of(TEXT)
+    for out in ("one", "two"):
+        result = user.run(plan, out, time="virtual", probes=True)
+        assert (result["outcome"], result["exit_code"]) == ("completed", 5), result
+    found = judged(user, "one")
+    assert [one["state"] for one in found] == STATES, found
+    assert found == judged(user, "two")
+    first, second = ((user.home / out / "events.jsonl").read_bytes() for out in ("one", "two"))
+    assert first == second
