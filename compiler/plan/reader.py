@@ -48,7 +48,6 @@ class Plan:
 
     source_name = form.SOURCE
     names = (form.HEADER, *form.FILES)
-    expectations: tuple[Expectation, ...] = ()
 
     def __init__(self, files: Files) -> None:
         self._files = files
