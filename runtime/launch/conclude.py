@@ -18,7 +18,7 @@ from runtime.expectations import judging, recorded
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
 from runtime.options import FAILED, VIRTUAL, RunOptions
-from runtime.results import report
+from runtime.page.render import render
 from runtime.results.summary import summarise
 from runtime.rundir import discard, rundir
 from runtime.rundir.rundir import RunDirectory
@@ -69,7 +69,7 @@ def results(
         directory.write_json(
             CERTIFICATE, certificate.certificate(evidence, verdict, summary, known, options)
         )
-        page = report.render(directory, known, summary)
+        page = render(directory, known, summary)
         directory.write(REPORT, rundir.encode(page))
         if not directory.is_where_it_was():
             raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from runtime.errors import RunError
 from runtime.rundir import logmarks
@@ -89,24 +89,33 @@ class Merger:
 
     def lines(self, name: str) -> Iterator[Line]:
         """Of one log, in its order; marks bound the lines before and after them."""
-        growth = self._grown.get(name, _Growth())
-        waiting: list[Line] = []
-        marked_ns: int | None = None
+        growth = self._grown.get(name, Growth())
         with self._logs.reading(f"{name}{SUFFIX}", MAX_BYTES) as file:
-            at = 0
-            while data := file.readline(LINE_BYTES):
-                at += len(data)
-                text = data.rstrip(b"\n").decode("utf-8", "backslashreplace")
-                mark = logmarks.parse(text)
-                if mark is not None and mark.at_ns is not None:
-                    yield from (_until(line, mark.at_ns) for line in waiting)
-                    waiting, marked_ns = [], mark.at_ns
-                    if mark.text not in TOLD:
-                        yield Line(marked_ns, marked_ns, name, text)
-                else:
-                    from_ns, until_ns = growth.bounds(at)
-                    waiting.append(Line(_later(from_ns, marked_ns), until_ns, name, text))
-        yield from waiting
+            yield from lines_of(file, name, growth)
+
+
+def lines_of(
+    file: BinaryIO, name: str, growth: Growth, begin: int = 0, end: int = MAX_BYTES
+) -> Iterator[Line]:
+    """Of one log; marks bound the lines before and after them. With `begin` and `end` only lines
+    that begin in that part of the file, from the first whole one on."""
+    waiting: list[Line] = []
+    marked_ns: int | None = None
+    file.seek(begin)
+    at = begin + (len(file.readline(LINE_BYTES)) if begin else 0)
+    while at < end and (data := file.readline(LINE_BYTES)):
+        at += len(data)
+        text = data.rstrip(b"\n").decode("utf-8", "backslashreplace")
+        mark = logmarks.parse(text)
+        if mark is not None and mark.at_ns is not None:
+            yield from (_until(line, mark.at_ns) for line in waiting)
+            waiting, marked_ns = [], mark.at_ns
+            if mark.text not in TOLD:
+                yield Line(marked_ns, marked_ns, name, text)
+        else:
+            from_ns, until_ns = growth.bounds(at)
+            waiting.append(Line(_later(from_ns, marked_ns), until_ns, name, text))
+    yield from waiting
 
 
 def _later(first: int | None, second: int | None) -> int | None:
@@ -119,7 +128,7 @@ def _until(line: Line, at_ns: int) -> Line:
     return Line(line.from_ns, until_ns, line.instance, line.text)
 
 
-class _Growth:
+class Growth:
     """How long one log was at which moments."""
 
     def __init__(self) -> None:
@@ -133,6 +142,15 @@ class _Growth:
         self._sizes.append(size)
         self._times.append((from_ns, until_ns))
 
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def thin(self) -> None:
+        """Forgets every other moment; the bounds of lines become wider, and stay right."""
+        kept = range((len(self._sizes) + 1) % 2, len(self._sizes), 2)  # the last one is
+        self._times = [(self._times[max(at - 1, 0)][0], self._times[at][1]) for at in kept]
+        self._sizes = [self._sizes[at] for at in kept]
+
     def bounds(self, end: int) -> tuple[int | None, int | None]:
         """Of a line that ends there in the file."""
         number = bisect_left(self._sizes, end)
@@ -142,11 +160,11 @@ class _Growth:
         return (self._times[-1][1] if self._times else None), None
 
 
-def _growth(run: HeldDirectory) -> dict[str, _Growth]:
-    found: dict[str, _Growth] = {}
+def _growth(run: HeldDirectory) -> dict[str, Growth]:
+    found: dict[str, Growth] = {}
     if run.has(LOG_TIMES):
         for row in read_lines(run, LOG_TIMES):
             for name, size in row["bytes"].items():
-                growth = found.setdefault(name, _Growth())
+                growth = found.setdefault(name, Growth())
                 growth.add(size, row["from_ns"], row["elapsed_ns"])
     return found

@@ -71,6 +71,8 @@ def test_the_wheel_fits_any_python_3_on_this_platform(wheel: Path) -> None:
     templates = {str(path.relative_to(ROOT)) for path in (ROOT / "manifests").rglob("*.j2")}
     assert templates
     assert templates <= set(names)
+    web = ROOT / "runtime/page/web"
+    assert {str(path.relative_to(ROOT)) for path in web.rglob("*.*")} <= set(names)
     strays = [name for name in names if name.startswith(("tests/", "bench/", "examples/"))]
     assert strays == []
 

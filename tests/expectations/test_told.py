@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from runtime.errors import RunError
 from runtime.options import COMPLETED, DEFAULTS, FAILED, RunResult
-from runtime.results import report
+from runtime.page.render import render
 from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
 from tests.runtime import recorded
@@ -85,12 +85,9 @@ def test_inspect_and_the_page_show_them(run: Path) -> None:
         "    a.0 2.000 s: <b>no answer</b>",
     ]
     held = rundir.recorded(run)
-    events = recorded.SUMMARY["events"]
-    lags = dict.fromkeys(("network_lag", "process_lag", "start_lag"), events["lag"])
-    whole = {**held.summary(), "events": {**events, **lags}}
-    page = report.render(held, held.manifest(), whole)
-    assert "<h2>Expectations</h2>" in page
-    assert page.count("it was ") == 3
+    page = render(held, held.manifest(), held.summary())
+    assert page.count("it was ") >= 3
+    assert "<b>no answer" not in page
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.launch import cleanup, lookup
 from runtime.launch.registry import Record
-from runtime.results import compare, everything, report
+from runtime.page.render import render
+from runtime.results import compare, everything
 from runtime.results.summary import summarise
 from runtime.rundir import rundir
 from runtime.system import procs
@@ -189,7 +190,7 @@ def sum_up(directory: Path) -> None:
     held = rundir.RunDirectory.hold(directory)
     final = {"outcome": "completed", "message": "", "facts": {}}
     summary = summarise(held, plan(), 2, final)
-    rundir.encode(report.render(held, recorded.MANIFEST, summary))
+    rundir.encode(render(held, recorded.MANIFEST, summary))
     rundir.encode_json(summary)
 
 

@@ -105,6 +105,6 @@ def _when(line: Line) -> str:
 
 
 def _event(record: Mapping[str, Any]) -> str:
-    from runtime.results.report import details
+    from runtime.results.eventwords import details
 
     return f"{record.get('kind', '')} {details(record)}".rstrip()

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import Any
 
 from runtime.judge import telling
-from runtime.results.report import details
+from runtime.results.eventwords import details
 from tstorm import units
 from tstorm.outcome import how
 from tstorm.output import visible

@@ -144,8 +144,8 @@ def test_packets_between_hosts_take_the_planned_time(plan_of: Compile, user: Use
         assert one["metadata"]["forged"] == 0
     assert summary(user)["engine"]["tx"] == sum(one["datapath"]["tx"] for one in counters)
     page = (user.home / "out/report.html").read_text()
-    assert "<h2>Hosts</h2>" in page
-    assert "<td>100.64.1.2</td>" in page
+    assert '"title":"Hosts"' in page
+    assert '"100.64.1.2"' in page
     samples = records(user.home / "out/samples.jsonl")
     assert samples[0]["columns"]["pairs"][:2] == ["src", "dst"]
     assert {sample["host"] for sample in samples[1:]} == {"host0", "host1"}

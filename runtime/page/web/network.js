@@ -1,0 +1,220 @@
+// The network at the moment under the cursor. Each half of a link is one direction, coloured by how
+// much of its rate is in use, wider where more is; what is down is dashed.
+import { Canvas, colours, el, section } from "./dom.js";
+import { NetworkAt } from "./model.js";
+import { layOut } from "./layout.js";
+import { bytes, moment, percent, rate, span } from "./format.js";
+import { csvButton } from "./csv.js";
+
+const STOPS = [[0, 91, 143, 199], [0.5, 224, 180, 0], [1, 209, 72, 15]];
+const LABELS = 80; // so many nodes have names
+const NEAR = 14; // pixels
+
+export function loadColour(load) {
+  const share = Math.min(Math.max(load, 0), 1);
+  const at = share < 0.5 ? 0 : 1;
+  const [low, high] = [STOPS[at], STOPS[at + 1]];
+  const part = (share - low[0]) / (high[0] - low[0]);
+  const mixed = [1, 2, 3].map((n) => Math.round(low[n] + (high[n] - low[n]) * part));
+  return `rgb(${mixed.join(",")})`;
+}
+
+export function mountNetwork(root, model, view, pick) {
+  const heading = section("network", "Network", el("span", { class: "quiet at" }),
+    csvButton("network", () => epochsAsRows(model)));
+  const tip = el("div", { class: "tip", hidden: true });
+  const state = { at: null, places: null, hover: null, fit: null };
+  const canvas = new Canvas("the network at the cursor", (context, width, height) =>
+    drawNetwork(context, width, height, model, view, state));
+  const box = el("div", { class: "drawing" }, canvas.node, tip);
+  const absent = el("p", { class: "quiet" });
+  heading.append(box, legend(), absent);
+  root.append(heading);
+  model.on(["network"], () => {
+    const { network } = model;
+    const drawn = network !== null && network.epochs.length > 0;
+    box.hidden = !drawn;
+    absent.textContent = drawn ? "" : "The network is not drawn; the notes at the end say why.";
+    if (!drawn) return;
+    state.at = new NetworkAt(network);
+    state.places = layOut(network, () => canvas.ask());
+    canvas.ask();
+  });
+  view.on("cursor", () => {
+    heading.querySelector(".at").textContent = `at ${moment(view.cursor, view.width)}`;
+    canvas.ask();
+  });
+  canvas.node.addEventListener("pointermove", (event) => {
+    state.hover = nearest(canvas.node, event, model, state);
+    showTip(tip, event, box, model, view, state);
+    canvas.ask();
+  });
+  canvas.node.addEventListener("pointerleave", () => {
+    state.hover = null;
+    tip.hidden = true;
+    canvas.ask();
+  });
+  canvas.node.addEventListener("click", (event) => {
+    const found = nearest(canvas.node, event, model, state);
+    if (found) pick(found);
+  });
+  return canvas;
+}
+
+function legend() {
+  const bar = el("canvas", { width: 100, height: 8, class: "ramp" });
+  const context = bar.getContext("2d");
+  for (let x = 0; x < 100; x++) {
+    context.fillStyle = loadColour(x / 100);
+    context.fillRect(x, 0, 1, 8);
+  }
+  const part = (...words) => el("span", {}, words);
+  return el("p", { class: "legend quiet" }, part("load 0 ", bar, " 100 % of the rate"),
+    part(el("i", { class: "dash" }), " down"), part("● instance"), part("■ bridge"), part("○ cut off"), part("× gone"));
+}
+
+function drawNetwork(context, width, height, model, view, state) {
+  if (!state.places) return;
+  state.at.go(view.cursor);
+  const { nodes } = state.places;
+  state.fit = fitting(nodes, width, height);
+  const place = (index) => state.fit(nodes[index]);
+  const many = nodes.length > 300;
+  model.network.ends.forEach(([src, dst], link) => {
+    drawHalf(context, place(src), place(dst), linkNow(model, view, state, link), {
+      thin: many, lit: state.hover?.link === link,
+    });
+  });
+  nodes.forEach((node, index) => drawNode(context, place(index), node, state, model, many));
+}
+
+function fitting(nodes, width, height) {
+  const xs = nodes.map((node) => node.x);
+  const ys = nodes.map((node) => node.y);
+  const low = [xs.reduce((a, b) => Math.min(a, b)), ys.reduce((a, b) => Math.min(a, b))];
+  const high = [xs.reduce((a, b) => Math.max(a, b)), ys.reduce((a, b) => Math.max(a, b))];
+  const room = [Math.max(width - 110, 40), Math.max(height - 50, 40)];
+  const scale = Math.min(room[0] / Math.max(high[0] - low[0], 1), room[1] / Math.max(high[1] - low[1], 1), 3);
+  return (node) => [
+    width / 2 + (node.x - (low[0] + high[0]) / 2) * scale,
+    height / 2 + (node.y - (low[1] + high[1]) / 2) * scale,
+  ];
+}
+
+// Of one direction: its state in the plan, and what flows.
+export function linkNow(model, view, state, link) {
+  const planned = state.at.links[link];
+  const series = model.links.get(link);
+  const bucket = model.bucket(view.cursor);
+  const value = (channel) => series?.[channel]?.values(model.time.grid.count)[bucket] ?? null;
+  const flow = value("rate");
+  const load = flow !== null && planned?.rate_bps ? flow / planned.rate_bps : null;
+  return { ...planned, up: planned?.up ?? false, flow, load, queue: value("queue") };
+}
+
+function drawHalf(context, from, to, now, { thin, lit }) {
+  const { down, quiet, text } = colours();
+  const middle = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
+  const length = Math.hypot(to[0] - from[0], to[1] - from[1]) || 1;
+  const aside = thin ? 0 : 1.6;
+  const off = [(-(to[1] - from[1]) / length) * aside, ((to[0] - from[0]) / length) * aside];
+  context.beginPath();
+  context.moveTo(from[0] + off[0], from[1] + off[1]);
+  context.lineTo(middle[0] + off[0], middle[1] + off[1]);
+  context.setLineDash(now.up ? [] : [3, 4]);
+  context.strokeStyle = lit ? text : !now.up ? down : now.load === null ? quiet : loadColour(now.load);
+  context.lineWidth = (thin ? 0.8 : 1.6) + (now.up && now.load ? Math.min(now.load, 1) * 4 : 0) + (lit ? 1.5 : 0);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+function drawNode(context, [x, y], node, state, model, many) {
+  const { text, quiet, panel, up, cut, down } = colours();
+  const now = state.at.nodes[node.index];
+  const size = many ? 2.5 : node.bridge ? 5 : 6;
+  context.lineWidth = 2;
+  context.fillStyle = now === "up" ? (node.bridge ? text : up) : panel;
+  context.strokeStyle = now === "up" ? panel : now === "cut" ? cut : down;
+  context.beginPath();
+  if (node.bridge) context.rect(x - size, y - size, 2 * size, 2 * size);
+  else context.arc(x, y, size, 0, 7);
+  context.fill();
+  if (!many || now !== "up") context.stroke();
+  if (now === "down") {
+    context.beginPath();
+    for (const [a, b] of [[-1, -1], [-1, 1]]) {
+      context.moveTo(x + a * size * 0.6, y + b * size * 0.6);
+      context.lineTo(x - a * size * 0.6, y - b * size * 0.6);
+    }
+    context.stroke();
+  }
+  const lit = state.hover?.node === node.index;
+  if (model.network.nodes.length > LABELS && !lit) return;
+  context.fillStyle = now === "down" ? quiet : text;
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  context.fillText(model.network.nodes[node.index], x, y + size + 3);
+  context.textAlign = "left";
+}
+
+// What is under the pointer: a node, else the nearer direction of a link.
+function nearest(canvas, event, model, state) {
+  if (!state.places || !state.fit) return null;
+  const box = canvas.getBoundingClientRect();
+  const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+  let best = { far: NEAR };
+  state.places.nodes.forEach((node, index) => {
+    const [a, b] = state.fit(node);
+    const far = Math.hypot(a - x, b - y);
+    if (far < best.far) best = { node: index, far };
+  });
+  if (best.node !== undefined) return best;
+  model.network.ends.forEach(([src, dst], link) => {
+    const [from, to] = [state.fit(state.places.nodes[src]), state.fit(state.places.nodes[dst])];
+    const half = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
+    const along = [half[0] - from[0], half[1] - from[1]];
+    const size = along[0] ** 2 + along[1] ** 2 || 1;
+    const part = Math.min(Math.max(((x - from[0]) * along[0] + (y - from[1]) * along[1]) / size, 0), 1);
+    const far = Math.hypot(from[0] + along[0] * part - x, from[1] + along[1] * part - y);
+    if (far < best.far) best = { link, far };
+  });
+  return best.link === undefined ? null : best;
+}
+
+function showTip(tip, event, box, model, view, state) {
+  tip.hidden = !state.hover;
+  if (!state.hover) return;
+  const { node, link } = state.hover;
+  const lines = node !== undefined
+    ? [model.network.nodes[node], state.at.nodes[node]]
+    : linkWords(model.network.links[link], linkNow(model, view, state, link));
+  tip.replaceChildren(...lines.map((line, at) => el(at ? "div" : "b", {}, line)));
+  const place = box.getBoundingClientRect();
+  const x = event.clientX - place.left;
+  tip.style.left = x > place.width / 2 ? "" : `${x + 14}px`;
+  tip.style.right = x > place.width / 2 ? `${place.width - x + 14}px` : "";
+  tip.style.top = `${event.clientY - place.top + 10}px`;
+}
+
+function linkWords(name, now) {
+  const words = [name, now.up ? `${rate(now.flow)} of ${now.rate_bps ? rate(now.rate_bps) : "no limit"}` : "down"];
+  if (now.load !== null) words.push(`load ${percent(now.load)}`);
+  if (now.delay_ns !== undefined) {
+    words.push(`delay ${span(now.delay_ns)}${now.jitter_ns ? ` ± ${span(now.jitter_ns)}` : ""}`);
+    words.push(`loss ${percent(now.loss_ppb / 1e9)}`);
+  }
+  if (now.queue) words.push(`queue ${bytes(now.queue)}`);
+  return words;
+}
+
+function epochsAsRows(model) {
+  const head = ["at_ns", "what", "name", "state", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "queue_bytes"];
+  const rows = [];
+  const { network } = model;
+  for (const { at_ns, nodes, links } of network?.epochs ?? []) {
+    for (const [node, state] of nodes) rows.push([at_ns, "node", network.nodes[node], state]);
+    for (const [link, up, ...numbers] of links)
+      rows.push([at_ns, "link", network.links[link], up ? "up" : "down", ...numbers]);
+  }
+  return [head, rows];
+}

@@ -1,0 +1,125 @@
+// Every event, planned and applied: a line from when it was due (above) to when it was done (below),
+// so one that was late leans. Below them what was expected, and what the verdict says of moments.
+import { Canvas, colours, el } from "./dom.js";
+import { follow } from "./clock.js";
+import { moment, span, tick } from "./format.js";
+
+const LANES = [
+  ["network", ["set", "link_up", "link_down", "bridge_up", "bridge_down", "background"]],
+  ["instances", ["join", "leave", "crash", "disconnect", "reconnect", "pause", "resume", "cut", "moved"]],
+  ["programs", ["exit", "killed", "setup", "ready", "not_ready", "start", "device_gone"]],
+  ["run", []], // everything else
+];
+export const LANE_OF = new Map(LANES.flatMap(([, kinds], lane) => kinds.map((kind) => [kind, lane])));
+const HEIGHT = 15;
+const NAMES = 74;
+
+export function eventMoment(event) {
+  return event.at_ns ?? event.planned_ns ?? 0;
+}
+
+export function eventWords(event) {
+  return `${event.kind} ${event.target} ${event.text}`.trim();
+}
+
+export function laneOf(event) {
+  return LANE_OF.get(event.kind) ?? LANES.length - 1;
+}
+
+export function laneColour(lane) {
+  const { series } = colours();
+  return [series[0], series[1], series[2], series[3]][lane];
+}
+
+export function mountTimeline(root, model, view) {
+  const left = () => (root.clientWidth < 600 ? 0 : NAMES);
+  const inner = () => [left(), root.clientWidth - left()];
+  const canvas = new Canvas("all events over time", (context, width, height) => {
+    const x = (ns) => left() + ((ns - view.from) / view.width) * (width - left());
+    drawTimeline(context, width, height, model, view, x, left());
+  });
+  const said = el("div", { class: "said" });
+  root.append(canvas.node);
+  follow(root, view, inner);
+  root.append(said);
+  view.on("range", () => canvas.ask());
+  view.on("cursor", () => tellNearest(said, root, model, view, inner));
+  model.on(["events", "expectations", "verdict", "time"], () => canvas.ask());
+  return canvas;
+}
+
+function drawTimeline(context, width, height, model, view, x, left) {
+  const { quiet, grid, text, bad, good, warn } = colours();
+  const rows = LANES.length + 1;
+  const top = (lane) => lane * HEIGHT + 2;
+  context.textBaseline = "middle";
+  for (let lane = 0; lane < rows; lane++) {
+    context.fillStyle = quiet;
+    if (left) context.fillText(lane < LANES.length ? LANES[lane][0] : "judged", 2, top(lane) + HEIGHT / 2);
+    context.fillStyle = grid;
+    context.fillRect(left, top(lane) + HEIGHT - 1, width - left, 1);
+  }
+  const drawn = new Set();
+  for (const event of model.events) {
+    const due = event.planned_ns ?? event.at_ns;
+    const done = event.at_ns ?? due;
+    if (due === null || done < view.from || due > view.to) continue;
+    const lane = laneOf(event);
+    const key = `${lane} ${Math.round(x(due) * 2)} ${Math.round(x(done) * 2)}`;
+    if (drawn.has(key)) continue;
+    drawn.add(key);
+    context.strokeStyle = event.kind === "crash" || event.kind === "killed" ? bad : laneColour(lane);
+    context.lineWidth = event.asked ? 1 : 2;
+    context.setLineDash(event.at_ns === null ? [2, 2] : []);
+    context.beginPath();
+    context.moveTo(x(due), top(lane) + 1);
+    context.lineTo(x(done), top(lane) + HEIGHT - 2);
+    context.stroke();
+  }
+  context.setLineDash([]);
+  const judged = top(LANES.length) + HEIGHT / 2;
+  context.textAlign = "center";
+  for (const one of model.expectations) {
+    if (one.at_ns === null || one.at_ns === undefined) continue;
+    context.fillStyle = { passed: good, failed: bad }[one.state] ?? quiet;
+    context.fillText({ passed: "✓", failed: "✕" }[one.state] ?? "–", x(one.at_ns), judged);
+  }
+  for (const [at_ns] of model.verdict.marks) {
+    context.fillStyle = warn;
+    context.fillText("◆", x(at_ns), judged);
+  }
+  axis(context, width, height, view, x, left, text);
+}
+
+function axis(context, width, height, view, x, left, text) {
+  const seconds = view.width / 1e9;
+  const wanted = Math.max((width - left) / 90, 2);
+  const steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+  let step = steps.find((one) => seconds / one <= wanted) ?? 86400 * Math.ceil(seconds / 86400 / wanted);
+  if (seconds < wanted) step = 10 ** Math.ceil(Math.log10(seconds / wanted));
+  context.fillStyle = text;
+  context.textBaseline = "bottom";
+  for (let at = Math.ceil(view.from / 1e9 / step) * step; at <= view.to / 1e9 + 1e-9; at += step) {
+    const place = x(at * 1e9);
+    context.textAlign = place < left + 20 ? "left" : place > width - 20 ? "right" : "center";
+    context.fillText(tick(at, step), place, height);
+  }
+  context.textAlign = "left";
+}
+
+// The events at the cursor, in words.
+function tellNearest(said, root, model, view, inner) {
+  const near = (view.width / Math.max(inner()[1], 1)) * 4;
+  const found = [];
+  for (const event of model.events) {
+    if (Math.abs(eventMoment(event) - view.cursor) > near) continue;
+    const late = event.lag_ns > 1e6 ? `, ${span(event.lag_ns)} late` : "";
+    found.push(`${moment(eventMoment(event), view.width)} ${eventWords(event)}${late}`);
+  }
+  for (const [at_ns, text] of model.verdict.marks)
+    if (Math.abs(at_ns - view.cursor) <= near) found.push(text);
+  for (const one of model.expectations)
+    if (one.at_ns != null && Math.abs(one.at_ns - view.cursor) <= near) found.push(`${one.state}: ${one.text}`);
+  const more = found.length > 3 ? ` … and ${found.length - 3} more` : "";
+  said.textContent = found.slice(0, 3).join(" · ") + more;
+}
