@@ -65,7 +65,8 @@ def _event_name(record: Record) -> str:
 
 def _moment(mine: Record | None, theirs: Record | None, key: str) -> int | None:
     """When the earlier of them happened."""
-    return min((one[key] for one in (mine, theirs) if one and key in one), default=None)
+    told = [one.get(key) for one in (mine, theirs) if one]
+    return min((at for at in told if type(at) is int), default=None)
 
 
 def _both(mine: Record | None, theirs: Record | None) -> tuple[str, str]:

@@ -8,11 +8,13 @@ no port listens.
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,6 +28,12 @@ _FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe"),
 )
+
+_AS_3_AND_4 = """import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class PageError(Exception):
@@ -41,27 +49,43 @@ class Browser:
     fetch."""
 
     def __init__(self, argv: str) -> None:
-        self._profile = tempfile.TemporaryDirectory(prefix="tstorm-chromium-")
-        theirs, self._out = os.pipe()
-        self._in, answers = os.pipe()
-        self._process = subprocess.Popen(
-            ["sh", "-c", f'exec "$0" "$@" 3<&{theirs} 4>&{answers}', argv, *_FLAGS,
-             f"--user-data-dir={self._profile.name}", "about:blank"],
-            pass_fds=(theirs, answers),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.close(theirs)
-        os.close(answers)
+        self._profile = tempfile.mkdtemp(prefix="tstorm-chromium-")
         self._left = b""
         self._number = 0
         self._session: str | None = None
         self._loaded = False
         self.problems: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+        self._start(argv)
+        try:
+            target = self.call("Target.createTarget", url="about:blank")["targetId"]
+            attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+            self._session = attached["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.call(f"{domain}.enable")
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, argv: str) -> None:
+        theirs, self._out = os.pipe()
+        self._in, answers = os.pipe()
+        # Numbers that cannot be those that the child is to have.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (theirs, answers)]
+        words = [sys.executable, "-c", _AS_3_AND_4, *map(str, ends)]
+        self._process = subprocess.Popen(
+            [*words, argv, *_FLAGS, f"--user-data-dir={self._profile}", "about:blank"],
+            pass_fds=ends, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        for end in (theirs, answers, *ends):
+            os.close(end)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._out)
+        os.close(self._in)
+        shutil.rmtree(self._profile, ignore_errors=True)  # its children may still write there
 
     def __enter__(self) -> Self:
         return self
@@ -72,11 +96,7 @@ class Browser:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._process.kill()
-        self._process.wait()
-        os.close(self._out)
-        os.close(self._in)
-        shutil.rmtree(self._profile.name, ignore_errors=True)  # its children may still write there
+        self.close()
 
     # -- the protocol -----------------------------------------------------------------------------
 
