@@ -4,7 +4,7 @@ Input: the directory, its manifest and its summary. Everything is foreign data, 
 damaged: what cannot be shown is left out and said in `notes`, in words. Time and memory are
 bounded whatever the files hold: they are read line by line, long ones in part
 (runtime/page/thinned.py), series are aggregated on one grid (runtime/page/grid.py), lists are cut.
-docs/report.md has the keys.
+docs/page.md has the keys.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // What is known of the run. All of it comes in by `apply`: the whole data of a finished run at once,
-// or piece by piece while a run goes on. Keys are those of docs/report.md.
+// or piece by piece while a run goes on. Keys are those of docs/page.md.
 
 const APPENDED = new Set(["events", "links", "pairs", "logs"]);
 
