@@ -125,11 +125,15 @@ def section(name: str, document: Record, sections: Sections = PERFORMANCE) -> st
 
 
 def _machine(machine: Record) -> str:
-    """What bench.machine has found, as a paragraph."""
+    """What bench.machine has found, as a paragraph. Older results do not say how quiet it was."""
+    late_us = machine.get("timers_late_p99_us")
+    quiet = "" if late_us is None else f"; 1 of 100 timers late by {late_us / 1000:.2g} ms or more"
+    steal = machine.get("steal_percent_before")
+    quiet += f", taken by the hypervisor: {steal} %" if steal is not None else ""
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mib']} MiB, "
         f"{machine['kernel']}, virtual machine: {machine['hypervisor']}, load average before: "
-        f"{machine['load_1min_before']}.\n"
+        f"{machine['load_1min_before']}{quiet}.\n"
     )
 
 

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from bench import ROOT
 from bench.errors import BenchError
+from bench.machine import stolen_s
 from bench.papers.children import finished
 from bench.papers.rows import VIRTUAL, failed
 from bench.tables import Record
@@ -40,6 +41,7 @@ FAILURES = (
 _LONGEST_S = 600
 Peer = TypeVar("Peer")
 BUSY = 0.2  # of a run; less is what programs do to each other anyway
+STOLEN = 0.02  # of the processors, by a hypervisor
 
 
 class UnavailableError(Exception):
@@ -55,6 +57,7 @@ class Context:
     time: str
     cannot: dict[str, str] = field(default_factory=dict)
     _waited: dict[Path, float] = field(default_factory=dict)
+    _stolen: dict[Path, float] = field(default_factory=dict)
     _count: int = 0
     _user: User | None = None
 
@@ -94,13 +97,15 @@ class Context:
         argv = [*prefix, python, "-m", "tstorm", "run", str(source), "--out", str(out), "--quiet"]
         argv += ["--time", "virtual"] if place == VIRTUAL else []
         argv += ["--hosts", place.split()[1]] if place.startswith("hosts ") else []
-        began, waited = time.monotonic(), cpu_waits_s()
+        began, waited, stolen = time.monotonic(), cpu_waits_s(), stolen_s()
         done = finished([*argv, *more], "/" if prefix else ROOT, _LONGEST_S, environment)
         if done.returncode != 0:
             said = done.stderr.strip()[-500:]
             raise BenchError(f"{source.name}, {place}: ended with {done.returncode}: {said}")
         if place != VIRTUAL:  # there nothing waits for one
-            self._waited[out] = (cpu_waits_s() - waited) / (time.monotonic() - began)
+            elapsed_s = time.monotonic() - began
+            self._waited[out] = (cpu_waits_s() - waited) / elapsed_s
+            self._stolen[out] = (stolen_s() - stolen) / elapsed_s / (os.cpu_count() or 1)
         return out
 
     def why(self, run: Path) -> str:
@@ -110,6 +115,9 @@ class Context:
         waited = self._waited.get(run, 0.0)
         if waited > BUSY:
             texts.append(f"for {waited:.0%} of the run something waited for a processor")
+        stolen = self._stolen.get(run, 0.0)
+        if stolen > STOLEN:
+            texts.append(f"a hypervisor took {stolen:.0%} of the processors meanwhile")
         return "; ".join(texts)
 
     def scene(self, name: str, **values: object) -> Path:

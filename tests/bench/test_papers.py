@@ -314,7 +314,10 @@ def test_a_reason_is_the_runs_own_and_what_the_machine_did(tmp_path: Path) -> No
     )
     (tmp_path / "summary.json").write_text(json.dumps({"verdict": {"state": "unknown"}}))
     context._waited[tmp_path] = 0.1
+    context._stolen[tmp_path] = 0.01
     assert context.why(tmp_path) == ""
+    context._stolen[tmp_path] = 0.28
+    assert context.why(tmp_path) == "a hypervisor took 28% of the processors meanwhile"
 
 
 def test_places_are_those_that_the_time_asks_for(tmp_path: Path) -> None:
