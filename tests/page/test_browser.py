@@ -150,23 +150,17 @@ def test_the_network_is_that_of_the_moment(browser: Browser, two: Path) -> None:
 
 def test_everything_can_be_had_as_csv(browser: Browser, two: Path) -> None:
     browser.open(two)
-    browser.run(
-        "window.given = {}; URL.createObjectURL = (blob) => { blob.text().then((text) =>"
-        " { window.given[window.wanted] = text; }); return 'about:blank#'; };"
-        " HTMLAnchorElement.prototype.click = () => {};"
-    )
-    names = browser.run(
-        "[...document.querySelectorAll('button.csv')].map((one) => { window.wanted = one.title;"
-        " one.click(); return one.title; })"
+    told = browser.run(
+        "(async () => { const given = []; let last = null;"
+        " URL.createObjectURL = (blob) => { last = blob; return 'about:blank#'; };"
+        " HTMLAnchorElement.prototype.click = function () { given.push([this.download, last]); };"
+        " for (const one of document.querySelectorAll('button.csv')) one.click();"
+        " const found = {};"
+        " for (const [name, blob] of given) found[name] = await blob.text();"
+        " return found; })()"
     )
     assert {"pairs.csv", "links.csv", "events.csv", "logs.csv", "network.csv", "planned.csv",
-            "programs.csv", "distribution.csv", "expectations.csv"} <= set(names)  # fmt: skip
-    told = browser.run(
-        "(async () => { const found = {};"
-        " for (const one of document.querySelectorAll('button.csv')) { window.wanted = one.title;"
-        " one.click(); await new Promise((done) => setTimeout(done, 5));"
-        " found[one.title] = window.given[one.title]; } return found; })()"
-    )
+            "programs.csv", "distribution.csv", "expectations.csv"} <= told.keys()  # fmt: skip
     pairs = told["pairs.csv"].splitlines()
     assert pairs[0].startswith("src,dst,from_ns,rate_bps")
     assert len(pairs) == 1 + 2 * browser.run("thunderstorm.model.time.grid.count")
