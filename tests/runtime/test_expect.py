@@ -26,8 +26,8 @@ expect throughput client server > 90% of plan at 3s within 100ms
 expect log server "leader elected" within 3s
 expect no log * "panic"
 expect exit client 0
-expect run "test -e here" on server.0 ok within 1s after 1s
-expect run "touch here" on server.0 ok at 500ms
+expect run "test -e here" ok on server.0 within 1s after 1s
+expect run "touch here" ok on server.0 at 500ms
 at 7s quit
 """
 STATES = ["passed", "failed", "passed", "not_measured", *["passed"] * 5]
