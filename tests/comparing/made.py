@@ -1,0 +1,97 @@
+"""Run directories and campaigns with figures that a test chooses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from runtime.options import DEFAULTS
+from runtime.probing.record import ONE_CLOCK, ONE_WAY, Header, Probe, line
+from runtime.rundir.records import encode
+from runtime.rundir.rundir import encode_json
+from runtime.rundir.runfiles import FORMAT, VERSION
+from tstorm.campaign import directory
+from tstorm.campaign.points import Grid
+from tstorm.campaign.record import Record
+from tstorm.campaign.results import Found
+
+MS = 10**6
+SECOND = 10**9
+PAIRS = (("a.0", "b.0"), ("b.0", "a.0"))
+HEADER = Header(0, ONE_CLOCK, ONE_WAY, PAIRS, SECOND, (SECOND, SECOND), 2)
+
+
+def run(
+    place: Path,
+    *,
+    seed: int = 1,
+    verdict: str = "VALID",
+    delays_ns: Sequence[int | None] = (),
+    delivered_bytes: int = 0,
+    failures: Sequence[str] = (),
+    expectations: Sequence[Mapping[str, Any]] = (),
+) -> Path:
+    """`delays_ns` of the probes from a.0 to b.0; back they take 1 ms."""
+    place.mkdir(parents=True)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "run_id": "r",
+        "experiment": "e",
+        "plan_digest": "d",
+        "seed": seed,
+        "options": DEFAULTS.to_record(),
+    }
+    drops = {"drop_queue": 0, "drop_loss": 0, "drop_down": 0}
+    counted = {"offered_pkts": 1, "delivered_pkts": 1, "delivered_bytes": delivered_bytes}
+    summary = {
+        "verdict": {"state": verdict},
+        "outcome": "completed",
+        "events": {"applied": 0, "planned": 0, "lag": {"p99_ns": 0, "max_ns": 0}},
+        "links": [],
+        "failures": [{"target": name, "last_log_line": ""} for name in failures],
+        "pairs": [{"src": "a.0", "dst": "b.0", **counted, **drops}],
+        **({"expectations": list(expectations)} if expectations else {}),
+    }
+    (place / "manifest.json").write_bytes(encode_json(manifest))
+    (place / "summary.json").write_bytes(encode_json(summary))
+    ended = {"kind": "quit", "target": "", "applied_ns": 2 * SECOND, "planned_ns": 2 * SECOND}
+    (place / "events.jsonl").write_bytes(encode(ended))
+    probes = [
+        probe
+        for number, delay_ns in enumerate(delays_ns)
+        for probe in (Probe(0, number * SECOND, delay_ns), Probe(1, number * SECOND, MS))
+    ]
+    records = [HEADER.to_record(), line(len(delays_ns) * SECOND, probes)]
+    if probes:
+        (place / "probes.jsonl").write_bytes(b"".join(map(encode, records)))
+    return place
+
+
+def campaign(
+    place: Path, runs: Sequence[Mapping[str, Any]], params: Sequence[str] = (), **more: Any
+) -> Path:
+    """A run for each seed from 1 on with these figures, for each value of the parameter `x`."""
+    grid = Grid(range(1, len(runs) + 1), (("x", tuple(params)),) if params else ())
+    record = Record("e", "e.tdl", "d", grid, DEFAULTS)
+    with directory.opened(place, record) as made:
+        for point in grid.points():
+            figures = runs[point.seed - 1]
+            run(made.place(point), seed=point.seed, **{**figures, **more})
+            made.add(Found(point, 0, "completed", "VALID", ran=True))
+    return place
+
+
+def expectation(text: str, state: str, figure: int | None = None, unit: str = "") -> dict[str, Any]:
+    """As summary.json has it."""
+    about = {"text": text, "line": 1, "file": "", "kind": "rtt", "message": "", "subject": ""}
+    bounds = {"threshold": 5 * MS, "at_ns": None, "log": []}
+    return {**about, **bounds, "state": state, "figure": figure, "unit": unit}
+
+
+def rows(document: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """The figures of `tstorm compare --format json`, by name and subject."""
+    found = json.loads(document)["figures"]
+    return {(one["figure"], one["params"] + one["of"]): one for one in found}

@@ -1,0 +1,204 @@
+"""`tstorm compare` of runs and campaigns that were made up: what differs, what is said first."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.cli.support import status, tstorm
+from tests.comparing.made import MS, campaign, expectation, rows, run
+from tstorm.comparing.metrics import Kind, Metric
+
+TEXT = "at 5s expect rtt a b < 5ms"
+HOSTILE = "<script>alert(1)</script>\x1b[2J"
+
+
+def slow(draw: Random, middle_ms: int) -> list[int | None]:
+    return [round(draw.gauss(middle_ms, 0.2) * MS) for _ in range(30)]
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[str, str]:
+    """The second one is 4 ms slower, and its expectation fails in each run."""
+    draw = Random(3)
+    first = [
+        {"delays_ns": slow(draw, 10), "expectations": [expectation(TEXT, "passed", 4 * MS, "ns")]}
+        for _ in range(8)
+    ]
+    second = [
+        {"delays_ns": slow(draw, 14), "expectations": [expectation(TEXT, "failed", 9 * MS, "ns")]}
+        for _ in range(8)
+    ]
+    one = campaign(tmp_path / "v1", first, delivered_bytes=2_500_000)
+    other = campaign(tmp_path / "v2", second, delivered_bytes=2_500_000)
+    return str(one), str(other)
+
+
+def test_campaigns_that_differ(two: tuple[str, str]) -> None:
+    found = tstorm("compare", *two, "--format", "json")
+    assert status(found) == 0, found.output
+    figures = rows(found.stdout)
+    trip = figures["rtt_median", "a.0 <-> b.0"]
+    assert trip["values"] == pytest.approx([11 * MS, 15 * MS], rel=0.02)
+    assert trip["interval"][0] > 3.5 * MS
+    assert trip["interval"][1] < 4.5 * MS
+    assert (trip["counts"], trip["differs"]) == ([8, 8], True)
+    assert figures["expectation", TEXT]["values"] == [0, 1]
+    assert figures["expectation", TEXT]["differs"]
+    assert figures["figure", TEXT]["difference"] == 5 * MS
+    assert figures["throughput", "a.0 -> b.0"]["values"] == [10_000_000, 10_000_000]
+    assert not figures["throughput", "a.0 -> b.0"]["differs"]
+    assert figures["throughput", "a.0 -> b.0"]["p_holm"] == 1.0
+
+
+def test_the_same_input_gives_the_same_bytes(two: tuple[str, str]) -> None:
+    for form in ("json", "html", "table"):
+        assert tstorm("compare", *two, "--format", form).stdout == (
+            tstorm("compare", *two, "--format", form).stdout
+        )
+
+
+def test_check_ends_with_1_where_something_differs(two: tuple[str, str]) -> None:
+    assert status(tstorm("compare", *two, "--check")) == 1
+    same = tstorm("compare", two[0], two[0], "--check")
+    assert status(same) == 0, same.output
+    assert "0 of 8 figures differ significantly" in same.stdout
+
+
+def test_the_table_has_what_differs_first(two: tuple[str, str]) -> None:
+    found = tstorm("compare", *two, "--limit", "5").stdout.splitlines()
+    assert [line.endswith("differs") for line in found[3:8]] == [True] * 4 + [False]
+    assert "… and 3 more figures" in found[8]
+    assert re.search(
+        r"RTT, median +a\.0 <-> b\.0 +1[01]\.\d+ms +1[45]\.\d+ms +\+[34]\.\d+ms", found[5]
+    )
+
+
+def test_too_few_runs_are_told_to_be_too_few(tmp_path: Path) -> None:
+    figures = [{"delays_ns": [10 * MS]}, {"delays_ns": [11 * MS]}]
+    slower = [{"delays_ns": [20 * MS]}, {"delays_ns": [21 * MS]}]
+    sides = campaign(tmp_path / "a", figures), campaign(tmp_path / "b", slower)
+    found = tstorm("compare", *map(str, sides))
+    assert "2 and 2 runs are too few for 2 figures" in found.stderr
+    assert "0 of 6 figures differ" in found.stdout
+
+
+def test_parameters_are_compared_like_with_like(tmp_path: Path) -> None:
+    figures = [{"delays_ns": [10 * MS]}]
+    one = campaign(tmp_path / "a", figures, ["5ms", "9ms"])
+    other = campaign(tmp_path / "b", figures, ["9ms", "20ms"])
+    found = tstorm("compare", str(one), str(other), "--format", "json")
+    assert {key[1] for key in rows(found.stdout)} > {"x=9ms", "x=9msa.0 <-> b.0"}
+    assert all(key[1].startswith("x=9ms") for key in rows(found.stdout))
+    (note,) = json.loads(found.stdout)["notes"]
+    assert "only one of" in note
+    assert "x=20ms; x=5ms" in note
+
+
+def test_two_runs_are_compared_by_their_probes(tmp_path: Path) -> None:
+    draw = Random(4)
+    lost: list[int | None] = [None] * 12
+    one = run(tmp_path / "a", delays_ns=slow(draw, 10) + slow(draw, 10))
+    other = run(tmp_path / "b", delays_ns=slow(draw, 11) + slow(draw, 11)[12:] + lost)
+    found = tstorm("compare", str(one), str(other), "--format", "json")
+    figures = rows(found.stdout)
+    assert figures["rtt_median", "a.0 <-> b.0"]["differs"]
+    assert figures["rtt_median", "a.0 <-> b.0"]["counts"] == [60, 48]
+    assert figures["loss", "a.0 -> b.0"]["values"] == [0, 200_000_000]
+    assert figures["loss", "a.0 -> b.0"]["differs"]
+    assert not figures["loss", "b.0 -> a.0"]["differs"]
+    assert figures["throughput", "a.0 -> b.0"]["p"] is None
+    assert "one run a side says nothing about other seeds" in found.stderr
+
+
+def test_doubts_come_first(tmp_path: Path) -> None:
+    one = run(tmp_path / "a", verdict="DEGRADED")
+    found = tstorm("compare", str(one), str(run(tmp_path / "b")))
+    assert found.stderr.splitlines()[0] == f"warning: {one} is DEGRADED, not VALID"
+    figures = [{}, {"verdict": "INVALID"}]
+    side = str(campaign(tmp_path / "c", figures))
+    found = tstorm("compare", side, side)
+    assert "1 of 2 runs are not VALID: seed 2 INVALID" in found.stderr.splitlines()[0]
+
+
+def test_a_program_that_failed_on_one_side_only(tmp_path: Path) -> None:
+    good = campaign(tmp_path / "a", [{}] * 6)
+    bad = campaign(tmp_path / "b", [{"failures": ["a.0"]}] * 6)
+    row = rows(tstorm("compare", str(good), str(bad), "--format", "json").stdout)["program", "a.0"]
+    assert (row["values"], row["unit"], row["differs"]) == ([0, 1], "share", True)
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+
+def test_the_page_escapes_what_it_shows_and_needs_no_network(tmp_path: Path) -> None:
+    figures = [{"failures": [HOSTILE], "delays_ns": [n * MS, 20 * MS]} for n in (10, 12, 14)]
+    side = str(campaign(tmp_path / "<b>", figures))
+    page = tstorm("compare", side, side, "--format", "html").stdout
+    tags = Tags()
+    tags.feed(page)
+    assert "script" not in tags.names
+    assert "b" not in tags.names
+    assert not {"src", "href"} & set(tags.attributes)
+    assert "svg" in tags.names
+    assert "\x1b" not in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"expectations": [{"text": 5, "state": "failed"}]}, "expectations"),
+        ({"expectations": {}}, "expectations"),
+        ({"verdict": {"state": 3}}, "verdict"),
+        ({"pairs": 3}, "pairs"),
+    ],
+)
+def test_damage_is_told_with_its_place(tmp_path: Path, change: object, words: str) -> None:
+    place = run(tmp_path / "a")
+    summary = json.loads((place / "summary.json").read_text())
+    assert isinstance(change, dict)
+    (place / "summary.json").write_text(json.dumps({**summary, **change}))
+    found = tstorm("compare", str(place), str(run(tmp_path / "b")))
+    assert status(found) == 1
+    assert f"{place}/summary.json: {words}" in str(found.exception.message)  # type: ignore[union-attr]
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path, two: tuple[str, str]) -> None:
+    single = str(run(tmp_path / "a"))
+    assert status(tstorm("compare", single)) == 2
+    mixed = tstorm("compare", single, two[0])
+    assert (status(mixed), "campaigns with campaigns" in mixed.exception.message) == (1, True)  # type: ignore[union-attr]
+    assert status(tstorm("compare", single, str(tmp_path / "none"))) == 1
+    (tmp_path / "a/summary.json").unlink()
+    assert "has not ended" in tstorm("compare", single, single).exception.message  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "said"),
+    [
+        ("ns", 31_920_451.5, "31.92ms"),
+        ("ns", 0.4, "0s"),
+        ("bps", 9_999_999.7, "10Mb"),
+        ("bps", 0, "0b"),
+        ("ppb", 12_345_678, "1.235%"),
+        ("", 3.5, "3.5"),
+    ],
+)
+def test_figures_are_said_with_four_digits(unit: str, value: float, said: str) -> None:
+    metric = Metric(Kind.FIGURE, "x", unit)
+    assert metric.said(value) == said
+    assert metric.said(-value) in (f"-{said}", said)

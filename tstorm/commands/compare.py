@@ -1,0 +1,67 @@
+"""`tstorm compare RUN… | CAMPAIGN CAMPAIGN`: what differs, how far, and how sure that is."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tstorm import output, parameters
+from tstorm.exits import FAILED, CommandError
+
+
+@click.command()
+@click.argument("paths", metavar="RUN|CAMPAIGN...", nargs=-1, required=True)
+@click.option("--check", is_flag=True, help="End with 1 if something differs significantly.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "html"]),
+    default="table",
+    show_default=True,
+    help="How to print; html is a page of its own with pictures of the intervals.",
+)
+@click.option(
+    "--limit",
+    "most",
+    metavar="N",
+    type=parameters.WholeNumber(min=0),
+    default=40,
+    show_default=True,
+    help="Show at most N figures for each two sides, those that differ first; 0 shows all.",
+)
+def command(paths: tuple[str, ...], check: bool, form: str, most: int) -> None:
+    """Compare runs or campaigns: the first one given with each of the others.
+
+    Compared are, for each two instances, round-trip time (median and p99), loss and throughput;
+    what expectations measured; and how often expectations and programs failed and verdicts were not
+    VALID. Of campaigns (tstorm run --seeds) these are the medians over their runs, with 95 %
+    confidence intervals, and it is said which differences are more than chance. Two single runs are
+    compared by their probes, which says nothing about other seeds.
+
+    \b
+    Examples:
+      tstorm compare runs/v1 runs/v2
+      tstorm compare campaigns/v1 campaigns/v2 --check
+      tstorm compare campaigns/v1 campaigns/v2 --format html > compared.html
+    """
+    from tstorm.comparing import page, told
+    from tstorm.running import errors_shown
+
+    if len(paths) < 2:
+        raise click.UsageError("name two runs or two campaigns, or more.")
+    with errors_shown():
+        found = told.compare(paths)
+    with output.kept_going(sys.stderr):
+        for one in found.doubts:
+            output.note(f"warning: {one}")
+        for one in found.notes:
+            output.note(f"note: {one}")
+    if form == "json":
+        output.emit_json(told.to_json(found))
+    elif form == "html":
+        click.echo(page.render(found), nl=False)
+    else:
+        told.table(found, most)
+    if check and found.differing:
+        raise CommandError(code=FAILED)

@@ -1,0 +1,248 @@
+"""`tstorm shrink RUN|EXP.tdl`: the shortest experiment found that still fails as it does."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tstorm import output, parameters
+from tstorm.exits import FAILED, INTERRUPTED, CommandError
+
+if TYPE_CHECKING:
+    from runtime.options import RunOptions
+    from tstorm.loading import PlanToRun
+    from tstorm.shrink.failures import Failure
+    from tstorm.shrink.running import Runner
+    from tstorm.shrink.search import Shrunk
+    from tstorm.shrink.trials import Trials
+
+MOST_REPEATS = 100
+_REPEAT = re.compile(r"(?:([1-9][0-9]{0,2})/)?([1-9][0-9]{0,2})")
+
+
+class RepeatType(click.ParamType[tuple[int, int]]):
+    """`K` or `M/K`: so many of so many runs must fail."""
+
+    name = "number of runs"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        found = _REPEAT.fullmatch(value)
+        if found is None:
+            self.fail(f"{value!r:.60} is neither K nor M/K, such as 3 or 2/5", param, ctx)
+        whole = int(found[2])
+        needed = int(found[1] or whole)
+        if needed > whole or whole > MOST_REPEATS:
+            words = f"{value}: M is at most K, and K at most {MOST_REPEATS}"
+            self.fail(words, param, ctx)
+        return needed, whole
+
+
+@click.command()
+@click.argument("source", metavar="RUN|EXP.tdl", type=parameters.INPUT)
+@parameters.seed
+@parameters.params
+@click.option(
+    "-o", "--output", "target", metavar="FILE", help="Write the text there.  [default: stdout]"
+)
+@click.option(
+    "--attempts",
+    metavar="N",
+    type=parameters.WholeNumber(min=1),
+    default=100,
+    show_default=True,
+    help="Try at most N texts.",
+)
+@click.option(
+    "--budget",
+    "budget_ns",
+    metavar="T",
+    type=parameters.DURATION,
+    help="Begin no run after so much time.  [default: no limit]",
+)
+@click.option(
+    "--repeat",
+    metavar="K|M/K",
+    type=RepeatType(),
+    default="1",
+    show_default=True,
+    help="Run a text up to K times; it fails if M of them do (K: all).",
+)
+@parameters.running
+def command(
+    source: str,
+    seed: int | None,
+    params: dict[str, str],
+    target: str | None,
+    attempts: int,
+    budget_ns: int | None,
+    repeat: tuple[int, int],
+    asked: dict[str, Any],
+    cluster: dict[str, Any],
+    out: str | None,
+    quiet: bool,
+    form: str,
+) -> None:
+    """Find the shortest timeline with which an experiment still fails.
+
+    Statements of the timeline are taken out of the text as long as one of the expectations (or
+    programs) that failed in RUN still fails; then the end is moved forward. Each attempt is a run,
+    with the seed and the options of RUN where the command line does not say otherwise. In real time
+    failures may come and go: --repeat 2/3 takes a text to fail if two of three runs do. In virtual
+    time one run is enough.
+
+    The text goes to standard output or FILE; it is always one that has failed here. With Ctrl-C,
+    and when attempts or time are used up, it is the shortest so far. --out DIR keeps all runs.
+    Programs and files with relative names are looked for beside FILE, so write it beside the text.
+
+    \b
+    Examples:
+      tstorm shrink runs/bank/seed-7 -o smaller.tdl
+      tstorm shrink bank.tdl --seed 7 --time virtual --attempts 40
+      tstorm shrink runs/bank/seed-7 --repeat 2/3 --budget 30m
+    """
+    from runtime.options import K8S
+    from tstorm.loading import plan_to_run
+    from tstorm.running import errors_shown, options_of, recorded_run
+
+    parameters.only_in_cluster(cluster)
+    with errors_shown():
+        recorded = recorded_run(source)
+        options = options_of(asked, recorded)
+        if options.backend == K8S:
+            raise click.UsageError("shrink runs on this machine: add --backend local.")
+        found = plan_to_run(source, seed, params=params)
+        bounds = (attempts, budget_ns, *repeat)
+        shrunk, trials, wanted = _shrink(source, found, options, recorded, bounds, out, quiet)
+    _tell(shrunk, trials, wanted, target, _said(found, options, target), form)
+    if not shrunk.confirmed:
+        raise CommandError(code=INTERRUPTED if shrunk.stopped == "interrupted" else FAILED)
+    if shrunk.stopped == "interrupted":
+        raise CommandError(code=INTERRUPTED)
+
+
+def _shrink(
+    source: str,
+    found: PlanToRun,
+    options: RunOptions,
+    recorded: Mapping[str, Any] | None,
+    bounds: tuple[int, int | None, int, int],
+    out: str | None,
+    quiet: bool,
+) -> tuple[Shrunk, Trials, Mapping[Failure, int | None]]:
+    from tstorm.shrink import script, search, told
+    from tstorm.shrink.trials import Attempt, Bounds, Trials
+
+    def tell(attempt: Attempt) -> None:
+        if not quiet:
+            _note(told.attempt(attempt))
+
+    attempts, budget_ns, needed, whole = bounds
+    begun = time.monotonic()
+    until = None if budget_ns is None else begun + budget_ns / 1e9
+    runner = _runner(source, found, options, out)
+    text = script.read(found.plan.source, runner.sources, found.plan.params)
+    wanted = _wanted(source, runner, text.text, recorded)
+    for one in sorted(wanted):
+        _note(f"failed: {one.words}")
+    limits = Bounds(attempts, needed, whole, until)
+    trials = Trials(runner, wanted, limits, time.monotonic, tell)
+    decided = [at_ns for at_ns in wanted.values() if at_ns is not None]
+    return search.search(text, trials, max(decided, default=None)), trials, wanted
+
+
+def _runner(source: str, found: PlanToRun, options: RunOptions, out: str | None) -> Runner:
+    from compiler.sources import Folder, Recorded
+    from tstorm.loading import folder_of, recorded_plan
+    from tstorm.shrink.running import Runner
+
+    kept = Path(out) if out else None
+    if kept is not None:
+        try:
+            kept.mkdir(parents=True)
+        except OSError as error:
+            raise CommandError(f"error: --out {out}: {error.strerror}") from error
+    fresh = recorded_plan(source) is None
+    sources = Folder(folder_of(source)) if fresh else Recorded(found.plan)
+    plan, name = found.plan, f"{found.name}-shrink"
+    return Runner(source, plan.seed, plan.params, options, sources, name, kept)
+
+
+def _wanted(
+    source: str, runner: Runner, text: str, recorded: Mapping[str, Any] | None
+) -> Mapping[Failure, int | None]:
+    """What must go on failing: what failed in the run, or does in a first one of the text."""
+    from runtime.rundir import rundir
+    from tstorm.shrink import failures
+    from tstorm.shrink.trials import InterruptedTrialError
+
+    if recorded is not None:
+        summary = rundir.recorded(source).summary()
+        found: Mapping[Failure, int | None] = failures.of(summary, runner.options, source)
+    else:
+        try:
+            found = runner(text) or {}
+        except InterruptedTrialError:
+            raise CommandError(code=INTERRUPTED) from None
+    if not found:
+        raise CommandError(
+            f"error: nothing failed in {source}: no expectation, and no program of which it is"
+            " known what is right\nhint: give a run that failed (exit code 5), or another --seed"
+        )
+    return found
+
+
+def _said(found: PlanToRun, options: RunOptions, target: str | None) -> str:
+    from tstorm.shrink import told
+
+    return told.command(target or "FILE", found.plan.seed, found.plan.params, options)
+
+
+def _tell(
+    shrunk: Shrunk,
+    trials: Trials,
+    wanted: Mapping[Failure, int | None],
+    target: str | None,
+    again: str,
+    form: str,
+) -> None:
+    from tstorm.shrink import told
+
+    for line in told.closing(shrunk, trials):
+        _note(line)
+    if shrunk.confirmed:
+        if target is not None:
+            _write(target, shrunk.text)
+        _note(f"again: {again}")
+    with output.product_kept_going():
+        if form == "json":
+            output.emit_json(told.to_json(shrunk, trials, wanted, again))
+        elif shrunk.confirmed and target is None:
+            click.echo(shrunk.text.encode("utf-8"), nl=False)
+
+
+def _write(target: str, text: str) -> None:
+    """Whole or not at all."""
+    from runtime.rundir.directory import HeldDirectory
+
+    path = Path(os.path.realpath(target))
+    try:
+        HeldDirectory.hold(path.parent).write(path.name, text.encode("utf-8"))
+    except OSError as error:
+        click.echo(text.encode("utf-8"), nl=False)  # hours may have gone into it
+        raise CommandError(f"error: writing {target}: {error.strerror}") from error
+
+
+def _note(text: str) -> None:
+    with output.kept_going(sys.stderr):
+        output.note(text)

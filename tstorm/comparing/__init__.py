@@ -1,0 +1,1 @@
+"""`tstorm compare`: what differs between runs or campaigns, and how sure that is."""

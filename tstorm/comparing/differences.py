@@ -1,0 +1,161 @@
+"""What differs between two sides, how far, and how sure that is.
+
+Input: sides, of which the first is what the others are compared with. Output: a row for each figure
+that both have.
+Algorithm: of campaigns each run gives one value for a figure. Medians are compared; of what a run
+either is or is not (a verdict, a failure) shares. Of single runs the round trips and losses of
+their probes are compared. The probability that chance alone makes such a difference is that of
+Mann and Whitney's test (ranks.py), intervals are in intervals.py; all probabilities of a comparison
+together are adjusted by Holm's method (holm.py). A difference is one that has less than 5 % then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tstorm.comparing import figures, holm, intervals, ranks
+from tstorm.comparing.figures import Figures
+from tstorm.comparing.metrics import Kind, Metric
+from tstorm.comparing.sides import Side
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`first` and `second` are medians or shares, of `counts` values. What could not be said is
+    None: one value a side has neither an interval nor a probability."""
+
+    other: int  # number of the second side
+    group: str  # parameters
+    metric: Metric
+    counts: tuple[int, int]
+    first: float
+    second: float
+    interval: tuple[float, float] | None = None
+    probability: float | None = None
+    adjusted: float | None = None
+
+    @property
+    def change(self) -> float:
+        return self.second - self.first
+
+    @property
+    def differs(self) -> bool:
+        return self.adjusted is not None and self.adjusted < LEVEL
+
+
+def between(sides: Sequence[Side]) -> list[Difference]:
+    """By side, then by group and metric."""
+    found = [
+        row for number, side in enumerate(sides[1:], 1) for row in _pair(sides[0], side, number)
+    ]
+    tested = [row for row in found if _is_tested(row)]
+    adjusted = iter(holm.adjusted([row.probability or 0.0 for row in tested]))
+    return [replace(row, adjusted=next(adjusted)) if _is_tested(row) else row for row in found]
+
+
+def _is_tested(row: Difference) -> bool:
+    """Where all values are one and the same there is nothing to test, and no test to count."""
+    return row.probability is not None and row.adjusted is None
+
+
+def _pair(first: Side, second: Side, number: int) -> Iterator[Difference]:
+    one_run = not first.is_campaign
+    for group in first.groups:
+        if group not in second.groups:
+            continue
+        ours, theirs = first.groups[group], second.groups[group]
+        metrics = {metric for run in (*ours, *theirs) for metric in run.values}
+        for metric in sorted(metrics):
+            row = (
+                _of_runs(metric, ours[0], theirs[0])
+                if one_run
+                else _of_campaigns(metric, ours, theirs)
+            )
+            if row is not None:
+                yield replace(row, other=number, group=group)
+
+
+def _values(metric: Metric, runs: Sequence[Figures]) -> list[float]:
+    """A program that is nowhere said to have failed has not."""
+    if metric.kind == Kind.PROGRAM:
+        return [run.values.get(metric, 0.0) for run in runs]
+    return [run.values[metric] for run in runs if metric in run.values]
+
+
+def _of_campaigns(
+    metric: Metric, ours: Sequence[Figures], theirs: Sequence[Figures]
+) -> Difference | None:
+    first, second = _values(metric, ours), _values(metric, theirs)
+    if not first or not second:
+        return None
+    counts = len(first), len(second)
+    if metric.is_share:
+        shares = (round(sum(first)), len(first)), (round(sum(second)), len(second))
+        means = shares[0][0] / counts[0], shares[1][0] / counts[1]
+        row = Difference(0, "", metric, counts, *means, intervals.of_shares(*shares))
+    else:
+        medians = intervals.median(first), intervals.median(second)
+        several = min(counts) > 1
+        interval = intervals.of_difference(first, second) if several else None
+        row = Difference(0, "", metric, counts, *medians, interval)
+    if min(counts) < 2:
+        return replace(row, interval=None)
+    if len({*first, *second}) == 1:
+        return replace(row, probability=1.0, adjusted=1.0)
+    return replace(row, probability=ranks.probability(first, second))
+
+
+def _of_runs(metric: Metric, ours: Figures, theirs: Figures) -> Difference | None:
+    first, second = _values(metric, [ours]), _values(metric, [theirs])
+    if not first or not second:
+        return None
+    row = Difference(0, "", metric, (1, 1), first[0], second[0])
+    if metric in ours.counts and metric in theirs.counts:
+        return _lost(row, ours.counts[metric], theirs.counts[metric])
+    if metric not in ours.samples or metric not in theirs.samples:
+        return row
+    samples = ours.samples[metric], theirs.samples[metric]
+    row = replace(row, counts=(len(samples[0]), len(samples[1])))
+    if metric.kind == Kind.RTT_P99:  # the test is one of the whole distribution: said once
+        return replace(row, interval=intervals.of_difference(*samples, figures.P99))
+    interval = intervals.of_difference(*samples)
+    return replace(row, interval=interval, probability=ranks.probability(*samples))
+
+
+def _lost(row: Difference, ours: tuple[int, int], theirs: tuple[int, int]) -> Difference:
+    low, high = intervals.of_shares(ours, theirs)
+    first, second = ([1.0] * lost + [0.0] * (whole - lost) for lost, whole in (ours, theirs))
+    return replace(
+        row,
+        counts=(ours[1], theirs[1]),
+        interval=(low * 1e9, high * 1e9),
+        probability=ranks.probability(first, second),
+    )
+
+
+def notes(sides: Sequence[Side], found: Sequence[Difference]) -> Iterator[str]:
+    """What a reader must know to read the rows."""
+    if not sides[0].is_campaign:
+        yield (
+            "one run a side says nothing about other seeds, and probes of one run are not"
+            " independent: compare campaigns (tstorm run --seeds)"
+        )
+    tests = sum(map(_is_counted, found))
+    for number, side in enumerate(sides[1:], 1):
+        missing = sorted(sides[0].groups.keys() ^ side.groups.keys())
+        if missing:
+            yield f"only one of {sides[0].name} and {side.name} has: {'; '.join(missing)}"
+        rows = [row for row in found if row.other == number and _is_counted(row)]
+        sizes = max((row.counts for row in rows), key=min, default=None)
+        if sides[0].is_campaign and sizes and ranks.least(*sizes) * tests >= LEVEL:
+            yield (
+                f"{sizes[0]} and {sizes[1]} runs are too few for {tests} figures: no difference"
+                " could be told from chance; add seeds"
+            )
+
+
+def _is_counted(row: Difference) -> bool:
+    return row.probability is not None and row.probability < 1.0

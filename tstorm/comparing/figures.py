@@ -1,0 +1,101 @@
+"""What a run has measured that runs are compared by. Input: a run directory, as foreign data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.errors import RunError
+from runtime.foreign import COUNT, INTEGER, NOTHING, TEXT, OneOf, Shape, check
+from runtime.probing import record
+from runtime.rundir.eventlog import read_events
+from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import EVENTS, SUMMARY
+from tstorm.comparing import intervals, roundtrips
+from tstorm.comparing.metrics import Kind, Metric
+
+P99 = 0.99
+_EXPECTATIONS = Shape(
+    [{"text": TEXT, "state": TEXT, "figure?": OneOf(INTEGER, NOTHING), "unit?": TEXT}]
+)
+_VERDICT = Shape({"state": TEXT})
+_BYTES = Shape([{"delivered_bytes?": COUNT}])
+_UNITS = ("ns", "bps", "ppb", "")
+_FAILED, _NOT_MEASURED = "failed", "not_measured"
+
+
+@dataclass(slots=True)
+class Figures:
+    """Of one run. `values` has a figure for each metric; of some there is more: `samples` are what
+    a quantile is of, `counts` what a share is of (so many, of how many)."""
+
+    verdict: str
+    seed: int
+    values: dict[Metric, float] = field(default_factory=dict)
+    samples: dict[Metric, list[int]] = field(default_factory=dict)
+    counts: dict[Metric, tuple[int, int]] = field(default_factory=dict)
+
+
+def of(directory: RunDirectory) -> Figures:
+    """RunError if it has no summary, or something is damaged."""
+    summary = directory.summary()
+    place = str(directory / SUMMARY)
+    if not summary:
+        raise RunError(f"{directory.path} has no {SUMMARY}: its run has not ended", "run it again")
+    verdict = summary.get("verdict", {"state": "UNKNOWN"})
+    check(verdict, _VERDICT, f"{place}: verdict")
+    found = Figures(verdict["state"], int(directory.manifest()["seed"]))
+    found.values[Metric(Kind.VERDICT)] = float(verdict["state"] != "VALID")
+    for failure in summary.get("failures", ()):
+        found.values[Metric(Kind.PROGRAM, failure["target"])] = 1.0
+    found.values.update(_expectations(summary, place))
+    found.values.update(_throughput(directory, summary, place))
+    _probes(directory, found)
+    return found
+
+
+def _expectations(summary: Mapping[str, Any], place: str) -> Iterator[tuple[Metric, float]]:
+    """A text that stands twice, or for several pairs, failed if one of them did."""
+    rows = summary.get("expectations", [])
+    check(rows, _EXPECTATIONS, f"{place}: expectations")
+    failed: dict[str, bool] = {}
+    for row in rows:
+        if row["state"] != _NOT_MEASURED:
+            failed[row["text"]] = failed.get(row["text"], False) or row["state"] == _FAILED
+        unit = row.get("unit", "")
+        if row.get("figure") is not None and unit in _UNITS:
+            yield Metric(Kind.FIGURE, row["text"], unit), float(row["figure"])
+    yield from ((Metric(Kind.EXPECTATION, text), float(bad)) for text, bad in failed.items())
+
+
+def _throughput(
+    directory: RunDirectory, summary: Mapping[str, Any], place: str
+) -> Iterator[tuple[Metric, float]]:
+    """What arrived of each pair, over the whole run."""
+    pairs = summary["pairs"]
+    check(pairs, _BYTES, f"{place}: pairs")
+    if not directory.has(EVENTS) or not pairs:
+        return
+    lasted_ns = max((row.get("applied_ns", 0) for row in read_events(directory)), default=0)
+    for row in pairs:
+        if lasted_ns > 0 and "delivered_bytes" in row:
+            metric = Metric(Kind.THROUGHPUT, f"{row['src']} -> {row['dst']}", "bps")
+            yield metric, row["delivered_bytes"] * 8 * 10**9 / lasted_ns
+
+
+def _probes(directory: RunDirectory, found: Figures) -> None:
+    recorded = record.read(directory)
+    if recorded is None:
+        return
+    probed = roundtrips.gather(recorded)
+    for (one, other), trips in probed.round_trips.items():
+        ordered = sorted(trips)
+        for kind, part in ((Kind.RTT_MEDIAN, 0.5), (Kind.RTT_P99, P99)):
+            metric = Metric(kind, f"{one} <-> {other}", "ns")
+            found.values[metric] = intervals.quantile(ordered, part)
+            found.samples[metric] = ordered
+    for (source, target), (lost, whole) in probed.lost.items():
+        metric = Metric(Kind.LOSS, f"{source} -> {target}", "ppb")
+        found.values[metric] = lost * 10**9 / whole
+        found.counts[metric] = (lost, whole)

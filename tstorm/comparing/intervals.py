@@ -1,0 +1,102 @@
+"""How far apart two samples are, with a 95 % confidence interval.
+
+Input: two samples. Output: the difference of their quantiles (second minus first), and the interval
+of it by the percentile bootstrap: both samples are drawn again with replacement, RESAMPLES times,
+and the middle 95 % of the differences is the interval.
+Algorithm: a quantile of a resample depends only on which positions of the sorted sample were
+drawn. So the positions are drawn once for each size, by a generator whose seed is fixed: the same
+input gives the same bytes. Of more than DRAWN values the position of the quantile is drawn from its
+normal limit (mean qn, variance q(1-q)n).
+Source: B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
+
+Of shares (so many of so many) the interval is Newcombe's, which holds for few values and for shares
+of 0 and 1: R. G. Newcombe, "Interval estimation for the difference between independent
+proportions", Statistics in Medicine 17, 1998, method 10.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from random import Random
+from statistics import NormalDist
+
+RESAMPLES = 4000
+DRAWN = 200
+SEED = 1993
+_TAIL = 0.025
+_Z = NormalDist().inv_cdf(1 - _TAIL)
+
+Interval = tuple[float, float]
+
+
+def quantile(ordered: Sequence[float], part: float) -> float:
+    """Of a sorted sample, which has values. The median of an even number is the mean of two."""
+    low, high = _positions(len(ordered), part)
+    return (ordered[low] + ordered[high]) / 2
+
+
+def median(values: Sequence[float]) -> float:
+    return quantile(sorted(values), 0.5)
+
+
+def _positions(count: int, part: float) -> tuple[int, int]:
+    """The positions between which the quantile lies: the same one unless it falls between two."""
+    exact = count * part
+    high = min(math.floor(exact), count - 1)
+    low = high - 1 if exact == high and high > 0 else high
+    return low, high
+
+
+def of_difference(first: Sequence[float], second: Sequence[float], part: float = 0.5) -> Interval:
+    """Of quantile(second) - quantile(first), both with values."""
+    one, other = sorted(first), sorted(second)
+    if one[0] == one[-1] and other[0] == other[-1]:
+        return other[0] - one[0], other[0] - one[0]
+    drawn = zip(_drawn(len(one), part, 0), _drawn(len(other), part, 1), strict=True)
+    found = sorted((other[c] + other[d]) / 2 - (one[a] + one[b]) / 2 for (a, b), (c, d) in drawn)
+    skipped = math.floor(_TAIL * RESAMPLES)
+    return found[skipped], found[-1 - skipped]
+
+
+@lru_cache(maxsize=256)
+def _drawn(count: int, part: float, side: int) -> tuple[tuple[int, int], ...]:
+    """For each resample of so many values, the positions between which its quantile lies."""
+    draw = Random(f"{SEED} {count} {part} {side}")
+    if count > DRAWN:
+        return tuple(_limit(draw, count, part) for _ in range(RESAMPLES))
+    low, high = _positions(count, part)
+    found = []
+    for _ in range(RESAMPLES):
+        positions = sorted(int(draw.random() * count) for _ in range(count))
+        found.append((positions[low], positions[high]))
+    return tuple(found)
+
+
+def _limit(draw: Random, count: int, part: float) -> tuple[int, int]:
+    deviation = math.sqrt(part * (1 - part) * count)
+    normal = NormalDist().inv_cdf(max(draw.random(), 2**-53))
+    position = min(max(math.floor(count * part + deviation * normal), 0), count - 1)
+    return position, position
+
+
+def of_shares(first: tuple[int, int], second: tuple[int, int]) -> Interval:
+    """Of the second share minus the first: how many, of how many (at least one)."""
+    one, other = first[0] / first[1], second[0] / second[1]
+    low_1, high_1 = _wilson(*first)
+    low_2, high_2 = _wilson(*second)
+    difference = other - one
+    return (
+        difference - math.hypot(other - low_2, high_1 - one),
+        difference + math.hypot(high_2 - other, one - low_1),
+    )
+
+
+def _wilson(count: int, whole: int) -> Interval:
+    """E. B. Wilson's score interval (1927)."""
+    share, square = count / whole, _Z * _Z
+    middle = (share + square / (2 * whole)) / (1 + square / whole)
+    reach = share * (1 - share) / whole + square / (4 * whole * whole)
+    half = _Z / (1 + square / whole) * math.sqrt(reach)
+    return max(middle - half, 0.0), min(middle + half, 1.0)

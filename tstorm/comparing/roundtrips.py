@@ -1,0 +1,79 @@
+"""Round trips out of probes: how long a packet and its answer would have been under way.
+
+Input: the probes of a run (runtime/probing/record.py). Output: for each two instances the round
+trips, and for each ordered pair how many of its probes were lost.
+Algorithm: probes go one way. A probe that arrived is followed by the one of the other direction
+that was sent nearest to its arrival; both delays are one round trip. Where the nearest one is more
+than an interval away, there is none. An error of the clocks of the two ends goes out of the sum.
+Where probes measure round trips themselves, these are taken as they are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runtime.probing.record import ROUND_TRIP, Header, Probe, Recorded
+
+Pair = tuple[str, str]
+_Arrived = list[tuple[int, int]]  # when it was sent, and how long it took
+
+
+@dataclass(slots=True)
+class Probed:
+    """`round_trips` by two instances in the order of their names; `lost` is (lost, of how many)."""
+
+    round_trips: dict[Pair, list[int]] = field(default_factory=dict)
+    lost: dict[Pair, tuple[int, int]] = field(default_factory=dict)
+
+
+def gather(recorded: Recorded) -> Probed:
+    header = recorded.header
+    arrived: dict[int, _Arrived] = {number: [] for number in range(len(header.pairs))}
+    found = Probed()
+    for probe in recorded.probes:
+        _count(found, header.pairs[probe.pair], probe)
+        if probe.delay_ns is not None:
+            arrived[probe.pair].append((probe.sent_at_ns, probe.delay_ns))
+    for sent in arrived.values():
+        sent.sort()
+    if header.measure == ROUND_TRIP:
+        for number, pair in enumerate(header.pairs):
+            mine = found.round_trips.setdefault(_key(pair), [])
+            mine += [delay_ns for _, delay_ns in arrived[number]]
+    else:
+        found.round_trips.update(_joined(header, arrived))
+    found.round_trips = {pair: trips for pair, trips in found.round_trips.items() if trips}
+    return found
+
+
+def _count(found: Probed, pair: Pair, probe: Probe) -> None:
+    lost, whole = found.lost.get(pair, (0, 0))
+    found.lost[pair] = lost + (probe.delay_ns is None), whole + 1
+
+
+def _key(pair: Pair) -> Pair:
+    return (pair[0], pair[1]) if pair[0] <= pair[1] else (pair[1], pair[0])
+
+
+def _joined(header: Header, arrived: Mapping[int, _Arrived]) -> Iterable[tuple[Pair, list[int]]]:
+    numbers = {pair: number for number, pair in enumerate(header.pairs)}
+    for pair, number in numbers.items():
+        back = numbers.get((pair[1], pair[0]))
+        if back is not None and pair == _key(pair):
+            reach_ns = max(header.intervals_ns[number], header.intervals_ns[back])
+            yield pair, _trips(arrived[number], arrived[back], reach_ns)
+
+
+def _trips(there: Sequence[tuple[int, int]], back: _Arrived, reach_ns: int) -> list[int]:
+    moments = [sent_ns for sent_ns, _ in back]
+    found = []
+    for sent_ns, delay_ns in there:
+        arrival_ns = sent_ns + delay_ns
+        after = bisect_left(moments, arrival_ns)
+        near = [number for number in (after - 1, after) if 0 <= number < len(back)]
+        nearest = min(near, key=lambda number: abs(moments[number] - arrival_ns), default=None)
+        if nearest is not None and abs(moments[nearest] - arrival_ns) <= reach_ns:
+            found.append(delay_ns + back[nearest][1])
+    return found

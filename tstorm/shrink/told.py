@@ -1,0 +1,62 @@
+"""What shrinking says: each attempt, what came of it, and the command that shows the failure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tstorm import optiontext, units
+
+if TYPE_CHECKING:
+    from runtime.options import RunOptions
+    from tstorm.shrink.failures import Failure
+    from tstorm.shrink.search import Shrunk
+    from tstorm.shrink.trials import Attempt, Trials
+
+
+def attempt(one: Attempt) -> str:
+    if not one.runs:
+        return f"attempt {one.number}: {one.what}: does not compile"
+    outcome = "fails" if one.failed else "passes"
+    runs = f" ({one.fails} of {one.runs} runs)" if one.runs > 1 else ""
+    return f"attempt {one.number}: {one.what}: {outcome}{runs}"
+
+
+def closing(found: Shrunk, trials: Trials) -> Iterator[str]:
+    script = found.script
+    tried = f"{len(trials.attempts)} attempts, {sum(one.runs for one in trials.attempts)} runs"
+    if not found.confirmed:
+        yield f"the failure did not come again in {tried}"
+        return
+    yield f"{len(script.events)} -> {len(found.kept)} statements of the timeline in {tried}"
+    if found.end_ns is not None:
+        yield f"the end: {units.duration(script.end_ns)} -> {units.duration(found.end_ns)}"
+    if found.stopped:
+        yield f"not complete: {found.stopped}; what is left may still be too much"
+
+
+def command(file: str, seed: int, params: Mapping[str, str], options: RunOptions) -> str:
+    words = ["tstorm", "run", file, "--seed", str(seed)]
+    for name, value in params.items():
+        words += ["--param", f"{name}={value}"]
+    return optiontext.line([*words, *optiontext.arguments(options)])
+
+
+def to_json(
+    found: Shrunk, trials: Trials, wanted: Collection[Failure], again: str
+) -> dict[str, Any]:
+    script = found.script
+    return {
+        "failures": [{"what": one.what, "name": one.name} for one in sorted(wanted)],
+        "confirmed": found.confirmed,
+        "stopped": found.stopped,
+        "text": found.text,
+        "statements": {"before": len(script.events), "after": len(found.kept)},
+        "end_ns": {"before": script.end_ns, "after": found.end_ns or script.end_ns},
+        "attempts": [
+            {"what": one.what, "runs": one.runs, "fails": one.fails, "failed": one.failed}
+            for one in trials.attempts
+        ],
+        "remembered": trials.remembered,
+        "again": again,
+    }
