@@ -22,6 +22,8 @@ COMMANDS = {
     "render": "Render a plan as files for Kubernetes or Compose.",
     "run": "Run an experiment on this machine or in a cluster.",
     "replay": "Run a recorded experiment again.",
+    "compare": "Compare runs or campaigns, with confidence intervals.",
+    "shrink": "Find the shortest timeline with which a run still fails.",
     "exec": "Run a command inside an instance of a running experiment.",
     "inspect": "Show the state of a run.",
     "logs": "Show what programs wrote and what happened, by time.",

@@ -82,6 +82,7 @@ def test_completion_script(shell: str) -> None:
 def test_completion_of_commands() -> None:
     result = tstorm(_TSTORM_COMPLETE="bash_complete", COMP_WORDS="tstorm co", COMP_CWORD="1")
     assert {line.partition(",")[2] for line in result.stdout.splitlines()} == {
+        "compare",
         "compile",
         "completion",
     }

@@ -18,8 +18,11 @@ from tests.cli.process import begun, tstorm
 from tests.cli.support import status
 from tests.cli.support import tstorm as in_process
 from tests.waiting import wait_until
-from tstorm import seedjobs
-from tstorm.seeds import Found, SeedsType, _ranges
+from tstorm.campaign import jobs as pointjobs
+from tstorm.campaign.points import Point
+from tstorm.campaign.results import Found
+from tstorm.campaign.seedstype import SeedsType
+from tstorm.campaign.shown import ranges
 
 # The seed reaches the program, which fails with an even one.
 ODD_ONLY = """\
@@ -68,20 +71,21 @@ def test_guests_of_several_jobs_have_processors_of_their_own(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 2, 3, 4})
     most = 3 if jobs is None else 10
-    assert seedjobs.shares(jobs, most, virtual=virtual) == shares
+    assert pointjobs.shares(jobs, most, virtual=virtual) == shares
 
 
-def dies(seed: int) -> Found:
-    if seed == 2:
+def dies(point: Point) -> Found:
+    if point.seed == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    if seed == 3:
+    if point.seed == 3:
         os._exit(7)
-    return Found(seed, 0, "completed", "valid", (), "")
+    return Found(point, 0, "completed", "VALID")
 
 
 def test_job_that_is_killed_takes_no_other_along() -> None:
-    shares = seedjobs.shares(2, 5, virtual=False)
-    ended = {one.seed: one for one in seedjobs.carry_out(dies, range(1, 6), shares)}
+    shares = pointjobs.shares(2, 5, virtual=False)
+    points = map(Point, range(1, 6))
+    ended = {one.point.seed: one for one in pointjobs.carry_out(dies, points, shares)}
     assert [seed for seed, one in sorted(ended.items()) if one.said] == [1, 4, 5]
     assert ended[2].why == "its process was killed by signal 9"
     assert ended[3].why == "its process ended with status 7"
@@ -92,7 +96,7 @@ def test_job_that_is_killed_takes_no_other_along() -> None:
     [([1], "1"), ([1, 2], "1, 2"), ([1, 2, 3], "1..3"), ([1, 4, 5, 6, 9], "1, 4..6, 9")],
 )
 def test_seeds_are_told_in_spans(numbers: list[int], text: str) -> None:
-    assert _ranges(numbers) == text
+    assert ranges(numbers) == text
 
 
 @pytest.mark.parametrize(
@@ -141,6 +145,11 @@ def searching(place: Path) -> Iterator[subprocess.Popen[str]]:
         events = [place / f"all/seed-{seed}/events.jsonl" for seed in (1, 2)]
         wait_until(lambda: all(one.exists() and one.stat().st_size for one in events), "a start")
         yield process
+
+
+def results(place: Path) -> dict[int, str]:
+    lines = (place / "all/results.jsonl").read_text().splitlines()
+    return {one["seed"]: one["outcome"] for one in map(json.loads, lines)}
 
 
 def outcomes(place: Path) -> list[str | None]:
@@ -193,6 +202,51 @@ def test_each_seed_has_a_run_and_those_that_failed_are_named(odd: Path) -> None:
         (4, 5, ["a.0"]),
     ]
     for row in rows:
-        manifest = json.loads((Path(row["directory"]) / "manifest.json").read_text())
+        manifest = json.loads((odd / row["directory"] / "manifest.json").read_text())
         assert (manifest["seed"], manifest["outcome"]) == (row["seed"], "completed")
-    assert sorted(one.name for one in (odd / "all").iterdir()) == [f"seed-{n}" for n in range(1, 5)]
+    names = ["campaign.json", "results.jsonl", *(f"seed-{n}" for n in range(1, 5))]
+    assert sorted(one.name for one in (odd / "all").iterdir()) == names
+    assert "seed 2 again: tstorm replay all/seed-2" in done.stderr
+    shown = tstorm(odd, "inspect", "all").stdout
+    assert "4 seeds ran; 2 with failures: 2, 4" in shown
+    assert "seed 4  tstorm replay all/seed-4\n" in shown
+    assert "0 of 2 figures differ" in tstorm(odd, "compare", "all", "all", "--check").stdout
+    replayed = tstorm(odd, "replay", "all/seed-2", "--quiet", code=5)
+    assert "a.0: ended by itself with status 1" in replayed.stderr
+
+
+@pytest.mark.e2e
+@pytest.mark.once
+def test_what_was_killed_is_carried_out_anew_and_what_was_done_is_left(odd: Path) -> None:
+    """More seeds may be added, too; another text may not."""
+    options = ("run", "odd.tdl", "--jobs", "1", "--out", "all", "--format", "json", "--seeds")
+    with begun(odd, *options, "1..3") as process:
+        wait_until((odd / "all/seed-2/manifest.json").exists, "the second run")
+        process.kill()
+        process.wait(timeout=60)
+    assert "outcome" not in json.loads((odd / "all/seed-2/manifest.json").read_text())
+    assert results(odd) == {1: "completed"}
+    begun_at = (odd / "all/seed-1/manifest.json").stat().st_mtime_ns
+    with (odd / "all/results.jsonl").open("a") as file:
+        file.write('{"point":"seed-3","se')
+    done = tstorm(odd, *options, "1..4")
+    assert "1 of 4 points are done already" in done.stderr
+    assert [row["seed"] for row in json.loads(done.stdout)] == [1, 2, 3, 4]
+    assert (odd / "all/seed-1/manifest.json").stat().st_mtime_ns == begun_at
+    assert results(odd) == dict.fromkeys(range(1, 5), "completed")
+    (odd / "odd.tdl").write_text(ODD_ONLY.replace("1ms", "2ms"), encoding="utf-8")
+    refused = tstorm(odd, *options, "1..4", code=1)
+    assert "the experiment: odd.tdl was another text" in refused.stderr
+
+
+@pytest.mark.e2e
+@pytest.mark.once
+def test_each_value_of_a_parameter_has_a_run_of_each_seed(odd: Path) -> None:
+    text = "param far = 1ms\n" + ODD_ONLY.replace("latency=1ms", "latency=$far")
+    (odd / "odd.tdl").write_text(text, encoding="utf-8")
+    options = ("--seeds", "1..1", "--param", "far=2ms,3ms", "--out", "all", "--format", "json")
+    rows = json.loads(tstorm(odd, "run", "odd.tdl", *options).stdout)
+    assert [row["params"] for row in rows] == [{"far": "2ms"}, {"far": "3ms"}]
+    places = [odd / "all" / f"far={value},seed-1" for value in ("2ms", "3ms")]
+    plans = [json.loads((place / "plan/plan.json").read_text()) for place in places]
+    assert [plan["params"] for plan in plans] == [{"far": "2ms"}, {"far": "3ms"}]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from tstorm import outcome, output, parameters, units
+from tstorm.campaign.places import is_campaign
 
 _LINKS = ("link", "pkts", "out_pkts", "drop_queue", "drop_loss", "drop_down", "backlog_bytes")
 _PAIRS = ("src", "dst", "offered_pkts", "delivered_pkts", "drop_queue", "drop_loss", "drop_down")
@@ -141,6 +143,16 @@ def _found(run: str | None, cluster: parameters.Where | None) -> dict[str, Any]:
     return inspect(run)
 
 
+def _campaign(run: str, form: str) -> None:
+    from tstorm.campaign import directory, shown
+
+    _, record, results = directory.load(run)
+    if form == "json":
+        output.emit_json(shown.to_json(Path(run), record, results))
+    else:
+        shown.table(Path(run), record, results)
+
+
 @click.command()
 @parameters.run_argument(required=False)
 @parameters.in_cluster
@@ -151,17 +163,22 @@ def command(run: str | None, form: str, cluster: parameters.Where | None) -> Non
     RUN is a run's name or directory; without it, the only one going on. Of a finished run, known by
     its directory, the outcome and the last counters are shown. JSON is one object; "live" says
     which of the two it is. With --backend k8s RUN goes on in a cluster, from whatever machine it
-    was begun.
+    was begun. Of a campaign (tstorm run --seeds) all points are shown, and for those that failed
+    the command that carries them out again.
 
     \b
     Examples:
       tstorm inspect
+      tstorm inspect runs/bank
       tstorm inspect runs/quickstart-20260301T120000Z --format json | jq .instances
       tstorm inspect --backend k8s --namespace trial-7
     """
     from tstorm.running import errors_shown
 
     with errors_shown():
+        if cluster is None and run is not None and is_campaign(run):
+            _campaign(run, form)
+            return
         found = _found(run, cluster)
     if form == "json":
         output.emit_json(found)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tstorm import parameters
+from tstorm.campaign.seedstype import SeedsType
 from tstorm.exits import OK, CommandError
-from tstorm.seeds import SeedsType
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     "--seeds",
     metavar="A..B",
     type=SeedsType(),
-    help="Run once with each of these seeds; --out is the directory of their run directories.",
+    help="Run once with each of these seeds; --out is the directory of them all. Given again with "
+    "the same --out, only what is missing runs.",
 )
 @click.option(
     "--jobs",
@@ -77,6 +78,8 @@ def command(
       tstorm run day.tdl --pace 60              # a day in 24 minutes, links as they are
       tstorm run quickstart.tdl --format json | jq .outcome
       tstorm run bank.tdl --time virtual --seeds 1..100 --fail-on-exit
+      tstorm run bank.tdl --seeds 1..20 --out runs/bank   # killed? the same again goes on
+      tstorm run bank.tdl --seeds 1..5 --param rtt=5ms,50ms   # each seed with each value
       tstorm run quickstart.plan --backend k8s --nodes pool=lab
     """
     from runtime.options import K8S, PREFERRED
@@ -131,7 +134,8 @@ def _search(
     form: str,
 ) -> None:
     from runtime.options import K8S
-    from tstorm import seeds as searching
+    from tstorm.campaign import carryout
+    from tstorm.campaign.seedstype import grid
     from tstorm.loading import STDIN
 
     if seed is not None:
@@ -141,4 +145,4 @@ def _search(
     if source == STDIN:
         raise click.UsageError("--seeds reads the experiment for each seed: name a file.")
     parameters.only_in_cluster(cluster)
-    searching.search(source, options, out, seeds, jobs, form, params)
+    carryout.search(source, options, out, grid(seeds, params), jobs, form)

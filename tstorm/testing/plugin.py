@@ -70,7 +70,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _seeds(text: str) -> range:
     import click
 
-    from tstorm.seeds import SeedsType
+    from tstorm.campaign.seedstype import SeedsType
 
     try:
         return SeedsType().convert(text, None, None)

@@ -1,4 +1,4 @@
-"""Runs of several seeds at a time, each in a process of its own that ends with this one.
+"""Runs of several points at a time, each in a process of its own that ends with this one.
 
 A signal that asks to stop reaches the runs that go on as it reaches a single run, and then no other
 begins. The processes are in sessions of their own: they hear of signals from here alone.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -19,16 +19,17 @@ from runtime.launch import stops
 from runtime.system import procs
 
 if TYPE_CHECKING:
-    from tstorm.seeds import Found
+    from tstorm.campaign.points import Point
+    from tstorm.campaign.results import Found
 
-Work = Callable[[int], "Found"]
+Work = Callable[["Point"], "Found"]
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FORK = multiprocessing.get_context("fork")
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    seed: int
+    point: Point
     said: Found | None  # None: its process did not come to say it
     why: str = ""  # then
 
@@ -46,15 +47,15 @@ def shares(jobs: int | None, most: int, *, virtual: bool) -> list[list[int]]:
     return [allowed[number::count] or [allowed[number % len(allowed)]] for number in range(count)]
 
 
-def carry_out(work: Work, seeds: Sequence[int], shares: Sequence[list[int]]) -> Iterator[Ended]:
+def carry_out(work: Work, points: Iterable[Point], shares: Sequence[list[int]]) -> Iterator[Ended]:
     """As they end; those that were stopped before they had begun are left out."""
-    waiting, free = iter(seeds), list(shares)
+    waiting, free = iter(points), list(shares)
     going: dict[Connection, _Job] = {}
     with stops.noted() as signals:
         try:
             while True:
-                while free and (seed := next(waiting, None)) is not None:
-                    job = _Job(work, seed, free.pop())
+                while free and (point := next(waiting, None)) is not None:
+                    job = _Job(work, point, free.pop())
                     going[job.answer] = job
                 if not going:
                     return
@@ -74,12 +75,12 @@ def carry_out(work: Work, seeds: Sequence[int], shares: Sequence[list[int]]) -> 
 
 
 class _Job:
-    def __init__(self, work: Work, seed: int, share: list[int]) -> None:
+    def __init__(self, work: Work, point: Point, share: list[int]) -> None:
         self.share = share
-        self._seed = seed
+        self._point = point
         self._stopped = False
         self.answer, theirs = _FORK.Pipe(duplex=False)
-        arguments = (work, seed, share, theirs, os.getpid())
+        arguments = (work, point, share, theirs, os.getpid())
         self._process = _FORK.Process(target=_carry_out, args=arguments, daemon=True)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)  # no handler of ours is its own
         try:
@@ -101,10 +102,10 @@ class _Job:
         code = self._process.exitcode or 0
         if said is not None or not self._stopped:
             killed = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-            yield Ended(self._seed, said, f"its process {killed}")
+            yield Ended(self._point, said, f"its process {killed}")
 
 
-def _carry_out(work: Work, seed: int, share: list[int], answer: Connection, parent: int) -> None:
+def _carry_out(work: Work, point: Point, share: list[int], answer: Connection, parent: int) -> None:
     """In a process of its own."""
     procs.die_with(parent)
     os.setsid()
@@ -113,7 +114,7 @@ def _carry_out(work: Work, seed: int, share: list[int], answer: Connection, pare
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     os.sched_setaffinity(0, share)
-    found = work(seed)
+    found = work(point)
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)
     answer.send(found)

@@ -1,0 +1,106 @@
+"""What a campaign says at its end: counts, and the command for each point that failed."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from runtime.options import DEFAULTS, NEVER, RunOptions
+from tstorm import optiontext
+from tstorm.campaign import shown
+from tstorm.campaign.points import Grid, Point
+from tstorm.campaign.record import Record
+from tstorm.campaign.results import Expected, Found
+from tstorm.commands.run import command as run_command
+from tstorm.running import options_of
+
+PARAMS = (("rtt", "20 ms; rm -rf ~"),)
+RECORD = Record("bank", "my bank.tdl", "", Grid(range(1, 4)), replace(DEFAULTS, until_ns=5 * 10**9))
+EXPECTED = Expected(2, ("at 5s expect rtt a b < 1ms",), 0)
+
+
+def test_a_point_that_ran_is_replayed_from_its_directory() -> None:
+    found = Found(Point(3, PARAMS), 5, "completed", ran=True)
+    words = shlex.split(shown.command(Path("runs/my bank"), RECORD, found))
+    assert words == ["tstorm", "replay", f"runs/my bank/{Point(3, PARAMS).name}"]
+
+
+def test_a_point_that_never_ran_is_begun_with_all_that_was_said() -> None:
+    found = Found(Point(3, PARAMS), 3, "failed")
+    words = shlex.split(shown.command(Path("c"), RECORD, found))
+    assert words == [
+        *("tstorm", "run", "my bank.tdl", "--seed", "3", "--param", "rtt=20 ms; rm -rf ~"),
+        *("--until", "5s"),
+    ]
+
+
+def test_failed_expectations_count_as_failures() -> None:
+    rows = [Found(Point(1), 0, "completed"), Found(Point(2), 0, "completed", expected=EXPECTED)]
+    *commands, last = shown.closing(Path("c"), RECORD, rows)
+    assert len(commands) == 1
+    assert last == "2 of 3 seeds ran; 1 with failures: 2"
+    assert rows[1].exit_code == 5
+    assert shown.line(rows[1]).endswith("failed: at 5s expect rtt a b < 1ms")
+
+
+def test_groups_of_parameters_are_told_apart() -> None:
+    rows = [Found(Point(seed, PARAMS), 5, "completed") for seed in (1, 2, 3)]
+    assert shown.summary(rows, 3).endswith("3 with failures: rtt=20 ms; rm -rf ~ seeds 1..3")
+
+
+SAID: dict[str, Any] = {
+    "until_ns": 7 * 10**9,
+    "start_at_ns": 10**9,
+    "pace": 3,
+    "time": "virtual",
+    "on_spin": "creep",
+    "spin_limit_ns": 2 * 10**9,
+    "clock_start_ns": 951_782_400_123_456_000,
+    "cpu_ppb": 250_000_000,
+    "scatter_ns": 100_000,
+    "datapath": "user",
+    "hosts": 2,
+    "images": NEVER,
+    "clock_budget_ns": 10**6,
+    "on_agent_loss": "close",
+    "allow_spoofing": True,
+    "probes": False,
+    "packets": True,
+    "max_lateness_ns": 10**6,
+    "require": "valid",
+    "thresholds": {"path_late": 2_000_000, "steal": 20_000, "path_loss": 10**7, "swapped": 4096},
+    "fail_on_exit": True,
+    "fail_fast": True,
+    "discard_instances": True,
+    "engine_threads": 2,
+    "backend": "k8s",
+    "nodes": "pool=lab",
+}
+APART = [
+    {"engine_threads", "packets"},
+    {"time", "on_spin", "spin_limit_ns", "clock_start_ns", "cpu_ppb", "scatter_ns"},
+    {"hosts", "datapath", "clock_budget_ns", "on_agent_loss"},
+    {"backend", "nodes"},
+]
+TOGETHER = SAID.keys() - set().union(*APART)
+
+
+@pytest.mark.parametrize("names", [TOGETHER, *APART], ids=min)
+def test_options_are_said_as_the_command_line_reads_them(names: set[str]) -> None:
+    options = replace(DEFAULTS, **{name: SAID[name] for name in names})
+    words = ["x.tdl", *optiontext.arguments(options)]
+    given = run_command.make_context("run", words, resilient_parsing=False).params
+    known = {field.name for field in fields(RunOptions)}
+    asked = {name: value for name, value in given.items() if name in known and value is not None}
+    assert options_of(asked) == options
+
+
+def test_every_option_can_be_said() -> None:
+    assert {field.name for field in fields(RunOptions)} == SAID.keys() | optiontext.UNSAID
+    options = {one for one in run_command.params if isinstance(one, click.Option)}
+    assert {one.name for one in options} >= SAID.keys()

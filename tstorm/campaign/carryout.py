@@ -1,0 +1,153 @@
+"""`tstorm run --seeds A..B`: an experiment at each point of a grid, each a run of its own.
+
+Input: a source, options of a run, the grid, and a directory. What a run comes to is told and kept
+as it ends. Started again with the same directory, only what is missing is carried out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.errors import RunError
+from tstorm import output
+from tstorm.campaign import directory, jobs, record, shown
+from tstorm.campaign.directory import Campaign
+from tstorm.campaign.record import Record
+from tstorm.campaign.results import Expected, Found
+from tstorm.exits import FAILED, INTERRUPTED, OK, PROGRAMS_FAILED, TOO_LATE, CommandError
+
+if TYPE_CHECKING:
+    from runtime.options import RunOptions
+    from tstorm.campaign.jobs import Ended
+    from tstorm.campaign.points import Grid, Point
+    from tstorm.loading import PlanToRun
+
+_WORST = (INTERRUPTED, FAILED, TOO_LATE, PROGRAMS_FAILED)  # what the command ends with, if any did
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is carried out at every point."""
+
+    source: str
+    options: RunOptions
+    digest: str = ""  # of the source, as the campaign began with it
+
+    def plan(self, point: Point) -> PlanToRun:
+        """CommandError, and PlanError."""
+        from tstorm.loading import plan_to_run
+
+        found = plan_to_run(self.source, point.seed, params=dict(point.params))
+        if self.digest and record.source_digest(found.plan) != self.digest:
+            raise CommandError("the experiment was changed while its campaign went on")
+        return found
+
+
+def one(asked: Asked, place: Path, point: Point) -> Found:
+    """Runs the experiment at that point, without progress."""
+    from runtime.launch.launch import run
+    from tstorm.running import places_of
+
+    try:
+        found = asked.plan(point)
+        name = f"{found.name}-{point.name}"
+        result = run(found.plan, asked.options, places_of(asked.source, str(place), name))
+    except RunError as error:
+        return Found(point, error.exit_code, "failed", message=error.message)
+    except CommandError as error:
+        return Found(point, error.code, "failed", message=error.message or "it does not compile")
+    failed = sorted({str(failure["target"]) for failure in result.summary["failures"]})
+    return Found(
+        point,
+        result.exit_code,
+        result.outcome,
+        str(result.summary["verdict"]["state"]),
+        tuple(failed),
+        Expected.of(result.summary),
+        result.message,
+        ran=True,
+    )
+
+
+def search(
+    source: str, options: RunOptions, out: str | None, grid: Grid, many: int | None, form: str
+) -> None:
+    """All of them, `many` at a time. Ends with CommandError if one was not as it should be."""
+    asked, name = _compiled(source, options, grid)
+    wanted = Record(name, source, asked.digest, grid, options)
+    place = Path(out) if out else directory.new_place(name)
+    with directory.opened(place, wanted) as campaign:
+        found = _carry_out(campaign, asked, grid, many)
+    _show(place, wanted, found, form)
+    codes = {row.exit_code for row in found}
+    worst = next((code for code in _WORST if code in codes), max(codes, default=OK))
+    if len(found) < len(grid):
+        worst = INTERRUPTED
+    if worst != OK:
+        raise CommandError(code=worst)
+
+
+def _compiled(source: str, options: RunOptions, grid: Grid) -> tuple[Asked, str]:
+    """What does not compile is told once, and first: each combination of parameters is tried."""
+    first = Asked(source, options).plan(next(grid.points()))
+    asked = Asked(source, options, record.source_digest(first.plan))
+    for point in grid.points():
+        if point.seed == grid.seeds[0] and point.params != next(grid.points()).params:
+            asked.plan(point)
+    return asked, first.name
+
+
+def _carry_out(campaign: Campaign, asked: Asked, grid: Grid, many: int | None) -> list[Found]:
+    """Results of all points that have one, in the order of the grid."""
+    from runtime.launch import cleanup
+    from runtime.options import VIRTUAL
+
+    missing = [point for point in grid.points() if point not in campaign.done]
+    if campaign.done and missing:
+        with output.kept_going(sys.stderr):
+            output.note(f"{len(grid) - len(missing)} of {len(grid)} points are done already")
+    if missing:
+        cleanup.sweep()  # nothing of a run that was killed writes any more
+    for point in missing:
+        campaign.clear(point)
+    work = partial(_at, asked, campaign.place)
+    shares = jobs.shares(many, max(len(missing), 1), virtual=asked.options.time == VIRTUAL)
+    found = dict(campaign.done)
+    for row in _told(jobs.carry_out(work, missing, shares)):
+        campaign.add(row)
+        found[row.point] = row
+    return [found[point] for point in grid.points() if point in found]
+
+
+def _at(asked: Asked, place: Callable[[Point], Path], point: Point) -> Found:
+    return one(asked, place(point), point)
+
+
+def _told(ended: Iterable[Ended]) -> Iterator[Found]:
+    """What has come of each, as it ends."""
+    for job in ended:
+        found = job.said or Found(job.point, FAILED, "failed", message=job.why)
+        with output.kept_going(sys.stderr):
+            output.note(shown.line(found))
+        yield found
+
+
+def _show(place: Path, wanted: Record, found: Sequence[Found], form: str) -> None:
+    with output.kept_going(sys.stderr):
+        for text in shown.closing(place, wanted, found):
+            output.note(text)
+    with output.product_kept_going():
+        if form == "json":
+            output.emit_json([_row(place, one) for one in found])
+        else:
+            output.path(place)
+
+
+def _row(place: Path, found: Found) -> Mapping[str, object]:
+    where = str(place / found.point.name) if found.ran else ""
+    return {**found.to_record(), "directory": where}

@@ -1,0 +1,169 @@
+"""A campaign's directory: campaign.json, results.jsonl, and a run directory for each point.
+
+One command works in it at a time: it holds a lock (flock(2)) on the directory itself, which the
+kernel takes back when the last process that has it is gone, however it ended. Runs that were killed
+leave directories without a result; they are removed, and their points are carried out anew.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from runtime.errors import RunError, unwritten
+from runtime.foreign import parse
+from runtime.rundir import rundir
+from runtime.rundir.directory import HeldDirectory, write_all
+from tstorm.campaign import places, record, results
+from tstorm.campaign.points import Point
+from tstorm.campaign.record import Record
+from tstorm.campaign.results import Found
+
+LOCK_SECONDS = 10.0  # for processes of a command that was killed to end
+_DRAFT = f".{places.FILE}."
+
+
+def load(path: str | Path) -> tuple[HeldDirectory, Record, dict[Point, Found]]:
+    """A campaign to look at, whoever works in it. RunError."""
+    try:
+        held = HeldDirectory.hold(Path(os.path.realpath(path)))
+    except OSError as error:
+        raise RunError(
+            f"cannot read {path}: {error.strerror}", "give a campaign's directory"
+        ) from (error)
+    return held, _record(held), results.read(held)
+
+
+def _record(held: HeldDirectory) -> Record:
+    place = str(held / places.FILE)
+    return record.read(parse(held.read(places.FILE, record.MAX_BYTES), place), place)
+
+
+class Campaign:
+    """A directory that is being worked in. `done`: results of points that need no run any more."""
+
+    def __init__(self, held: HeldDirectory, done: Mapping[Point, Found]) -> None:
+        self.path = held.path
+        self.done = done
+        self._held = held
+        self._results = held.append_to(results.FILE)
+
+    def place(self, point: Point) -> Path:
+        return self.path / point.name
+
+    def clear(self, point: Point) -> None:
+        """Makes room for its run: what a killed one has left goes. RunError."""
+        if not self._held.has(point.name):
+            return
+        try:
+            self._held.remove(point.name)  # a link, or a file
+            if self._held.has(point.name):
+                shutil.rmtree(point.name, dir_fd=self._held.descriptor)
+        except OSError as error:
+            place = self.place(point)
+            raise RunError(
+                f"{place} is half done and cannot be removed: {error.strerror}", "remove it"
+            ) from error
+
+    def add(self, found: Found) -> None:
+        """OSError becomes RunError: a campaign whose results cannot be kept ends."""
+        try:
+            write_all(self._results, results.line(found))
+        except OSError as error:
+            error.filename = str(self.path / results.FILE)
+            raise unwritten(error) from error
+
+    def close(self) -> None:
+        os.close(self._results)
+
+
+@contextmanager
+def opened(path: Path, wanted: Record) -> Iterator[Campaign]:
+    """Begins the campaign there, or goes on with it. RunError, also if it is another one."""
+    made = not path.exists()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        held = HeldDirectory.hold(Path(os.path.realpath(path)))
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}", "give --out another directory") from error
+    with _locked(held, path):
+        try:
+            done = _begin(held, path, wanted)
+            campaign = Campaign(held, done)
+        except BaseException as error:
+            if made:
+                with suppress(OSError):
+                    path.rmdir()
+            if isinstance(error, OSError):
+                raise unwritten(error) from error
+            raise
+        try:
+            yield campaign
+        finally:
+            campaign.close()
+
+
+def new_place(name: str) -> Path:
+    """Where a campaign goes that nobody has named a directory for."""
+    safe, stamp = rundir.experiment_name(name), rundir.utc_stamp()
+    for attempt in range(1, 1000):
+        found = rundir.default_path(safe, stamp, attempt)
+        if not found.exists():
+            return found
+    raise RunError(f"there are too many runs of {safe} with the time {stamp}", "give --out DIR")
+
+
+@contextmanager
+def _locked(held: HeldDirectory, path: Path) -> Iterator[None]:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        descriptor = os.open(".", flags, dir_fd=held.descriptor)
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}", "give --out another directory") from error
+    try:
+        _lock(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"another command works in {path}", "wait for it, or give another --out"
+                ) from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _begin(held: HeldDirectory, path: Path, wanted: Record) -> dict[Point, Found]:
+    """What is done already. The record is written first, and whole. RunError, OSError."""
+    if not held.has(places.FILE):
+        if any(not name.startswith(_DRAFT) for name in held.names()):
+            raise RunError(f"{path} is not empty, and no campaign", "give --out a new directory")
+        held.remove_drafts()
+        held.write(places.FILE, rundir.encode_json(wanted.to_record()))
+        return {}
+    before = _record(held)
+    differing = list(record.differences(before, wanted))
+    if differing:
+        raise RunError(
+            f"{path} has another campaign; what differs: {'; '.join(differing)}",
+            "give --out a new directory, or say the same again (more seeds may be added)",
+        )
+    found = results.read(held)
+    held.write(results.FILE, results.lines(list(found.values())))  # without a line that was cut
+    if before.grid != wanted.grid:
+        held.write(places.FILE, rundir.encode_json(wanted.to_record()))
+    return {point: one for point, one in found.items() if one.is_done and held.has(point.name)}

@@ -1,0 +1,86 @@
+"""The grid of a campaign, and its points: a seed, and a value for each parameter.
+
+A point has a name, which is the name of its run directory. Parameters may have any values, so what
+is not plainly safe in a file's name is written as `%` and two hexadecimal digits for each of its
+bytes (as in RFC 3986), and a name that is too long ends with a part of its SHA-256. Two points
+never have the same name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from urllib.parse import quote
+
+MOST_POINTS = 10_000
+_LONGEST = 120  # characters of a name; file systems take 255 bytes
+_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Point:
+    """`params`: names and values as they were given, by name."""
+
+    seed: int
+    params: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`seed-3`, `rtt=20ms,seed-3`: a file's name that leads nowhere else."""
+        settings = [f"{_safe(name)}={_safe(value)}" for name, value in self.params]
+        whole = ",".join([*settings, f"seed-{self.seed}"])
+        if len(whole) <= _LONGEST:
+            return whole
+        digest = hashlib.sha256(whole.encode("ascii")).hexdigest()[:_DIGITS]
+        return f"{whole[: _LONGEST - _DIGITS - 1]}~{digest}"
+
+    @property
+    def words(self) -> str:
+        """For people: `rtt=20ms, seed 3`."""
+        return ", ".join([*(f"{name}={value}" for name, value in self.params), f"seed {self.seed}"])
+
+
+def _safe(text: str) -> str:
+    """Neither `/` nor `,` nor `=`, and no dot in front."""
+    found = quote(text, safe="+", errors="surrogatepass").replace("~", "%7E")
+    return found.replace(".", "%2E", 1) if found.startswith(".") else found
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Every seed with every combination of the parameters' values."""
+
+    seeds: range
+    params: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and values, by name
+
+    def __len__(self) -> int:
+        count = len(self.seeds)
+        for _, values in self.params:
+            count *= len(values)
+        return count
+
+    def points(self) -> Iterator[Point]:
+        """In the order in which they are carried out and shown."""
+        names = [name for name, _ in self.params]
+        for values in product(*(values for _, values in self.params)):
+            settings = tuple(zip(names, values, strict=True))
+            for seed in self.seeds:
+                yield Point(seed, settings)
+
+    def covers(self, other: Grid) -> bool:
+        """Whether every point of the other one is a point of this one."""
+        mine, others = dict(self.params), dict(other.params)
+        inside = other.seeds[0] in self.seeds and other.seeds[-1] in self.seeds
+        return (
+            inside
+            and list(mine) == list(others)
+            and all(set(others[name]) <= set(mine[name]) for name in mine)
+        )
+
+    @property
+    def words(self) -> str:
+        """`seeds 1..20; rtt=20ms,40ms`."""
+        seeds = f"seeds {self.seeds[0]}..{self.seeds[-1]}"
+        return "; ".join([seeds, *(f"{name}={','.join(values)}" for name, values in self.params)])

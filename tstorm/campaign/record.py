@@ -1,0 +1,121 @@
+"""campaign.json: which experiment is carried out at which points, and with which options.
+
+Whoever goes on with a campaign must mean the same one: `differences` says what is another. Raise
+VERSION when a reader of the version before would misunderstand what is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors import RunError
+from runtime.foreign import COUNT, TEXT, Each, Shape, check
+from runtime.options import RunOptions, decode
+from tstorm.campaign.points import MOST_POINTS, Grid
+
+if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
+
+FORMAT, VERSION = "thunderstorm-campaign", 1
+MAX_BYTES = 1 << 24
+ATTACHED = "files.tar"  # of a plan: what the text includes, and the files it names
+_REMEDY = "give the directory of a campaign"
+_SHAPE = Shape(
+    {
+        "experiment": TEXT,
+        "source": TEXT,
+        "source_digest": TEXT,
+        "grid": {"seeds": [COUNT], "params": Each([TEXT])},
+        "options": {},
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`source` is the path that was given; `source_digest` is of what it said (source_digest)."""
+
+    experiment: str
+    source: str
+    source_digest: str
+    grid: Grid
+    options: RunOptions
+
+    def to_record(self) -> dict[str, Any]:
+        seeds = self.grid.seeds
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "experiment": self.experiment,
+            "source": self.source,
+            "source_digest": self.source_digest,
+            "grid": {
+                "seeds": [seeds[0], seeds[-1]],
+                "params": {name: list(values) for name, values in self.grid.params},
+            },
+            "options": self.options.to_record(),
+        }
+
+
+def source_digest(plan: Plan) -> str:
+    """SHA-256 of the text, of what it includes and of the files that it names: what all plans of a
+    campaign have in common, whatever their seeds and parameters."""
+    found = hashlib.sha256()
+    attached = plan.raw(ATTACHED) if ATTACHED in plan.names else b""
+    for data in (plan.source, attached):
+        found.update(len(data).to_bytes(8, "big"))
+        found.update(data)
+    return found.hexdigest()
+
+
+def read(value: Any, place: str) -> Record:
+    """Foreign data. RunError."""
+    if type(value) is not dict or value.get("format") != FORMAT:
+        raise RunError(f"{place} is not the record of a campaign", _REMEDY)
+    if value.get("version") != VERSION:
+        raise RunError(
+            f"{place} has version {value.get('version')!r:.40}; this release reads {VERSION}",
+            "use the release that made the campaign",
+        )
+    check(value, _SHAPE, place)
+    options = decode(value["options"], f"{place}: options")
+    return Record(
+        value["experiment"],
+        value["source"],
+        value["source_digest"],
+        _grid(value["grid"], place),
+        options,
+    )
+
+
+def _grid(value: Mapping[str, Any], place: str) -> Grid:
+    seeds = value["seeds"]
+    if len(seeds) != 2 or not 0 <= seeds[1] - seeds[0] < MOST_POINTS:
+        raise RunError(f"{place}: {seeds!r:.60} are not the first and the last seed", _REMEDY)
+    params = tuple(sorted((name, tuple(said)) for name, said in value["params"].items()))
+    grid = Grid(range(seeds[0], seeds[1] + 1), params)
+    if not 0 < len(grid) <= MOST_POINTS:
+        raise RunError(f"{place}: it has {len(grid)} points; 1 to {MOST_POINTS} are possible")
+    return grid
+
+
+def differences(before: Record, now: Record) -> Iterator[str]:
+    """Why the second one does not go on with the first, in words; nothing if it does.
+
+    A grid that has all points of the one before extends it.
+    """
+    if before.source_digest != now.source_digest:
+        yield f"the experiment: {before.source} was another text, or files that it names were"
+    if not now.grid.covers(before.grid):
+        yield f"the grid: {before.grid.words} before, {now.grid.words} now"
+    old, new = before.options.to_record(), now.options.to_record()
+    for name in sorted(old):
+        if old[name] != new[name]:
+            yield f"the option {name}: {_said(old[name])} before, {_said(new[name])} now"
+
+
+def _said(value: object) -> str:
+    return "not given" if value in (None, "", {}) else str(value)

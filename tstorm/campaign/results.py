@@ -1,0 +1,143 @@
+"""What the run of a point came to, and the file that keeps it: results.jsonl of a campaign.
+
+A line is one record, written at once when its run has ended. A point may have several: the last one
+counts. The file may have come from elsewhere, so what is read is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.errors import RunError
+from runtime.foreign import COUNT, FLAG, INTEGER, REMEDY, TEXT, Each, Shape, check, parse
+from runtime.options import COMPLETED, FAILED, PROGRAMS_FAILED
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.records import encode
+from tstorm.campaign.points import Point
+
+FILE = "results.jsonl"
+MAX_FILE_BYTES = 1 << 30
+MAX_LINE_BYTES = 1 << 22
+_SHAPE = Shape(
+    {
+        "point": TEXT,
+        "seed": COUNT,
+        "params": Each(TEXT),
+        "code": INTEGER,
+        "outcome": TEXT,
+        "verdict": TEXT,
+        "failed": [TEXT],
+        "expectations": {"passed": COUNT, "failed": [TEXT], "not_measured": COUNT},
+        "message": TEXT,
+        "ran": FLAG,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What came of the experiment's expectations."""
+
+    passed: int = 0
+    failed: tuple[str, ...] = ()  # their texts
+    not_measured: int = 0
+
+    @classmethod
+    def of(cls, summary: Mapping[str, Any]) -> Expected:
+        """Of a run's summary.json."""
+        found = summary.get("expectations", ())
+        states = [str(one.get("state", "")) for one in found]
+        failed = (str(one["text"]) for one in found if one.get("state") == "failed")
+        return cls(states.count("passed"), tuple(failed), states.count("not_measured"))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the run of a point came to."""
+
+    point: Point
+    code: int  # what `tstorm run` would have ended with
+    outcome: str
+    verdict: str = ""
+    failed: tuple[str, ...] = ()  # instances whose program failed
+    expected: Expected = field(default_factory=Expected)
+    message: str = ""
+    ran: bool = False  # whether it has a run directory that says so
+
+    @property
+    def is_bad(self) -> bool:
+        return self.code != 0 or bool(self.failed or self.expected.failed)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing to do again: neither interrupted nor kept from beginning."""
+        return self.ran and self.outcome in (COMPLETED, FAILED)
+
+    @property
+    def exit_code(self) -> int:
+        """`code`, and that expectations failed where nothing worse did."""
+        return self.code or (PROGRAMS_FAILED if self.expected.failed else 0)
+
+    def to_record(self) -> dict[str, Any]:
+        return {
+            "point": self.point.name,
+            "seed": self.point.seed,
+            "params": dict(self.point.params),
+            "code": self.code,
+            "outcome": self.outcome,
+            "verdict": self.verdict,
+            "failed": list(self.failed),
+            "expectations": {
+                "passed": self.expected.passed,
+                "failed": list(self.expected.failed),
+                "not_measured": self.expected.not_measured,
+            },
+            "message": self.message,
+            "ran": self.ran,
+        }
+
+
+def _decode(record: Any, place: str) -> Found:
+    check(record, _SHAPE, place)
+    expected = record["expectations"]
+    point = Point(record["seed"], tuple(sorted(record["params"].items())))
+    if point.name != record["point"]:
+        raise RunError(f"{place}: {record['point']!r:.60} is not the name of its point", REMEDY)
+    return Found(
+        point,
+        record["code"],
+        record["outcome"],
+        record["verdict"],
+        tuple(record["failed"]),
+        Expected(expected["passed"], tuple(expected["failed"]), expected["not_measured"]),
+        record["message"],
+        record["ran"],
+    )
+
+
+def read(directory: HeldDirectory) -> dict[Point, Found]:
+    """The last record of each point. A last line that a crash has cut is left out. RunError."""
+    return {found.point: found for found in _read(directory)} if directory.has(FILE) else {}
+
+
+def _read(directory: HeldDirectory) -> Iterator[Found]:
+    with directory.reading(FILE, MAX_FILE_BYTES) as file:
+        number = 0
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            place = f"{directory / FILE}:{number}"
+            if len(line) > MAX_LINE_BYTES:
+                raise RunError(f"{place}: the line is longer than {MAX_LINE_BYTES:,} bytes", REMEDY)
+            if line.endswith(b"\n"):
+                yield _decode(parse(line, place), place)
+
+
+def line(found: Found) -> bytes:
+    return encode(found.to_record())
+
+
+def lines(found: Sequence[Found]) -> bytes:
+    """A whole file."""
+    return b"".join(map(line, found))

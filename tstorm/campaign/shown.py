@@ -1,0 +1,115 @@
+"""A campaign in words: a line for each point, what failed, and the command that shows it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tstorm import optiontext, output
+from tstorm.campaign.points import Point
+from tstorm.campaign.record import Record
+from tstorm.campaign.results import Found
+
+MOST_COMMANDS = 20  # that the end of a campaign shows; `tstorm inspect` shows all
+HEAD = ("POINT", "OUTCOME", "VERDICT", "EXPECTATIONS", "WHAT FAILED")
+
+
+def line(found: Found) -> str:
+    """What came of a point, when it has ended."""
+    failed = [*found.failed, *found.expected.failed]
+    what = f"; failed: {', '.join(failed)}" if failed else ""
+    why = f"; {found.message}" if found.message else ""
+    return f"{found.point.words}: {found.outcome}{what}{why}"
+
+
+def closing(place: Path, record: Record, found: Sequence[Found]) -> Iterator[str]:
+    """What there is to do about failures, then the line that sums up."""
+    bad = [row for row in found if row.is_bad]
+    for row in bad[:MOST_COMMANDS]:
+        yield f"{row.point.words} again: {command(place, record, row)}"
+    if len(bad) > MOST_COMMANDS:
+        more = optiontext.line(["tstorm", "inspect", str(place)])
+        yield f"… and {len(bad) - MOST_COMMANDS} more: {more}"
+    yield summary(found, len(record.grid))
+
+
+def summary(found: Sequence[Found], count: int) -> str:
+    """How many were not as they should be, and which."""
+    bad = [row.point for row in found if row.is_bad]
+    what = "points" if any(row.point.params for row in found) else "seeds"
+    ran = f"{len(found)} {what} ran"
+    parts = [ran if len(found) == count else f"{len(found)} of {count} {what} ran"]
+    parts.append(f"{len(bad)} with failures: {_listed(bad)}" if bad else "none with failures")
+    return "; ".join(parts)
+
+
+def _listed(points: Sequence[Point]) -> str:
+    """`1, 4..6, 9`; where there are parameters, those of each group first."""
+    groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for point in points:
+        groups.setdefault(point.params, []).append(point.seed)
+    shown = [
+        ranges(seeds) if not params else f"{_settings(params)} seeds {ranges(seeds)}"
+        for params, seeds in groups.items()
+    ]
+    return " and ".join(shown)
+
+
+def _settings(params: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in params)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`1, 4..6, 9`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] + 1 == number:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(
+        f"{a}..{b}" if b > a + 1 else ", ".join(map(str, sorted({a, b}))) for a, b in spans
+    )
+
+
+def command(place: Path, record: Record, found: Found) -> str:
+    """What a shell is given to carry the point out again: its run replays exactly; one that never
+    was is begun anew."""
+    if found.ran:
+        return optiontext.line(["tstorm", "replay", str(place / found.point.name)])
+    words = ["tstorm", "run", record.source, "--seed", str(found.point.seed)]
+    for name, value in found.point.params:
+        words += ["--param", f"{name}={value}"]
+    return optiontext.line([*words, *optiontext.arguments(record.options)])
+
+
+def table(place: Path, record: Record, results: Mapping[Point, Found]) -> None:
+    """All points, then what failed, on stdout."""
+    found = [results[point] for point in record.grid.points() if point in results]
+    output.line(f"campaign: {record.experiment}; {record.grid.words}")
+    output.line(f"directory: {place}")
+    output.line(summary(found, len(record.grid)))
+    output.line("")
+    output.emit_table(HEAD, map(_row, found))
+    bad = [row for row in found if row.is_bad]
+    if bad:
+        output.line("")
+        output.emit_table(
+            ("FAILED", "AGAIN"), ((row.point.words, command(place, record, row)) for row in bad)
+        )
+
+
+def _row(found: Found) -> Sequence[str]:
+    expected = found.expected
+    count = expected.passed + len(expected.failed) + expected.not_measured
+    parts = f"{expected.passed} of {count} passed" if count else "-"
+    what = ", ".join([*found.failed, *expected.failed]) or found.message or "-"
+    return (found.point.words, found.outcome, found.verdict or "-", parts, what)
+
+
+def to_json(place: Path, record: Record, results: Mapping[Point, Found]) -> dict[str, Any]:
+    found = [results[point] for point in record.grid.points() if point in results]
+    rows = [{**row.to_record(), "again": command(place, record, row)} for row in found]
+    whole = {"campaign": record.to_record(), "directory": str(place), "live": False}
+    return {**whole, "points": rows, "missing": len(record.grid) - len(rows)}
