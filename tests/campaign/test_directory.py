@@ -23,7 +23,7 @@ RECORD = Record("bank", "bank.tdl", "d1", Grid(range(1, 4)), DEFAULTS)
 
 def found(seed: int, outcome: str = "completed") -> Found:
     expected = Expected(1, ("at 5s expect rtt a b < 1ms",), 0)
-    return Found(Point(seed), 5, outcome, "VALID", ("a.0",), expected, "", ran=True)
+    return Found(Point(seed), 5, outcome, "valid", ("a.0",), expected, "", ran=True)
 
 
 def begun(place: Path, *seeds: int) -> None:

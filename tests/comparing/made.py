@@ -27,7 +27,7 @@ def run(
     place: Path,
     *,
     seed: int = 1,
-    verdict: str = "VALID",
+    verdict: str = "valid",
     delays_ns: Sequence[int | None] = (),
     delivered_bytes: int = 0,
     failures: Sequence[str] = (),
@@ -80,7 +80,7 @@ def campaign(
         for point in grid.points():
             figures = runs[point.seed - 1]
             run(made.place(point), seed=point.seed, **{**figures, **more})
-            made.add(Found(point, 0, "completed", "VALID", ran=True))
+            made.add(Found(point, 0, "completed", "valid", ran=True))
     return place
 
 

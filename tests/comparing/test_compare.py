@@ -117,10 +117,10 @@ def test_two_runs_are_compared_by_their_probes(tmp_path: Path) -> None:
 
 
 def test_doubts_come_first(tmp_path: Path) -> None:
-    one = run(tmp_path / "a", verdict="DEGRADED")
+    one = run(tmp_path / "a", verdict="degraded")
     found = tstorm("compare", str(one), str(run(tmp_path / "b")))
     assert found.stderr.splitlines()[0] == f"warning: {one} is DEGRADED, not VALID"
-    figures = [{}, {"verdict": "INVALID"}]
+    figures = [{}, {"verdict": "invalid"}]
     side = str(campaign(tmp_path / "c", figures))
     found = tstorm("compare", side, side)
     assert "1 of 2 runs are not VALID: seed 2 INVALID" in found.stderr.splitlines()[0]

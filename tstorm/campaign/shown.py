@@ -105,7 +105,7 @@ def _row(found: Found) -> Sequence[str]:
     count = expected.passed + len(expected.failed) + expected.not_measured
     parts = f"{expected.passed} of {count} passed" if count else "-"
     what = ", ".join([*found.failed, *expected.failed]) or found.message or "-"
-    return (found.point.words, found.outcome, found.verdict or "-", parts, what)
+    return (found.point.words, found.outcome, found.verdict.upper() or "-", parts, what)
 
 
 def to_json(place: Path, record: Record, results: Mapping[Point, Found]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from runtime.errors import RunError
 from runtime.foreign import COUNT, INTEGER, NOTHING, TEXT, OneOf, Shape, check
+from runtime.judge.verdict import UNKNOWN, VALID
 from runtime.probing import record
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.rundir import RunDirectory
@@ -43,10 +44,10 @@ def of(directory: RunDirectory) -> Figures:
     place = str(directory / SUMMARY)
     if not summary:
         raise RunError(f"{directory.path} has no {SUMMARY}: its run has not ended", "run it again")
-    verdict = summary.get("verdict", {"state": "UNKNOWN"})
+    verdict = summary.get("verdict", {"state": UNKNOWN})
     check(verdict, _VERDICT, f"{place}: verdict")
     found = Figures(verdict["state"], int(directory.manifest()["seed"]))
-    found.values[Metric(Kind.VERDICT)] = float(verdict["state"] != "VALID")
+    found.values[Metric(Kind.VERDICT)] = float(verdict["state"] != VALID)
     for failure in summary.get("failures", ()):
         found.values[Metric(Kind.PROGRAM, failure["target"])] = 1.0
     found.values.update(_expectations(summary, place))

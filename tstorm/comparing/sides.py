@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.errors import RunError
+from runtime.judge.verdict import VALID
 from runtime.rundir import rundir
 from tstorm.campaign import directory
 from tstorm.campaign.places import is_campaign
@@ -14,7 +15,6 @@ from tstorm.comparing import figures
 from tstorm.comparing.figures import Figures
 
 _MOST_NAMED = 8
-VALID = "VALID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,14 @@ class Side:
         """What to know before its figures are believed."""
         others = [one for one in self.runs if one.verdict != VALID]
         if others and self.is_campaign:
-            named = ", ".join(f"seed {one.seed} {one.verdict}" for one in others[:_MOST_NAMED])
+            named = ", ".join(
+                f"seed {one.seed} {one.verdict.upper()}" for one in others[:_MOST_NAMED]
+            )
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
             runs = f"{len(others)} of {len(self.runs)} runs are not VALID"
             yield f"{self.name}: {runs}: {named}{more}"
         elif others:
-            yield f"{self.name} is {others[0].verdict}, not VALID"
+            yield f"{self.name} is {others[0].verdict.upper()}, not VALID"
         if self.without:
             yield f"{self.name}: {self.without} points have no result; the others are compared"
 
