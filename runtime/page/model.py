@@ -284,14 +284,14 @@ class _Gathering:
         found: Mapping[str, Any] = {}
         with self._unless_damaged("what was planned for pairs is not shown"):
             found = planned.read(self.directory)
-        lacking = found.get("not_measured")
-        self.notes += [f"not measured: {one}" for one in lacking or () if isinstance(one, str)]
+            lacking = found.get("not_measured")
+            self.notes += [f"not measured: {one}" for one in lacking or () if isinstance(one, str)]
         return planned.record(found, numbers, self.notes)
 
     def _logs(self) -> list[dict[str, Any]]:
-        told = (self.summary.get("failures") or [], self.summary.get("exits") or [])
-        first = [str(one.get("target", "")) for part in told for one in part]
         with self._unless_damaged("logs are not shown"):
+            told = (self.summary.get("failures") or [], self.summary.get("exits") or [])
+            first = [str(one.get("target", "")) for part in told for one in part]
             return logs.record(self.directory, self.clock, first, self.notes)
         return []
 

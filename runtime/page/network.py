@@ -9,13 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from compiler.plan.properties import NUMBERS
 from compiler.plan.reader import Plan, read_plan
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import PLAN
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
 # Of the state of a link, in this order.
-FIELDS = ("up", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "queue_bytes")
+FIELDS = ("up", *(row.field for row in NUMBERS))
 
 
 def read(directory: HeldDirectory) -> Plan:

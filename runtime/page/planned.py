@@ -11,11 +11,10 @@ from typing import Any
 from runtime.errors import RunError
 from runtime.foreign import COUNT, INTEGER, NOTHING, REMEDY, TEXT, OneOf, Shape, parse
 from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.runfiles import CERTIFICATE, MAX_BYTES
+from runtime.rundir.runfiles import CERTIFICATE, MAX_BYTES, PLANNED_FIGURES
 
 MOST_ROWS = 20_000
 _MAYBE = OneOf(INTEGER, NOTHING)
-_PLANNED = {"delay_ns": INTEGER, "jitter_ns": INTEGER, "loss_ppb": COUNT, "rate_bps": COUNT}
 _MEASURED = {
     "probes": COUNT,
     "lost": COUNT,
@@ -26,10 +25,11 @@ _MEASURED = {
     "rate_bps": _MAYBE,
 }
 _ROW = Shape({"from": TEXT, "to": TEXT, "epoch": {"from_ns": INTEGER, "to_ns": INTEGER}})
-_PLANNED_SHAPE, _MEASURED_SHAPE = Shape(_PLANNED), Shape(_MEASURED)
+_PLANNED_SHAPE = Shape(dict.fromkeys(PLANNED_FIGURES, COUNT))
+_MEASURED_SHAPE = Shape(_MEASURED)
 COLUMNS = (
     *("pair", "from_ns", "to_ns"),
-    *(f"planned_{name}" for name in _PLANNED),
+    *(f"planned_{name}" for name in PLANNED_FIGURES),
     *_MEASURED,
 )
 
@@ -76,7 +76,7 @@ def _row(one: Any, pairs: Mapping[tuple[str, str], int]) -> list[Any] | None:
     pair = pairs.get((one["from"], one["to"]))
     if pair is None:
         return None
-    planned = _values(one.get("planned"), _PLANNED_SHAPE, tuple(_PLANNED))
+    planned = _values(one.get("planned"), _PLANNED_SHAPE, PLANNED_FIGURES)
     measured = _values(one.get("measured"), _MEASURED_SHAPE, tuple(_MEASURED))
     return [pair, one["epoch"]["from_ns"], one["epoch"]["to_ns"], *planned, *measured]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compiler.plan.properties import COMPOSED
 from runtime.errors import RunError
 from runtime.foreign import (
     COUNT,
@@ -121,7 +122,8 @@ SUMMARY_SHAPE = Shape(
 )
 
 CERTIFICATE_FORMAT, CERTIFICATE_VERSION = "tstorm-certificate", 1
-_PLANNED_PATH = Shape(dict.fromkeys(("delay_ns", "jitter_ns", "loss_ppb", "rate_bps"), COUNT))
+PLANNED_FIGURES = tuple(row.field for row in COMPOSED)  # of a path in the certificate
+_PLANNED_PATH = Shape(dict.fromkeys(PLANNED_FIGURES, COUNT))
 _MEASURED_PATH = Shape(
     {
         "probes": COUNT,

@@ -9,23 +9,35 @@ from typing import Any
 from tests.runtime import recorded
 
 LAG = {"count": 1, "p50_ns": 1000, "p99_ns": 2000, "max_ns": 3000}
-EXPECTATIONS: list[dict[str, Any]] = [
-    {
-        "text": "expect rtt a b below 50ms",
-        "line": 7,
-        "file": "exp.tdl",
-        "kind": "rtt",
-        "state": "failed",
-        "message": "rtt was 61 ms at 4 s",
-        "figure": 61_000_000,
-        "threshold": 50_000_000,
-        "unit": "ns",
-        "at_ns": 4_000_000_000,
-        "subject": "a.0 -> b.0",
-        "log": [{"instance": "a.0", "at_ns": None, "line": "late <again> & again"}],
-    },
-    {"text": 'expect no log "panic"', "state": "passed", "message": "no line", "log": []},
-    {"text": "expect run", "state": "not_measured", "message": "it was cut short"},
+
+
+def expectation(**said: Any) -> dict[str, Any]:
+    """As a summary has it: every key is there."""
+    empty = dict.fromkeys(("figure", "threshold", "at_ns"))
+    words = {"kind": "run", "file": "", "unit": "", "subject": "", "message": ""}
+    return {"line": 1, "log": [], **empty, **words, **said}
+
+
+EXPECTATIONS = [
+    expectation(**one)
+    for one in (
+        {
+            "text": "expect rtt a b below 50ms",
+            "line": 7,
+            "file": "exp.tdl",
+            "kind": "rtt",
+            "state": "failed",
+            "message": "rtt was 61 ms at 4 s",
+            "figure": 61_000_000,
+            "threshold": 50_000_000,
+            "unit": "ns",
+            "at_ns": 4_000_000_000,
+            "subject": "a.0 -> b.0",
+            "log": [{"instance": "a.0", "at_ns": None, "line": "late <again> & again"}],
+        },
+        {"text": 'expect no log "panic"', "state": "passed", "message": "no line", "log": []},
+        {"text": "expect run", "state": "not_measured", "message": "it was cut short"},
+    )
 ]
 FAILURES: list[dict[str, Any]] = [
     {"target": "a.0", "last_log_line": "boom", "status": 3, "signal": 0, "applied_ns": 10**9}

@@ -151,9 +151,13 @@ def test_hostile_text_stays_text(run: str) -> None:
         "kind": HOSTILE,
         "file": HOSTILE,
     }
-    one["log"] = [{"instance": HOSTILE, "line": HOSTILE}]
+    one["log"] = [{"instance": HOSTILE, "at_ns": None, "line": HOSTILE}]
     failure = {**support.FAILURES[0], "last_log_line": HOSTILE}
-    changed = {**support.summary(), "expectations": [one], "failures": [failure]}
+    changed = {
+        **support.summary(),
+        "expectations": [support.expectation(**one)],
+        "failures": [failure],
+    }
     support.put(Path(run), "summary.json", changed)
     found = suite(report(run, "--format", "junit"))
     case = found.findall("testcase")[2]

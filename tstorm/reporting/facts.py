@@ -13,7 +13,7 @@ from typing import Any
 
 from compiler.plan.reader import Plan, read_plan
 from runtime.errors import RunError
-from runtime.foreign import COUNT, INTEGER, NOTHING, REMEDY, TEXT, Kind, OneOf, Shape, check
+from runtime.foreign import INTEGER, REMEDY, Shape, check
 from runtime.judge.verdict import Judge
 from runtime.results.summary import summarise
 from runtime.rundir.eventlog import read_events
@@ -27,29 +27,6 @@ _WHY = {
     RUNNING: "the run goes on",
     UNFINISHED: "the run was ended from outside before it was judged",
 }
-_MAYBE = OneOf(INTEGER, NOTHING)
-_STATES = Kind(
-    "passed, failed or not_measured",
-    lambda value: value in (PASSED, EXPECTATION_FAILED, NOT_MEASURED),
-)
-_EXPECTATIONS = Shape(
-    [
-        {
-            "text": TEXT,
-            "state": _STATES,
-            "message": TEXT,
-            "line?": COUNT,
-            "file?": TEXT,
-            "kind?": TEXT,
-            "figure?": _MAYBE,
-            "threshold?": _MAYBE,
-            "unit?": TEXT,
-            "at_ns?": _MAYBE,
-            "subject?": TEXT,
-            "log?": [{"instance": TEXT, "line": TEXT, "at_ns?": _MAYBE}],
-        }
-    ]
-)
 _ENDED = Shape({"status": INTEGER, "signal": INTEGER})
 _DIFFERENTLY = ("still_running", "error", "killed")  # how a program fails that has not ended
 
@@ -87,8 +64,6 @@ def gather(directory: RunDirectory, *, live: bool) -> Facts:
         end = {"outcome": manifest["outcome"], "message": manifest.get("message", "")}
         summary = {**summary, **end}
     place = str(directory / SUMMARY)
-    expectations = summary.get("expectations", [])
-    check(expectations, _EXPECTATIONS, f"{place}: expectations")
     _check_failures(summary, place)
     return Facts(
         directory,
@@ -96,7 +71,7 @@ def gather(directory: RunDirectory, *, live: bool) -> Facts:
         manifest,
         summary,
         state,
-        expectations,
+        summary.get("expectations", []),
         directory.certificate().get("pairs", []),
     )
 

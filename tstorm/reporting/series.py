@@ -17,7 +17,7 @@ from runtime.errors import RunError
 from runtime.foreign import REMEDY
 from runtime.probing import record
 from runtime.rundir.records import read_lines
-from runtime.rundir.runfiles import SAMPLES
+from runtime.rundir.runfiles import PLANNED_FIGURES, SAMPLES
 from tstorm.output import to_json, visible
 from tstorm.reporting.facts import Facts
 
@@ -31,7 +31,6 @@ class Table:
 
 
 _EVENT = ("seq", "planned_ns", "due_ns", "applied_ns", "lag_ns", "kind", "target")
-_PLANNED = ("delay_ns", "jitter_ns", "loss_ppb", "rate_bps")
 _MEASURED = (
     *("probes", "lost", "delay_p50_ns", "delay_p99_ns", "mean_ns", "deviation_ns"),
     "rate_bps",
@@ -52,7 +51,7 @@ def _paths(facts: Facts) -> Iterator[Row]:
         yield (
             *(path["from"], path["to"], path["epoch"]["from_ns"], path["epoch"]["to_ns"]),
             path["measure"],
-            *(planned.get(name) for name in _PLANNED),
+            *(planned.get(name) for name in PLANNED_FIGURES),
             *(measured.get(name) for name in _MEASURED),
         )
 
@@ -106,7 +105,7 @@ TABLES: Mapping[str, Table] = {
     "paths": Table(
         (
             *("from", "to", "from_ns", "to_ns", "measure"),
-            *(f"planned_{name}" for name in _PLANNED),
+            *(f"planned_{name}" for name in PLANNED_FIGURES),
             *(f"measured_{name}" for name in _MEASURED),
         ),
         _paths,
