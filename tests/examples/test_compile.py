@@ -27,7 +27,7 @@ def between(compilation: Compilation, src: str, dst: str, at_s: float) -> PathPr
 
 def test_the_examples_are_all_there() -> None:
     promised = {"listing1", "quickstart", "dynamics", "dumbbell", "churn", "partition"}
-    assert promised | {"sixclients", "demo", "replicas", "lostwrites"} == set(NAMES)
+    assert promised | {"sixclients", "demo", "replicas", "lostwrites", "expect"} == set(NAMES)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "listing1"])
