@@ -1,4 +1,4 @@
-"""`tstorm plot RUN|EXP`: pictures of a pair or a link over time, for papers and pages."""
+"""`tstorm plot RUN|EXP`: a pair or a link over time, or the network, for papers and pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output, parameters, units
 
 if TYPE_CHECKING:
     from tstorm.plotting.pair import Drawn
@@ -20,6 +20,10 @@ _SUFFIXES = (".svg", ".png")
 @click.argument("source", metavar="RUN|EXP", type=parameters.INPUT)
 @click.option("--pair", metavar="A B", nargs=2, help="Delay and throughput from A to B over time.")
 @click.option("--link", metavar="A--B", help="Throughput, queues and losses of a link over time.")
+@click.option("--topology", is_flag=True, help="The network at a moment.")
+@click.option(
+    "--at", "at_ns", metavar="T", type=parameters.DURATION, help="When (--topology; default 0s)."
+)
 @click.option(
     "-o",
     "--output",
@@ -31,33 +35,45 @@ _SUFFIXES = (".svg", ".png")
 )
 @parameters.seed
 def command(
-    source: str, pair: tuple[str, str] | None, link: str | None, target: str, seed: int | None
+    source: str,
+    pair: tuple[str, str] | None,
+    link: str | None,
+    topology: bool,
+    at_ns: int | None,
+    target: str,
+    seed: int | None,
 ) -> None:
-    """Draw a pair or a link of a run or an experiment.
+    """Draw a pair, a link or the network of a run or an experiment.
 
     RUN is a run's directory, EXP a plan or a TDL file, of which only what is planned is drawn.
     Planned delays are a line, measured ones dots, events are marked with their statements; grey is
-    where no path is. The same input gives the same bytes. It takes matplotlib: pip install
-    'thunderstorm[plot]'. docs/reports.md has pictures.
+    where no path is. The network is that at T, events at T included; links of a run have the colour
+    of what they carried. The same input gives the same bytes. It takes matplotlib: pip install
+    'thunderstorm[plot]'. docs/reports.md has more.
 
     \b
     Examples:
       tstorm plot runs/first --pair client server.0 -o pair.svg
       tstorm plot runs/first --link s1--s2 -o link.png
       tstorm plot quickstart.tdl --pair client server.0 -o planned.svg
+      tstorm plot runs/first --topology --at 16s -o network.svg
     """
     suffix = Path(target).suffix.lower()
     if suffix not in _SUFFIXES:
         message = f"{target!r} is neither .svg nor .png; pictures have one of these suffixes"
         raise click.BadParameter(message, param_hint="'-o'")
-    if (pair is None) == (link is None):
-        raise click.UsageError("say what to draw: either --pair A B or --link A--B.")
+    if (pair is not None) + (link is not None) + topology != 1:
+        message = "say what to draw: either --pair A B, --link A--B or --topology."
+        raise click.UsageError(message)
+    if at_ns is not None and not topology:
+        raise click.UsageError("--at is for --topology: pairs and links are drawn over time.")
     from tstorm.plotting.subject import subject
     from tstorm.reporting import place
     from tstorm.running import errors_shown
 
     with errors_shown():
-        drawn = _drawn(subject(source, seed), pair, link, suffix)
+        what = subject(source, seed)
+        drawn = _network(what, at_ns, suffix) if topology else _drawn(what, pair, link, suffix)
         for text in drawn.notes:
             output.note(f"note: {text}")
         place.put_file(target, [drawn.data])
@@ -78,3 +94,13 @@ def _drawn(what: Subject, pair: tuple[str, str] | None, link: str | None, suffix
     from tstorm.plotting.naming import link_of
 
     return links.draw(what, link_of(topology, str(link)), suffix)
+
+
+def _network(what: Subject, at_ns: int | None, suffix: str) -> Drawn:
+    from tstorm.plotting import topology
+
+    if at_ns is None:
+        output.note("note: at 0s; --at T is another time")
+    elif at_ns > what.plan.end_ns:
+        output.note(f"note: the experiment ends at {units.duration(what.plan.end_ns)}")
+    return topology.draw(what, at_ns or 0, suffix)

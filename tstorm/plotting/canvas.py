@@ -20,6 +20,7 @@ BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 AMBER, SKY, BLACK, GREY, PALE = "#E69F00", "#56B4E9", "#1f2328", "#6e7781", "#e3e7eb"
 SERVICES = (BLUE, AMBER, GREEN, PURPLE, SKY, ORANGE, BLACK)
 SUFFIXES = (".svg", ".png")
+DPI = 160.0
 _EXTRA = "pip install 'thunderstorm[plot]', or in a checkout: .venv/bin/pip install -e '.[plot]'"
 _STYLE = {
     "axes.edgecolor": GREY,
@@ -31,7 +32,6 @@ _STYLE = {
     "grid.color": PALE,
     "legend.frameon": False,
     "path.simplify": False,
-    "savefig.dpi": 160,
     "svg.hashsalt": "tstorm",
     "text.parse_math": False,
 }
@@ -53,12 +53,22 @@ def drawing() -> Iterator[Any]:
         yield Figure
 
 
-def encoded(figure: Any, suffix: str) -> bytes:
+def encoded(figure: Any, suffix: str, most_dpi: float = DPI) -> bytes:
     """The file, for a suffix of SUFFIXES."""
     buffer = BytesIO()
     metadata = {"Date": None, "Creator": None} if suffix == ".svg" else {"Software": None}
-    figure.savefig(buffer, format=suffix[1:], metadata=metadata, facecolor="white")
+    dpi = min(DPI, most_dpi)
+    figure.savefig(buffer, format=suffix[1:], metadata=metadata, facecolor="white", dpi=dpi)
     return buffer.getvalue()
+
+
+def width(text: str, points: float) -> float:
+    """Of a line of text in this size, in points. Only while drawing()."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=points)
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def label(text: object, most: int = 60) -> str:

@@ -30,6 +30,13 @@ class Subject:
 
     def rows(self, kind: str, keys: Mapping[str, int]) -> Iterator[tuple[int, dict[str, int]]]:
         """(plan time, counters by column) of the samples of one link or pair. RunError."""
+        for at_ns, rows in self.samples(kind):
+            for one in rows:
+                if all(one.get(key) == number for key, number in keys.items()):
+                    yield at_ns, one
+
+    def samples(self, kind: str) -> Iterator[tuple[int, list[dict[str, int]]]]:
+        """(plan time, counters by column of all that moved) of each sample. RunError."""
         if self.run is None or not self.run.has(SAMPLES):
             return
         columns: list[str] = []
@@ -38,12 +45,8 @@ class Subject:
                 columns = sample["columns"][kind]
                 continue
             at_ns = sample.get("at_ns")
-            if not isinstance(at_ns, int):
-                continue
-            for row in sample[kind]:
-                one = dict(zip(columns, row, strict=False))
-                if all(one.get(key) == number for key, number in keys.items()):
-                    yield at_ns, one
+            if isinstance(at_ns, int):
+                yield at_ns, [dict(zip(columns, row, strict=False)) for row in sample[kind]]
 
 
 def subject(source: str, seed: int | None = None) -> Subject:
