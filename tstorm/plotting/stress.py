@@ -25,10 +25,11 @@ import numpy as np
 Links = Mapping[tuple[int, int], float]  # (a, b) with a < b: the distance that is wanted
 
 _POWERS = 60  # rounds of power iteration: a guess needs no more
-_STILL = 1e-3  # a mean step, as a share of the mean distance, that ends it
+_WORK = 60_000  # moves of majorization
+_STILL = 1e-5  # a mean step, as a share of the mean distance, that ends it
 _FREE = 0.25  # of the discs overlap no other before they are pushed apart
 _PUSHES, _SHARED = 40, 12  # rounds, and moves in each with the same list of neighbours
-_FEW, _ASIDE = 10_000, 80  # discs times links of a small network; rounds of pushing links aside
+_FEW, _ASIDE = 10_000, 300  # discs times links of a small network; rounds of pushing links aside
 _SLACK = 1e-6
 
 
@@ -90,7 +91,7 @@ def _guess(wanted: Any) -> Any:
     inner -= first[:, None] * first[None, :] * long
     second, wide = _axis(inner, np.sin(2.0 * numbers))
     # What is linked alike has one place so far: a little apart, so that majorization can part it.
-    aside = np.sqrt(long) / len(wanted) / 20
+    aside = np.sqrt(long) / len(wanted) / 1000
     across, along = np.sin(2.4 * numbers) * aside, np.cos(2.4 * numbers) * aside
     return np.stack([first * np.sqrt(long) + along, second * np.sqrt(wide) + across], axis=1)
 
@@ -119,7 +120,7 @@ def _majorized(found: Any, wanted: Any) -> Any:
     weights = np.where(wanted > 0, far**-2, 0.0)
     whole = weights.sum(axis=1)
     enough = wanted.mean() * _STILL * count
-    for _ in range(200 if count <= 500 else 30):
+    for _ in range(min(max(_WORK // count, 30), 400)):
         moved = 0.0
         for node in range(count):
             away = found[node] - found

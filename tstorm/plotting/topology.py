@@ -165,11 +165,19 @@ def _links(axes: Any, moment: _Moment, placed: Layout, fine: float) -> None:
     """Little loaded ones first, so that the others lie on them."""
     from matplotlib.collections import LineCollection
 
-    halves: dict[int, list[tuple[tuple[float, float], tuple[float, float]]]] = {}
-    for number, link in enumerate(moment.what.plan.topology.links):
-        (x, y), (a, b) = _seen(placed, link.src, link.dst), _seen(placed, link.dst, link.src)
-        halves.setdefault(moment.style(number), []).append(((x, y), ((x + a) / 2, (y + b) / 2)))
-    for kind, lines in sorted(halves.items()):
+    found: dict[int, list[tuple[tuple[float, float], tuple[float, float]]]] = {}
+    links = moment.what.plan.topology.links
+    for number in range(0, len(links), 2):
+        start = _seen(placed, links[number].src, links[number].dst)
+        end = _seen(placed, links[number].dst, links[number].src)
+        there, back = moment.style(number), moment.style(number + 1)
+        if there == back:
+            found.setdefault(there, []).append((start, end))
+            continue
+        middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+        found.setdefault(there, []).append((start, middle))
+        found.setdefault(back, []).append((middle, end))
+    for kind, lines in sorted(found.items()):
         colour, width = _stroke(kind)
         dashes = _DASHES if kind == -2 else "solid"
         axes.add_collection(
