@@ -3,8 +3,8 @@
  *
  * Either the core or the hand has the turn: it alone reads the hand's ports and writes to them. The
  * core gives it and asks for it back; then the hand stops between two frames, and what it has not
- * written the core writes. Nobody ever waits for room but the core (see hands.c): the hand does not
- * read more than there is room for, and what is done never exceeds what was to do.
+ * written the core writes. A hand reads and writes only what there is room for; where there is none
+ * it sleeps until the core has made some. The core waits for room in one place (see hands.c).
  */
 #include "hand.h"
 
@@ -155,12 +155,13 @@ static void drain(int fd) {
     }
 }
 
-/* Until there is something to write, a port is ready and there is room, or somebody rings. */
+/* Until there is something to write and to read, each with room for it, or somebody rings. */
 static void sleep_until_needed(struct hand *h) {
     atomic_exchange_explicit(&h->sleeps, true, memory_order_acq_rel);
     take_stock(h);
     bool reads = may_read(h);
-    if (spsc_first(&h->out) == NULL && !atomic_load_explicit(&h->recall, memory_order_relaxed)) {
+    bool writes = spsc_first(&h->out) && spsc_room(&h->done);
+    if (!writes && !atomic_load_explicit(&h->recall, memory_order_relaxed)) {
         struct pollfd fds[2] = {{h->wake, POLLIN, 0}, {h->ports, POLLIN, 0}};
         poll(fds, reads ? 2 : 1, -1);
         if (fds[0].revents) {

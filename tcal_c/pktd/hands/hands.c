@@ -65,6 +65,13 @@ void hands_end(struct hands *hands) {
     hands->count = 0;
 }
 
+static void wake_hand(struct hand *h) {
+    if (atomic_exchange_explicit(&h->sleeps, false, memory_order_acq_rel)) {
+        hand_ring(h);
+    }
+}
+
+/* What the hand has to write may have waited for room in what is done. */
 static bool finish(struct hands *hands, struct hand *h) {
     struct hand_done *done = spsc_first(&h->done);
     bool any = done;
@@ -74,6 +81,9 @@ static bool finish(struct hands *hands, struct hand *h) {
             histogram_add(hands->late, done->late_ns);
         }
         spsc_take(&h->done);
+    }
+    if (any && spsc_count(&h->out)) {
+        wake_hand(h);
     }
     return any;
 }
@@ -121,12 +131,6 @@ void hands_recall(struct hands *hands) {
     }
     hands->are_given = false;
     hands->look.quiet = 0;
-}
-
-static void wake_hand(struct hand *h) {
-    if (atomic_exchange_explicit(&h->sleeps, false, memory_order_acq_rel)) {
-        hand_ring(h);
-    }
 }
 
 bool hands_write(struct hands *hands, struct port *port, uint64_t due_ns,

@@ -1,11 +1,13 @@
 /* Threads that read and write: the same packets in the same order with any number of them, also
  * while ports change hands. The ports are sockets; what is behind them is touched without locks, so
  * that a sanitizer sees it if two threads ever use a port at once. */
+#include "common/clock.h"
 #include "common/tests/check.h"
 #include "pktd/hands/hands.h"
 #include "pktd/record/xxh64.h"
 #include "pktd/tests/sim.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <sys/epoll.h>
@@ -17,6 +19,8 @@
 #define GAP_NS 20000ull
 #define FRAMES 3000u
 #define POOL (128u << 20)
+#define DEADLINE_NS (60 * NS_PER_S)
+#define AT_ONCE "rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal up=1"
 #define LOSSY "rate=400000000 delay=300000 jitter=50000 loss=50000000 queue=60000 dist=normal up=1"
 
 struct came {
@@ -324,7 +328,7 @@ static void hands_help_while_there_is_much_to_do(void) {
 static void what_has_been_written_is_told_once(void) {
     int core = eventfd(0, EFD_NONBLOCK);
     struct sim *sim = sim_new(POOL);
-    sim_pair(sim, "rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal up=1");
+    sim_pair(sim, AT_ONCE);
     sim->engine->hand_over = hand_over;
     CHECK_EQ(hands_start(&hands, 1, false, sim->engine, &late, core), 0);
     ends[0] = (struct end){.port = {.number = 0}};
@@ -347,6 +351,68 @@ static void what_has_been_written_is_told_once(void) {
     close(core);
 }
 
+/* Whether a hand is asleep, by the kernel's word. Nothing else here has a thread of that name. */
+static bool a_hand_sleeps(void) {
+    DIR *threads = opendir("/proc/self/task");
+    bool sleeps = false;
+    CHECK(threads);
+    for (struct dirent *entry; (entry = readdir(threads));) {
+        char path[300], line[512];
+        snprintf(path, sizeof path, "/proc/self/task/%s/stat", entry->d_name);
+        FILE *stat = fopen(path, "r");
+        sleeps |= stat && fgets(line, sizeof line, stat) && strstr(line, "(pktd-hand) S");
+        if (stat) {
+            fclose(stat);
+        }
+    }
+    closedir(threads);
+    return sleeps;
+}
+
+static void send_one(struct sim *sim, uint32_t number) {
+    make(&ends[0], number);
+    sim_send(sim, 0, &ends[0].frame);
+    sim_run(sim, sim->now_ns + GAP_NS);
+}
+
+/* One packet more than there is room for what has been written: it waits, and so does the hand,
+ * which takes no processor from whoever could make room. */
+static void who_has_no_room_to_write_sleeps_until_there_is(void) {
+    int core = eventfd(0, EFD_NONBLOCK);
+    uint64_t until = clock_now() + DEADLINE_NS;
+    struct sim *sim = sim_new(POOL);
+    sim_pair(sim, AT_ONCE);
+    sim->engine->hand_over = hand_over;
+    CHECK_EQ(hands_start(&hands, 1, false, sim->engine, &late, core), 0);
+    ends[0] = (struct end){.port = {.number = 0}};
+    ends[1] = (struct end){.port = {.number = 1}};
+    hands_give(&hands);
+    for (uint32_t i = 0; i < HAND_SLOTS; i++) {
+        send_one(sim, 0);
+    }
+    while (spsc_count(&hands.hand[0].done) < HAND_SLOTS) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    send_one(sim, 0);
+    while (!a_hand_sleeps()) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    CHECK_EQ(spsc_count(&hands.hand[0].out), 1);
+    CHECK(hands_finish(&hands));
+    while (!hands_finish(&hands)) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    hands_recall(&hands);
+    CHECK_EQ(ends[1].written, HAND_SLOTS + 1);
+    CHECK_EQ(counter_get(&sim->engine->transit.in_flight), 0);
+    hands_end(&hands);
+    sim_free(sim);
+    close(core);
+}
+
 static void too_little_memory_is_said(void) {
     int core = eventfd(0, EFD_NONBLOCK);
     struct sim *sim = sim_new(2u << 20);
@@ -360,5 +426,6 @@ void test_hands(void) {
     any_number_of_hands_does_the_same();
     hands_help_while_there_is_much_to_do();
     what_has_been_written_is_told_once();
+    who_has_no_room_to_write_sleeps_until_there_is();
     too_little_memory_is_said();
 }
