@@ -50,6 +50,7 @@ void test_captures(void);
 void test_arrivals(void);
 void test_load(void);
 void test_hands(void);
+void test_waiting(void);
 
 /* A small generator for inputs, so that every run has the same ones. */
 static inline uint64_t next_random(uint64_t *state) {

@@ -9,9 +9,11 @@
 
 #include "common/clock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #define BUSY_PERMILLE 600u /* of a core: then hands get the ports */
 #define QUIET_LOOKS 20u
@@ -43,7 +45,7 @@ static bool fill_stock(struct hands *hands, struct hand *h) {
 int hands_start(struct hands *hands, uint32_t count, bool always, struct engine *engine,
                 struct histogram *late, int core) {
     _Static_assert(HAND_SMALL + HAND_LARGE <= HAND_SLOTS, "the stock's queue holds all frames");
-    *hands = (struct hands){.always = always, .engine = engine, .late = late};
+    *hands = (struct hands){.always = always, .epoll = -1, .engine = engine, .late = late};
     while (hands->count < count) {
         struct hand *h = &hands->hand[hands->count];
         int error = hand_start(h, core, &hands->core_sleeps);
@@ -99,7 +101,33 @@ bool hands_finish(struct hands *hands) {
     return any;
 }
 
+static int control(const struct hands *hands, int operation, uint32_t i, uint32_t events) {
+    struct epoll_event event = {.events = events, .data.u32 = hands->tag - i};
+    return epoll_ctl(hands->epoll, operation, hands->hand[i].ports, &event) ? -errno : 0;
+}
+
+int hands_watch(struct hands *hands, int epoll, uint32_t tag) {
+    int error = 0;
+    hands->epoll = epoll;
+    hands->tag = tag;
+    for (uint32_t i = 0; i < hands->count && error == 0; i++) {
+        error = control(hands, EPOLL_CTL_ADD, i, EPOLLIN);
+    }
+    return error;
+}
+
+/* What is there already can always be changed: no ports fall silent because the kernel has no room
+ * for them when the turn comes back, as it may have none for what is added. */
+static void let_core_see(const struct hands *hands, uint32_t events) {
+    for (uint32_t i = 0; hands->epoll >= 0 && i < hands->count; i++) {
+        int error = control(hands, EPOLL_CTL_MOD, i, events);
+        assert(error == 0);
+        (void)error;
+    }
+}
+
 void hands_give(struct hands *hands) {
+    let_core_see(hands, 0);
     for (uint32_t i = 0; i < hands->count; i++) {
         struct hand *h = &hands->hand[i];
         h->is_given = true;
@@ -129,6 +157,7 @@ void hands_recall(struct hands *hands) {
     for (uint32_t i = 0; i < hands->count; i++) {
         recall(hands, &hands->hand[i]);
     }
+    let_core_see(hands, EPOLLIN);
     hands->are_given = false;
     hands->look.quiet = 0;
 }

@@ -20,6 +20,8 @@ struct hands {
     uint32_t count;
     bool always; /* the turn is theirs also when there is little to do */
     bool are_given;
+    int epoll;    /* where the core looks for packets; -1: nowhere */
+    uint32_t tag; /* of hand 0's ports there; downwards those of the others */
     struct engine *engine;
     struct histogram *late;
     atomic_bool core_sleeps;
@@ -37,6 +39,10 @@ void hands_end(struct hands *hands);
 static inline struct hand *hands_of(struct hands *hands, const struct port *port) {
     return &hands->hand[port->number % hands->count];
 }
+
+/* Puts the ports of hand 0 as `tag`, downwards those of the others, into the core's epoll for good.
+ * Packets are seen there while the core has the turn. 0 or -errno. */
+int hands_watch(struct hands *hands, int epoll, uint32_t tag);
 
 /* The ports of the hands are theirs from now on, or the core's again. The core then has everything
  * that they had read, which hands_input gives, and has written what they had not. */

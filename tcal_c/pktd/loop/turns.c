@@ -57,7 +57,6 @@ void turns_look(struct loop *loop) {
     if (were_given != hands->are_given) {
         loop->worked = true;
         take_inputs(loop); /* before the core reads any more itself */
-        wait_watch_hands(loop, were_given);
     }
 }
 
@@ -67,6 +66,5 @@ void turns_recall(struct loop *loop) {
         hands_recall(&loop->hands);
         loop->worked = true; /* the last of what they had to write */
         take_inputs(loop);
-        wait_watch_hands(loop, true);
     }
 }

@@ -34,7 +34,7 @@ int wait_open(struct loop *loop) {
     }
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     int error = loop->epoll < 0 ? -errno : watch(loop, loop->wake, WAKE_TAG);
-    return error ? error : wait_watch_hands(loop, true);
+    return error ? error : hands_watch(&loop->hands, loop->epoll, HAND_TAG);
 }
 
 void wait_close(struct loop *loop) {
@@ -43,21 +43,6 @@ void wait_close(struct loop *loop) {
     } else {
         close(loop->epoll);
     }
-}
-
-int wait_watch_hands(struct loop *loop, bool on) {
-    for (uint32_t i = 0; i < loop->hands.count; i++) {
-        int error = 0;
-        if (on) {
-            error = watch(loop, loop->hands.hand[i].ports, HAND_TAG - i);
-        } else {
-            epoll_ctl(loop->epoll, EPOLL_CTL_DEL, loop->hands.hand[i].ports, NULL);
-        }
-        if (error) {
-            return error;
-        }
-    }
-    return 0;
 }
 
 /* The port is looked at by way of the hand's set, which whoever has the turn looks at. */

@@ -28,9 +28,6 @@ int loop_wait(struct loop *loop, struct ready *ready);
 int wait_add(struct loop *loop, struct port *port);
 void wait_remove(struct loop *loop, struct port *port);
 
-/* Whether the ports of the hands are looked at: 0 or -errno. */
-int wait_watch_hands(struct loop *loop, bool on);
-
 /* wait_virtual.c: the same in virtual time. */
 int virtual_open(struct loop *loop);
 void virtual_close(struct loop *loop);

@@ -11,7 +11,8 @@ int main(void) {
         {"packets", test_packets},       {"links", test_links},     {"engine", test_engine},
         {"protocol", test_protocol},     {"stages", test_stages},   {"paths", test_paths},
         {"ports", test_ports},           {"digests", test_digests}, {"captures", test_captures},
-        {"arrivals", test_arrivals},     {"hands", test_hands},     {"load", test_load}};
+        {"arrivals", test_arrivals},     {"hands", test_hands},     {"load", test_load},
+        {"waiting", test_waiting}};
     draw_init();
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         suites[i].run();

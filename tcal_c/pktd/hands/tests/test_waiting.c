@@ -1,0 +1,150 @@
+/* Who sleeps for lack of room, packets or a turn, and is told of them. */
+#include "ends.h"
+#include "common/clock.h"
+#include "common/tests/check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define DEADLINE_NS (60 * NS_PER_S)
+#define AT_ONCE "rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal up=1"
+
+/* Whoever waits for something to move would wait for ever for what nobody tells. */
+static void what_has_been_written_is_told_once(void) {
+    int core = eventfd(0, EFD_NONBLOCK);
+    struct sim *sim = sim_new(POOL);
+    sim_pair(sim, AT_ONCE);
+    sim->engine->hand_over = ends_hand_over;
+    CHECK_EQ(hands_start(&hands, 1, false, sim->engine, &late, core), 0);
+    ends[0] = (struct end){.port = {.number = 0}};
+    ends[1] = (struct end){.port = {.number = 1}};
+    hands_give(&hands);
+    CHECK(!hands_finish(&hands));
+    ends_make(&ends[0], 0);
+    sim_send(sim, 0, &ends[0].frame);
+    sim_run(sim, sim->now_ns + GAP_NS);
+    CHECK_EQ(counter_get(&sim->engine->transit.in_flight), 1);
+    while (!hands_finish(&hands)) {
+        sched_yield();
+    }
+    CHECK_EQ(counter_get(&sim->engine->transit.in_flight), 0);
+    CHECK_EQ(counter_get(&sim->engine->count.tx), 1);
+    CHECK(!hands_finish(&hands));
+    hands_recall(&hands);
+    hands_end(&hands);
+    sim_free(sim);
+    close(core);
+}
+
+/* Whether a hand is asleep, by the kernel's word. Nothing else here has a thread of that name. */
+static bool a_hand_sleeps(void) {
+    DIR *threads = opendir("/proc/self/task");
+    bool sleeps = false;
+    CHECK(threads);
+    for (struct dirent *entry; (entry = readdir(threads));) {
+        char path[300], line[512];
+        snprintf(path, sizeof path, "/proc/self/task/%s/stat", entry->d_name);
+        FILE *stat = fopen(path, "r");
+        sleeps |= stat && fgets(line, sizeof line, stat) && strstr(line, "(pktd-hand) S");
+        if (stat) {
+            fclose(stat);
+        }
+    }
+    closedir(threads);
+    return sleeps;
+}
+
+static void send_one(struct sim *sim, uint32_t number) {
+    ends_make(&ends[0], number);
+    sim_send(sim, 0, &ends[0].frame);
+    sim_run(sim, sim->now_ns + GAP_NS);
+}
+
+/* One packet more than there is room for what has been written: it waits, and so does the hand,
+ * which takes no processor from whoever could make room. */
+static void who_has_no_room_to_write_sleeps_until_there_is(void) {
+    int core = eventfd(0, EFD_NONBLOCK);
+    uint64_t until = clock_now() + DEADLINE_NS;
+    struct sim *sim = sim_new(POOL);
+    sim_pair(sim, AT_ONCE);
+    sim->engine->hand_over = ends_hand_over;
+    CHECK_EQ(hands_start(&hands, 1, false, sim->engine, &late, core), 0);
+    ends[0] = (struct end){.port = {.number = 0}};
+    ends[1] = (struct end){.port = {.number = 1}};
+    hands_give(&hands);
+    for (uint32_t i = 0; i < HAND_SLOTS; i++) {
+        send_one(sim, 0);
+    }
+    while (spsc_count(&hands.hand[0].done) < HAND_SLOTS) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    send_one(sim, 0);
+    while (!a_hand_sleeps()) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    CHECK_EQ(spsc_count(&hands.hand[0].out), 1);
+    CHECK(hands_finish(&hands));
+    while (!hands_finish(&hands)) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    hands_recall(&hands);
+    CHECK_EQ(ends[1].written, HAND_SLOTS + 1);
+    CHECK_EQ(counter_get(&sim->engine->transit.in_flight), 0);
+    hands_end(&hands);
+    sim_free(sim);
+    close(core);
+}
+
+static bool is_ready(int set) {
+    struct epoll_event event;
+    return epoll_wait(set, &event, 1, 0) == 1;
+}
+
+/* Packets that wait while a hand has the turn, and has no frames to read more of them, are seen by
+ * the core when the turn comes back, and never before. */
+static void the_core_sees_packets_while_it_has_the_turn(void) {
+    int core = eventfd(0, EFD_NONBLOCK);
+    int epoll = epoll_create1(0);
+    uint64_t until = clock_now() + DEADLINE_NS;
+    struct epoll_event event;
+    struct sim *sim = sim_new(POOL);
+    CHECK_EQ(hands_start(&hands, 1, false, sim->engine, &late, core), 0);
+    CHECK_EQ(hands_watch(&hands, epoll, 77), 0);
+    ends_open(-1);
+    for (int i = 0; i < 2; i++) {
+        ends_feed();
+        CHECK_EQ(epoll_wait(epoll, &event, 1, 0), 1);
+        CHECK_EQ(event.data.u32, 77);
+        hands_give(&hands);
+        while (!a_hand_sleeps() || !is_ready(hands.hand[0].ports)) {
+            CHECK(clock_now() < until);
+            ends_feed();
+            sched_yield();
+        }
+        CHECK(!is_ready(epoll));
+        CHECK_EQ(hands_watch(&hands, epoll, 77), -EEXIST); /* which could be refused */
+        hands_recall(&hands);
+    }
+    CHECK(is_ready(epoll));
+    for (int i = 0; i < 2; i++) {
+        close(ends[i].peer);
+        close(ends[i].port.fd);
+    }
+    hands_end(&hands);
+    sim_free(sim);
+    close(epoll);
+    close(core);
+}
+
+void test_waiting(void) {
+    what_has_been_written_is_told_once();
+    who_has_no_room_to_write_sleeps_until_there_is();
+    the_core_sees_packets_while_it_has_the_turn();
+}
