@@ -40,26 +40,28 @@ void load_init(struct load *l, uint64_t now_ns, uint32_t sharers, uint32_t cores
         .second_ns = now_ns};
 }
 
-static void leave(struct load *l, uint64_t now_ns) {
+static void leave(struct load *l, uint64_t now_ns, enum load_class class) {
     bool soon = counter_get(&l->class_left) && now_ns - l->changed_ns < SOON_NS;
     l->stay_ns = soon ? min_u64(2 * l->stay_ns, STAY_MAX_NS) : STAY_MIN_NS;
     l->wanted = CLASS_OTHER;
     l->changed_ns = now_ns;
     l->calm_ns = now_ns;
-    counter_add(&l->class_left, 1);
+    counter_add(&l->class_left, class == CLASS_FIFO);
 }
 
-static void choose_class(struct load *l, uint64_t now_ns) {
+static void choose_class(struct load *l, uint64_t now_ns, enum load_class class) {
     if (!l->may_fifo) {
         return;
     }
+    if (class == CLASS_OTHER) {
+        counter_add(&l->class_left_ns, now_ns - l->looked_ns);
+    }
     if (l->wanted == CLASS_FIFO) {
         if (l->ppm >= LEAVE_PPM) {
-            leave(l, now_ns);
+            leave(l, now_ns, class);
         }
         return;
     }
-    counter_add(&l->class_left_ns, now_ns - l->looked_ns);
     if (l->ppm >= RETURN_PPM) {
         l->calm_ns = now_ns;
     } else if (now_ns - l->calm_ns >= l->stay_ns) {
@@ -79,7 +81,8 @@ static void sum_up_second(struct load *l, uint64_t now_ns, uint64_t worked_ns) {
     l->second_worked_ns = worked_ns;
 }
 
-void load_look(struct load *l, uint64_t now_ns, uint64_t cpu_ns, uint64_t spun_ns) {
+void load_look(struct load *l, uint64_t now_ns, uint64_t cpu_ns, uint64_t spun_ns,
+               enum load_class class) {
     /* Spinning is measured by the clock, CPU time in other ways: a little less is no contradiction.
      */
     uint64_t worked_ns = max_u64(cpu_ns > spun_ns ? cpu_ns - spun_ns : 0, l->worked_ns);
@@ -96,7 +99,7 @@ void load_look(struct load *l, uint64_t now_ns, uint64_t cpu_ns, uint64_t spun_n
     uint64_t owed = min_u64(length, LOAD_WINDOW_NS) * REST_PERMILLE / 1000;
     l->rest_ns = owed > left ? owed - left : 0;
     l->cpu_ns = cpu_ns;
-    choose_class(l, now_ns);
+    choose_class(l, now_ns, class);
     sum_up_second(l, now_ns, worked_ns);
     l->looked_ns = now_ns;
     l->worked_ns = worked_ns;

@@ -29,7 +29,7 @@ struct load {
     uint64_t gather_from_ns;
     uint64_t gather_until_ns;
     counter busy_ppm;         /* of one core, over the last second */
-    counter class_left;       /* how often the class was to be left */
+    counter class_left;       /* how often it was to leave the class that it had */
     counter class_left_ns;    /* how long it has been out of it */
     counter coalesced_frames; /* that have waited for others */
     counter coalesced_max_ns; /* the longest */
@@ -44,8 +44,10 @@ static inline bool load_is_due(const struct load *l, uint64_t now_ns) {
     return now_ns - l->looked_ns >= LOAD_WINDOW_NS;
 }
 
-/* The thread has had `cpu_ns` of CPU time until now, `spun_ns` of it for waiting. */
-void load_look(struct load *l, uint64_t now_ns, uint64_t cpu_ns, uint64_t spun_ns);
+/* The thread has had `cpu_ns` of CPU time until now, `spun_ns` of it for waiting, and `class` since
+ * the last look: the kernel may have refused the one that was `wanted`. */
+void load_look(struct load *l, uint64_t now_ns, uint64_t cpu_ns, uint64_t spun_ns,
+               enum load_class class);
 
 /* How long a real-time thread must rest now, whatever is due; then it owes nothing. Mostly 0. */
 uint64_t load_rest(struct load *l);

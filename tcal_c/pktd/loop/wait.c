@@ -133,7 +133,8 @@ static void carry_burden(struct loop *loop) {
 /* Finds out how busy the thread is, and takes the class that belongs to that. */
 static void look_at_load(struct loop *loop, uint64_t now_ns) {
     if (load_is_due(&loop->load, now_ns)) {
-        load_look(&loop->load, now_ns, clock_thread(), loop->spun_ns);
+        load_look(&loop->load, now_ns, clock_thread(), loop->spun_ns,
+                  loop->is_fifo ? CLASS_FIFO : CLASS_OTHER);
         take_class(loop, loop->load.wanted);
     }
 }

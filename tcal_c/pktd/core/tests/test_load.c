@@ -10,11 +10,14 @@ struct player {
     uint64_t now_ns;
     uint64_t cpu_ns;
     uint64_t spun_ns;
+    enum load_class class;
+    bool is_refused; /* the kernel does not give the class back */
 };
 
 static void begin(struct player *p, uint32_t sharers, uint32_t cores, bool may_fifo) {
     *p = (struct player){.now_ns = 7 * NS_PER_S};
     load_init(&p->load, p->now_ns, sharers, cores, may_fifo);
+    p->class = p->load.wanted;
 }
 
 /* A window in which so much of a core was worked and spun. */
@@ -23,8 +26,9 @@ static void play(struct player *p, uint32_t work_permille, uint32_t spin_permill
     p->cpu_ns += (uint64_t)LOAD_WINDOW_NS * (work_permille + spin_permille) / 1000;
     p->spun_ns += (uint64_t)LOAD_WINDOW_NS * spin_permille / 1000;
     CHECK(load_is_due(&p->load, p->now_ns));
-    load_look(&p->load, p->now_ns, p->cpu_ns, p->spun_ns);
+    load_look(&p->load, p->now_ns, p->cpu_ns, p->spun_ns, p->class);
     CHECK(!load_is_due(&p->load, p->now_ns));
+    p->class = p->is_refused ? CLASS_OTHER : p->load.wanted;
 }
 
 /* The same until the class is `wanted`: after how many ms. */
@@ -83,6 +87,29 @@ static void the_class_comes_back_with_hysteresis(void) {
     uint64_t out = counter_get(&p.load.class_left_ns);
     play_ms(&p, 1000, 100);
     CHECK_EQ(counter_get(&p.load.class_left_ns), out);
+}
+
+/* The thread is outside for as long as nobody lets it in, whatever it wants. */
+static void who_is_refused_the_class_stays_outside(void) {
+    struct player p;
+    begin(&p, 1, 2, true);
+    play_until(&p, CLASS_OTHER, 1000);
+    uint64_t left = p.now_ns;
+    p.is_refused = true;
+    play_until(&p, CLASS_FIFO, 100);
+    play_ms(&p, 5000, 100);
+    CHECK_EQ(counter_get(&p.load.class_left_ns), p.now_ns - left);
+    play_until(&p, CLASS_OTHER, 1000); /* there is nothing to leave */
+    CHECK_EQ(counter_get(&p.load.class_left), 1);
+    play_until(&p, CLASS_FIFO, 100);
+    p.is_refused = false;
+    play(&p, 100, 0); /* it is given back after this one */
+    uint64_t out = p.now_ns - left;
+    CHECK_EQ(counter_get(&p.load.class_left_ns), out);
+    play_ms(&p, 1000, 100);
+    CHECK_EQ(counter_get(&p.load.class_left_ns), out);
+    play_until(&p, CLASS_OTHER, 1000);
+    CHECK_EQ(counter_get(&p.load.class_left), 2);
 }
 
 /* A load that comes and goes does not make it change its mind again and again. */
@@ -214,6 +241,7 @@ void test_load(void) {
     the_class_is_left_in_time();
     spinning_is_no_load();
     the_class_comes_back_with_hysteresis();
+    who_is_refused_the_class_stays_outside();
     who_comes_back_too_early_stays_out_longer();
     without_the_class_nothing_is_left();
     engines_of_one_machine_share_its_cores();
