@@ -13,7 +13,7 @@ from tests.pktd.conftest import Setting
 from tests.pktd.harness import World, pair
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 
 def _facts(engine: Client) -> dict[str, str]:
@@ -44,7 +44,7 @@ def test_a_busy_pktd_leaves_the_real_time_class_and_comes_back() -> None:
         engine("burden 1000")
         wait_until(lambda: _class_is(engine, "other"), "the class is left")
         assert _policy(engine) == os.SCHED_OTHER
-        assert _facts(engine)["class_left"] == "1"
+        assert int(_facts(engine)["class_left"]) >= 1
         # It carries packets all the same.
         out = world.run(pids[0], "ping", "-c", "5", "-i", "0.05", "10.77.0.2")
         assert "5 received" in out
@@ -53,7 +53,7 @@ def test_a_busy_pktd_leaves_the_real_time_class_and_comes_back() -> None:
         wait_until(lambda: _class_is(engine, "fifo"), "the class is taken again")
         assert _policy(engine) == os.SCHED_FIFO
         stats = engine.engine()
-        assert stats["class_left"] == 1
+        assert stats["class_left"] >= 1  # again, if a busy machine gave it less for a while
         assert stats["class_left_ns"] >= 1_000_000_000
 
 
