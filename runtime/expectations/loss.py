@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.plan.expectations import Expectation
+from compiler.plan.format import PPB as WHOLE_PPB
 from runtime.certify.planned import Pair
 from runtime.certify.probed import Probe
 from runtime.expectations.finding import FAILED, PASSED, PPB, Finding, bounded, holds, not_measured
@@ -18,11 +19,9 @@ from runtime.expectations.records import Records
 from runtime.expectations.window import Window
 from runtime.expectations.words import count, quantity
 
-WHOLE_PPB = 10**9
-
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
-    return over_pairs(expectation, records, lambda pair: _of_pair(expectation, records, seen, pair))
+    return over_pairs(expectation, records, seen, _of_pair)
 
 
 def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:

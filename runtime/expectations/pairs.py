@@ -18,13 +18,15 @@ from runtime.judge.verdict import milliseconds
 
 FEWEST = 3  # probes, or round trips
 
-OfPair = Callable[[Pair], Finding]
+OfPair = Callable[[Expectation, Records, Window, Pair], Finding]
 
 
-def over_pairs(expectation: Expectation, records: Records, of_pair: OfPair) -> Finding:
+def over_pairs(
+    expectation: Expectation, records: Records, seen: Window, of_pair: OfPair
+) -> Finding:
     found = []
     for pair in expectation.pairs:
-        one = replace(of_pair(pair), subject=records.pair_name(pair))
+        one = replace(of_pair(expectation, records, seen, pair), subject=records.pair_name(pair))
         if one.state != NOT_MEASURED:
             one = one.saying(_doubt(records, one.subject))
         found.append(one)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.plan.expectations import Expectation
+from compiler.plan.format import PPB as WHOLE_PPB
 from runtime.certify.planned import Pair, Stretch
 from runtime.certify.probed import Probe, Visit
 from runtime.expectations.finding import FAILED, NS, PASSED, Finding, bounded, holds, not_measured
@@ -25,7 +26,6 @@ from runtime.expectations.window import Window
 from runtime.expectations.words import count, span
 from runtime.judge.verdict import milliseconds
 
-WHOLE_PPB = 10**9
 _PERCENT = {"median": 50, "p90": 90, "p99": 99, "max": 100, "min": 0}
 _COMPOSED = " (one-way probes there and back)"
 
@@ -38,7 +38,7 @@ class Trip:
 
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
-    return over_pairs(expectation, records, lambda pair: _of_pair(expectation, records, seen, pair))
+    return over_pairs(expectation, records, seen, _of_pair)
 
 
 def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:

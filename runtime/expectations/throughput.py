@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compiler.plan.expectations import Expectation
+from compiler.plan.format import PPB as WHOLE_PPB
 from runtime.certify.planned import Pair
 from runtime.expectations.finding import BPS, FAILED, PASSED, Finding, bounded, holds, not_measured
 from runtime.expectations.pairs import over_pairs
@@ -20,11 +21,10 @@ from runtime.judge.verdict import milliseconds
 
 WINDOW_NS = 500_000_000  # five samples
 STEP_NS = 100_000_000
-WHOLE_PPB = 10**9
 
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
-    return over_pairs(expectation, records, lambda pair: _of_pair(expectation, records, seen, pair))
+    return over_pairs(expectation, records, seen, _of_pair)
 
 
 def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:

@@ -22,7 +22,7 @@ from runtime.judge.verdict import milliseconds
 
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
-    return over_pairs(expectation, records, lambda pair: _of_pair(expectation, records, seen, pair))
+    return over_pairs(expectation, records, seen, _of_pair)
 
 
 def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:

@@ -11,18 +11,19 @@ from typing import Any
 from runtime.errors import RunError
 from runtime.foreign import COUNT, INTEGER, NOTHING, REMEDY, TEXT, OneOf, Shape, parse
 from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.runfiles import CERTIFICATE, MAX_BYTES, PLANNED_FIGURES
+from runtime.rundir.runfiles import (
+    CERTIFICATE,
+    MAX_BYTES,
+    MEASURED_FIGURES,
+    PLANNED_FIGURES,
+    PROBE_COUNTS,
+)
 
 MOST_ROWS = 20_000
 _MAYBE = OneOf(INTEGER, NOTHING)
 _MEASURED = {
-    "probes": COUNT,
-    "lost": COUNT,
-    "delay_p50_ns": _MAYBE,
-    "delay_p99_ns": _MAYBE,
-    "mean_ns": _MAYBE,
-    "deviation_ns": _MAYBE,
-    "rate_bps": _MAYBE,
+    **dict.fromkeys(PROBE_COUNTS, COUNT),
+    **dict.fromkeys(MEASURED_FIGURES, _MAYBE),
 }
 _ROW = Shape({"from": TEXT, "to": TEXT, "epoch": {"from_ns": INTEGER, "to_ns": INTEGER}})
 _PLANNED_SHAPE = Shape(dict.fromkeys(PLANNED_FIGURES, COUNT))

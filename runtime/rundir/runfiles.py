@@ -122,16 +122,15 @@ SUMMARY_SHAPE = Shape(
 )
 
 CERTIFICATE_FORMAT, CERTIFICATE_VERSION = "tstorm-certificate", 1
-PLANNED_FIGURES = tuple(row.field for row in COMPOSED)  # of a path in the certificate
+# Of a path in the certificate: as planned, and as measured, where figures may be missing.
+PLANNED_FIGURES = tuple(row.field for row in COMPOSED)
+PROBE_COUNTS = ("probes", "lost")
+MEASURED_FIGURES = ("delay_p50_ns", "delay_p99_ns", "mean_ns", "deviation_ns", "rate_bps")
 _PLANNED_PATH = Shape(dict.fromkeys(PLANNED_FIGURES, COUNT))
 _MEASURED_PATH = Shape(
     {
-        "probes": COUNT,
-        "lost": COUNT,
-        **{
-            name: OneOf(INTEGER, NOTHING)
-            for name in ("delay_p50_ns?", "delay_p99_ns?", "mean_ns?", "deviation_ns?", "rate_bps?")
-        },
+        **dict.fromkeys(PROBE_COUNTS, COUNT),
+        **{f"{name}?": OneOf(INTEGER, NOTHING) for name in MEASURED_FIGURES},
     }
 )
 CERTIFICATE_SHAPE = Shape(

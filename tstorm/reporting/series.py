@@ -17,7 +17,7 @@ from runtime.errors import RunError
 from runtime.foreign import REMEDY
 from runtime.probing import record
 from runtime.rundir.records import read_lines
-from runtime.rundir.runfiles import PLANNED_FIGURES, SAMPLES
+from runtime.rundir.runfiles import MEASURED_FIGURES, PLANNED_FIGURES, PROBE_COUNTS, SAMPLES
 from tstorm.output import to_json, visible
 from tstorm.reporting.facts import Facts
 
@@ -31,10 +31,7 @@ class Table:
 
 
 _EVENT = ("seq", "planned_ns", "due_ns", "applied_ns", "lag_ns", "kind", "target")
-_MEASURED = (
-    *("probes", "lost", "delay_p50_ns", "delay_p99_ns", "mean_ns", "deviation_ns"),
-    "rate_bps",
-)
+_MEASURED = (*PROBE_COUNTS, *MEASURED_FIGURES)
 _LINK = (
     *("pkts", "bytes", "out_pkts", "out_bytes", "drop_queue", "drop_loss", "drop_down"),
     *("backlog_bytes", "backlog_pkts"),

@@ -13,9 +13,8 @@
 #define DEADLINE_NS (60 * NS_PER_S)
 #define AT_ONCE "rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal up=1"
 
-/* Whoever waits for something to move would wait for ever for what nobody tells. */
-static void what_has_been_written_is_told_once(void) {
-    int core = eventfd(0, EFD_NONBLOCK);
+/* Two ends, joined by links without delay, of which a hand has the turn. */
+static struct sim *begin(int core) {
     struct sim *sim = sim_new(POOL);
     sim_pair(sim, AT_ONCE);
     sim->engine->hand_over = ends_hand_over;
@@ -23,6 +22,13 @@ static void what_has_been_written_is_told_once(void) {
     ends[0] = (struct end){.port = {.number = 0}};
     ends[1] = (struct end){.port = {.number = 1}};
     hands_give(&hands);
+    return sim;
+}
+
+/* Whoever waits for something to move would wait for ever for what nobody tells. */
+static void what_has_been_written_is_told_once(void) {
+    int core = eventfd(0, EFD_NONBLOCK);
+    struct sim *sim = begin(core);
     CHECK(!hands_finish(&hands));
     ends_make(&ends[0], 0);
     sim_send(sim, 0, &ends[0].frame);
@@ -69,13 +75,7 @@ static void send_one(struct sim *sim, uint32_t number) {
 static void who_has_no_room_to_write_sleeps_until_there_is(void) {
     int core = eventfd(0, EFD_NONBLOCK);
     uint64_t until = clock_now() + DEADLINE_NS;
-    struct sim *sim = sim_new(POOL);
-    sim_pair(sim, AT_ONCE);
-    sim->engine->hand_over = ends_hand_over;
-    CHECK_EQ(hands_start(&hands, 1, false, sim->engine, &late, core), 0);
-    ends[0] = (struct end){.port = {.number = 0}};
-    ends[1] = (struct end){.port = {.number = 1}};
-    hands_give(&hands);
+    struct sim *sim = begin(core);
     for (uint32_t i = 0; i < HAND_SLOTS; i++) {
         send_one(sim, 0);
     }
