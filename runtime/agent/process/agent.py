@@ -34,6 +34,7 @@ LOST_SECONDS = 10.0  # one that was there and has said nothing for so long is lo
 CHECK_SECONDS = 0.5
 LAST_SECONDS = 1.0  # for an answer that is on its way at the end
 NICE = -10  # where permitted: a late loop is a wrong network
+DATAPATH_ENDED = "the datapath of this host has ended"
 SAYINGS = 10_000  # kept for a coordinator that is away
 
 
@@ -143,7 +144,7 @@ class Agent:
         self._over.add_done_callback(lambda _: self._wake.set())
         await self._wake.wait()
         if not self._over.done() and gone.done():
-            self._fail("the datapath of this host has ended")
+            self._fail(DATAPATH_ENDED)
         if not self._over.done():
             try:
                 await self._drop_all()
@@ -166,6 +167,8 @@ class Agent:
             self.say({"say": "notice", "text": f"the datapath says: {event}"})
 
     def _fail(self, text: str) -> None:
+        """Ends the process. Who needed the datapath first says only that it is gone."""
+        text = DATAPATH_ENDED if self.datapath.engine.closed.done() else text
         if not self._over.done():
             self.say({"say": "failed", "text": text})
             _tell(text)  # the coordinator may not hear it
