@@ -147,10 +147,16 @@ class Context:
             argv = [sys.executable, str(ROOT / "tests/netem/with_netem.py"), "--", *argv]
         return self.other(name, argv, read)
 
-    def other(self, name: str, argv: list[str], read: Callable[[list[str]], Peer]) -> Peer | None:
+    def other(
+        self,
+        name: str,
+        argv: list[str],
+        read: Callable[[list[str]], Peer],
+        longest_s: float = _LONGEST_S,
+    ) -> Peer | None:
         """As `peer`, of any program that ends with a line of JSON, a list of texts."""
         try:
-            done = finished(argv, ROOT, _LONGEST_S)
+            done = finished(argv, ROOT, longest_s)
             if done.returncode != 0:
                 raise BenchError((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
             return read([str(one) for one in json.loads(done.stdout.splitlines()[-1])])

@@ -13,6 +13,8 @@ Ethernet's header, too, and get so much more; Mininet has no word for that.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.papers.context import EXACT, HOSTS, ROOTLESS, Context, log
@@ -22,7 +24,7 @@ from bench.papers.rows import RELATIVE, VIRTUAL, fold, goal, row
 from bench.papers.said import iperf3_bps, received_bps
 from bench.papers.theory import PAYLOAD, ethernet_bps
 from bench.tables import Record, rate_text
-from tests.runs.delivered import Delivered
+from tests.runs.delivered import Delivered, Ends
 
 WITHIN = 0.003
 BY_COUNTERS_BPS = 10_000_000
@@ -47,11 +49,13 @@ TABLE_41 = {
 }  # fmt: skip
 # BBR where the datapaths differ only, since each run takes its seconds.
 PLACES = {"cubic": (EXACT, HOSTS, ROOTLESS, VIRTUAL), "bbr": (EXACT, HOSTS)}
+PEERS = ("htb", "tbf", MININET)
 PEERS_NOT_MEASURED = {
     "mahimahi": "Debian has no package of it",
     "Mininet beyond 1 Gb/s": (
         "its links have no more; its delays need netem, which this kernel lacks"
     ),
+    "peers with bbr": "their qdiscs do to it what they do to cubic; each run takes its seconds",
     "trickle": "it preloads a library into one program, and has no link that others could share",
 }
 _COUNT = "while :; do date +%s.%N; ss -Htin sport = :5201; sleep 0.1; done"
@@ -68,20 +72,36 @@ def printed(declared_bps: float, measured_bps: float) -> str:
 
 
 def table_2(context: Context) -> list[Record]:
-    """Every rate with cubic and BBR in each place; htb and tbf beside it."""
-    rates = _QUICK if context.quick else tuple(TABLE_2)
+    """Every rate with cubic and BBR in each place; with cubic, peers beside it. The low rates take
+    longest, so they are measured at once."""
+    slow = () if context.quick else tuple(rate for rate in TABLE_2 if rate < _MB)
+    fast = _QUICK if context.quick else tuple(rate for rate in TABLE_2 if rate not in slow)
     rows: list[Record] = []
-    for rate_bps in rates:
+    for rates_bps in (slow, *((rate,) for rate in fast)):
         for control, places in PLACES.items():
-            peers = _peers(context, rate_bps, control)
-            paper = printed(rate_bps, TABLE_2[rate_bps])
+            found = _peers(context, rates_bps) if control == "cubic" else {}
             for place in context.places(*places):
-                with context.attempt(rows, name(rate_bps, control), place):
-                    made = one(context, place, rate_bps, control, paper)
-                    made["peers"] = peers if place == EXACT else {}
-                    rows.append(made)
+                for made in _attempted(context, rows, place, rates_bps, control):
+                    peers = found.get(made["what"], {}) if place == EXACT else {}
+                    rows.append({**made, "peers": peers})
     context.cannot |= PEERS_NOT_MEASURED
     return fold(rows, EXACT)
+
+
+def _attempted(
+    context: Context, rows: list[Record], place: str, rates_bps: Sequence[int], control: str
+) -> list[Record]:
+    """The rows of one run; what fails goes to `rows`."""
+    made: list[Record] = []
+    if len(rates_bps) == 1:
+        [rate_bps] = rates_bps
+        with context.attempt(rows, name(rate_bps, control), place):
+            paper = printed(rate_bps, TABLE_2[rate_bps])
+            made.append(one(context, place, rate_bps, control, paper))
+    elif rates_bps:
+        with context.attempt(rows, f"low rates, {control}", place):
+            made += together(context, place, rates_bps, control)
+    return made
 
 
 def table_41(context: Context) -> list[Record]:
@@ -121,24 +141,55 @@ def one(
     values = {"rate": f"{rate_bps // 1000}Kb", "cc": control, "seconds": seconds}
     source = context.scene("rates", **values, more=f'"-O {OMIT_S} {more}"')
     run = context.run(source, place)
-    of_ip = _counted(run, seconds)
+    ends = ("client.0", "server.0")
+    return _row(run, ends, place, rate_bps, control, seconds, paper, context.why(run))
+
+
+def together(context: Context, place: str, rates_bps: Sequence[int], control: str) -> list[Record]:
+    """A row for each of the rates of slow.tdl, in its order."""
+    seconds = _seconds(rates_bps[0], context.quick)
+    source = context.scene("slow", cc=control, seconds=seconds, more=f'"-O {OMIT_S}"')
+    run = context.run(source, place)
+    return [
+        _row(
+            run,
+            (f"client.{n}", f"server.{n}"),
+            place,
+            rate_bps,
+            control,
+            seconds,
+            printed(rate_bps, TABLE_2[rate_bps]),
+            context.why(run),
+        )
+        for n, rate_bps in enumerate(rates_bps)
+    ]
+
+
+def _row(
+    run: Path,
+    ends: Ends,
+    place: str,
+    rate_bps: int,
+    control: str,
+    seconds: int,
+    paper: str,
+    why: str,
+) -> Record:
+    said = log(run, ends[0])
+    retransmits = _retransmits(said)
+    low = _JOINED_S + OMIT_S
     return row(
         name(rate_bps, control),
         place,
         "b/s",
-        of_ip,
+        Delivered(run).slope_bps(ends, low, low + seconds - 0.5),
         rate_bps,
         goal=goal(RELATIVE, WITHIN),
         paper=paper,
-        iperf3_bps=iperf3_bps(log(run, "client.0")) / PAYLOAD,
-        why=context.why(run),
-        retransmits=_retransmits(log(run, "client.0")),
+        iperf3_bps=iperf3_bps(said) / PAYLOAD,
+        why=why or (f"TCP sent {retransmits} packets again" if retransmits else ""),
+        retransmits=retransmits,
     )
-
-
-def _counted(run: Path, seconds: int) -> float:
-    low = _JOINED_S + OMIT_S
-    return Delivered(run).slope_bps(("client.0", "server.0"), low, low + seconds - 0.5)
 
 
 def _retransmits(text: str) -> int | None:
@@ -148,18 +199,26 @@ def _retransmits(text: str) -> int | None:
         return None
 
 
-def _peers(context: Context, rate_bps: int, control: str) -> dict[str, float]:
-    """Rates of IP packets through htb, tbf and Mininet's link, between two namespaces."""
-    found: dict[str, float] = {}
-    seconds = _seconds(rate_bps, context.quick)
-    for kind in ("htb", "tbf", MININET):
-        if kind == MININET and (rate_bps > MOST_BPS or control != "cubic"):
-            continue
-        task = shaped(kind, rate_bps, control, seconds)
-        payload_bps = context.peer(kind, task, lambda said: _peers_rate(said, rate_bps, seconds))
-        if payload_bps is not None:
-            found[kind] = payload_bps / PAYLOAD
+def _peers(context: Context, rates_bps: Sequence[int]) -> dict[str, dict[str, float]]:
+    """By a row's name: rates of IP packets through htb, tbf and Mininet's link, between two
+    namespaces, with cubic. Several rates are low ones, and measured at once."""
+    if not rates_bps:
+        return {}
+    found: dict[str, dict[str, float]] = {name(rate, "cubic"): {} for rate in rates_bps}
+    for kind in PEERS:
+        todo = [rate for rate in rates_bps if kind != MININET or rate <= MOST_BPS]
+        with ThreadPoolExecutor(max_workers=len(rates_bps)) as pool:
+            rates = list(pool.map(lambda rate, kind=kind: _peer(context, kind, rate), todo))
+        for rate_bps, payload_bps in zip(todo, rates, strict=True):
+            if payload_bps is not None:
+                found[name(rate_bps, "cubic")][kind] = payload_bps / PAYLOAD
     return found
+
+
+def _peer(context: Context, kind: str, rate_bps: int) -> float | None:
+    seconds = _seconds(rate_bps, context.quick)
+    task = shaped(kind, rate_bps, "cubic", seconds)
+    return context.peer(kind, task, lambda said: _peers_rate(said, rate_bps, seconds))
 
 
 def _peers_rate(said: list[str], rate_bps: int, seconds: int) -> float:
