@@ -2,7 +2,7 @@
 
 RunOptions is the one record of a run's options, with the one place of their defaults. The command
 line fills it, the manifest keeps it for a replay, the driver and every agent are given it whole. A
-new option is a row here and its `click.option` (tstorm/parameters.py).
+new option is a row here and its `click.option` (tstorm/options/run.py).
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
 from tstorm.exits import CommandError
 from tstorm.loading import STDIN, plan_errors_shown
+from tstorm.options.cluster import only_in_cluster
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -171,5 +172,5 @@ def _runner(
         return partial(clusterrun.run, cluster=place)
     from runtime.launch.launch import run
 
-    parameters.only_in_cluster(cluster)
+    only_in_cluster(cluster)
     return run

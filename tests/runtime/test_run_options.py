@@ -15,7 +15,7 @@ from runtime.options import DEFAULTS, RunOptions, decode
 from runtime.schedule import START_GRID_NS, first_moment
 from tdl.values import time
 from tstorm.commands import replay, run
-from tstorm.parameters import CPU_MODEL, INSTANT, THREADS
+from tstorm.options.types import CPU_MODEL, INSTANT, THREADS
 from tstorm.running import options_of
 
 NEW_YEAR_2026_NS = 1_767_225_600 * 10**9

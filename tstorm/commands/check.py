@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import parameters
+from tstorm.options import types
+from tstorm.options.shared import budget, diagnostics, params, seed, underlay
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compilation
 
 
 @click.command()
-@click.argument("file", metavar="EXP.tdl", type=parameters.INPUT)
-@parameters.seed
-@parameters.params
-@parameters.budget
-@parameters.underlay
-@parameters.diagnostics
+@click.argument("file", metavar="EXP.tdl", type=types.INPUT)
+@seed
+@params
+@budget
+@underlay
+@diagnostics
 def command(
     file: str,
     seed: int | None,

@@ -6,8 +6,9 @@ import sys
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
 from tstorm.exits import FAILED, CommandError
+from tstorm.options import types
 
 
 @click.command()
@@ -25,7 +26,7 @@ from tstorm.exits import FAILED, CommandError
     "--limit",
     "most",
     metavar="N",
-    type=parameters.WholeNumber(min=0),
+    type=types.WholeNumber(min=0),
     default=40,
     show_default=True,
     help="Show at most N figures for each two sides, those that differ first; 0 shows all.",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output as out
-from tstorm import parameters
+from tstorm.options import types
+from tstorm.options.shared import budget, diagnostics, params, seed, underlay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,22 +48,22 @@ def _imageless(services: list[str]) -> str:
 
 
 @click.command()
-@click.argument("file", metavar="EXP.tdl", type=parameters.INPUT)
+@click.argument("file", metavar="EXP.tdl", type=types.INPUT)
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
-    type=parameters.DIRECTORY,
+    type=types.DIRECTORY,
     help="The plan directory.  [default: EXP.plan in the working directory]",
 )
 @click.option(
     "--no-manifests", is_flag=True, help="Leave out manifests/: see 'tstorm render' for what it is."
 )
-@parameters.seed
-@parameters.params
-@parameters.budget
-@parameters.underlay
-@parameters.diagnostics
+@seed
+@params
+@budget
+@underlay
+@diagnostics
 def command(
     file: str,
     output: str | None,

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
 from tstorm.exits import CANNOT, CommandError
+from tstorm.options.cluster import Where, in_cluster
+from tstorm.options.shared import run_argument, table_or_json
 
 if TYPE_CHECKING:
     from runtime.launch.cleanup import Destroyed
@@ -29,7 +31,7 @@ def _row(one: Destroyed) -> tuple[str, ...]:
     )
 
 
-def _in_cluster(run: str | None, where: parameters.Where, form: str, *, everything: bool) -> None:
+def _in_cluster(run: str | None, where: Where, form: str, *, everything: bool) -> None:
     from tstorm.running import errors_shown
 
     with errors_shown():
@@ -69,21 +71,21 @@ def _fate(one: Removed) -> str:
 
 
 @click.command()
-@parameters.run_argument(required=False)
+@run_argument(required=False)
 @click.option("--all", "everything", is_flag=True, help="Every run of this user.")
 @click.option(
     "--forget",
     is_flag=True,
     help="Only forget RUN, whose other machine or container no longer exists.",
 )
-@parameters.in_cluster
-@parameters.table_or_json
+@in_cluster
+@table_or_json
 def command(
     run: str | None,
     everything: bool,
     forget: bool,
     form: str,
-    cluster: parameters.Where | None,
+    cluster: Where | None,
 ) -> None:
     """End RUN if it is running and remove its processes, namespaces and temporary files.
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
 from tstorm.exits import FAILED, CommandError
+from tstorm.options import types
+from tstorm.options.shared import params, seed, table_or_json
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -31,12 +33,12 @@ def _errors_shown(*named: tuple[str, Plan]) -> Iterator[None]:
 
 
 @click.command()
-@click.argument("a", metavar="A", type=parameters.INPUT)
-@click.argument("b", metavar="B", type=parameters.INPUT)
+@click.argument("a", metavar="A", type=types.INPUT)
+@click.argument("b", metavar="B", type=types.INPUT)
 @click.option(
     "--limit",
     metavar="N",
-    type=parameters.WholeNumber(min=0),
+    type=types.WholeNumber(min=0),
     default=10,
     show_default=True,
     help="How many entries of a list are printed; the others are counted.",
@@ -46,9 +48,9 @@ def _errors_shown(*named: tuple[str, Plan]) -> Iterator[None]:
     is_flag=True,
     help="Compare topologies and timelines only; paths take longest.",
 )
-@parameters.seed
-@parameters.params
-@parameters.table_or_json
+@seed
+@params
+@table_or_json
 def command(
     a: str,
     b: str,

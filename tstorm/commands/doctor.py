@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
 from tstorm.exits import CANNOT, CommandError
+from tstorm.options.cluster import Where, cluster_nodes, in_cluster, only_in_cluster
+from tstorm.options.shared import table_or_json
 
 if TYPE_CHECKING:
     from runtime.doctor.findings import Check
 
 
-def _of_cluster(where: parameters.Where, nodes: str, image: str) -> list[Check]:
+def _of_cluster(where: Where, nodes: str, image: str) -> list[Check]:
     from manifests import names
     from manifests.refusal import ManifestError
     from manifests.settings import DEFAULT_AGENT_IMAGE
@@ -31,12 +33,10 @@ def _of_cluster(where: parameters.Where, nodes: str, image: str) -> list[Check]:
 
 
 @click.command()
-@parameters.in_cluster
-@parameters.cluster_nodes
-@parameters.table_or_json
-def command(
-    form: str, cluster: parameters.Where | None, nodes: str | None, agent_image: str | None
-) -> None:
+@in_cluster
+@cluster_nodes
+@table_or_json
+def command(form: str, cluster: Where | None, nodes: str | None, agent_image: str | None) -> None:
     """Check whether this machine can run experiments, how well, and what to do about problems.
 
     It tries everything for real, in throw-away namespaces: "ok" works in a run, "warn" works less
@@ -51,7 +51,7 @@ def command(
     from tstorm.running import errors_shown
 
     if cluster is None:
-        parameters.only_in_cluster({"nodes": nodes, "agent_image": agent_image})
+        only_in_cluster({"nodes": nodes, "agent_image": agent_image})
     with errors_shown():
         from runtime.doctor.checks import probe
         from runtime.doctor.findings import FAIL

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters, units
+from tstorm import output, units
 from tstorm.notes import arguments, record
+from tstorm.options.shared import params, seed, source, table_or_json
 
 if TYPE_CHECKING:
     from compiler.plan.types import Event
@@ -21,10 +22,10 @@ def _line(event: Event) -> str:
 
 
 @click.command()
-@parameters.source
-@parameters.seed
-@parameters.params
-@parameters.table_or_json
+@source
+@seed
+@params
+@table_or_json
 def command(source: str, seed: int | None, params: dict[str, str], form: str) -> None:
     """List every event of a plan, a run or a TDL file: when, what, to which instance or link.
 

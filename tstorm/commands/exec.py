@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import click
 
-from tstorm import parameters
 from tstorm.exits import CommandError
+from tstorm.options.cluster import Where, in_cluster
+from tstorm.options.shared import run_argument
 
 
 # Options end at RUN: what follows INSTANCE belongs to CMD, with or without the `--`.
 @click.command(context_settings={"allow_interspersed_args": False})
-@parameters.in_cluster
-@parameters.run_argument(required=True)
+@in_cluster
+@run_argument(required=True)
 @click.argument("instance")
 @click.argument("argv", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(
-    run: str, instance: str, argv: tuple[str, ...], cluster: parameters.Where | None
-) -> None:
+def command(run: str, instance: str, argv: tuple[str, ...], cluster: Where | None) -> None:
     """Run CMD inside INSTANCE (such as server.0) of the running experiment RUN.
 
     RUN is a run's name or directory. CMD sees the instance's network, host name and processes; its

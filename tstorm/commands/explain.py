@@ -6,33 +6,35 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters, units
+from tstorm import output, units
+from tstorm.options import types
+from tstorm.options.shared import params, seed, source, table_or_json
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
 
 
 @click.command()
-@parameters.source
+@source
 @click.option("--from", "src", metavar="A", help="An instance, or a service that has one.")
 @click.option("--to", "dst", metavar="B", help="The other end.")
 @click.option(
     "--at",
     "at_ns",
     metavar="T",
-    type=parameters.DURATION,
+    type=types.DURATION,
     help="When.  [default: the first time that both are joined]",
 )
 @click.option(
     "--event",
     "seq",
     metavar="K",
-    type=parameters.WholeNumber(min=0),
+    type=types.WholeNumber(min=0),
     help="Explain event K instead, as `tstorm events` counts them.",
 )
-@parameters.seed
-@parameters.params
-@parameters.table_or_json
+@seed
+@params
+@table_or_json
 def command(
     source: str,
     src: str | None,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
+from tstorm.options import types
+from tstorm.options.shared import table_or_json
 from tstorm.running import errors_shown
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=parameters.Text())
+@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=types.Text())
 def pull(images: tuple[str, ...]) -> None:
     """Fetch and unpack images, and print the digest of each.
 
@@ -64,7 +66,7 @@ def pull(images: tuple[str, ...]) -> None:
 
 
 @command.command("list")
-@parameters.table_or_json
+@table_or_json
 def list_(form: str) -> None:
     """Show the images that are kept.
 
@@ -156,7 +158,7 @@ def prune(every: bool) -> None:
 @click.option(
     "--name",
     metavar="IMAGE",
-    type=parameters.Text(),
+    type=types.Text(),
     help="The image's name.  [default: the one that rendered manifests have]",
 )
 @click.option(

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
-from tstorm import outcome, output, parameters, units
+from tstorm import outcome, output, units
 from tstorm.campaign.places import is_campaign
+from tstorm.options.cluster import Where, in_cluster
+from tstorm.options.shared import run_argument, table_or_json
 
 _LINKS = ("link", "pkts", "out_pkts", "drop_queue", "drop_loss", "drop_down", "backlog_bytes")
 _PAIRS = ("src", "dst", "offered_pkts", "delivered_pkts", "drop_queue", "drop_loss", "drop_down")
@@ -132,7 +134,7 @@ def _failures(found: Sequence[Mapping[str, Any]]) -> None:
     output.emit_table(("INSTANCE", "HOW", "LAST LOG LINE"), rows)
 
 
-def _found(run: str | None, cluster: parameters.Where | None) -> dict[str, Any]:
+def _found(run: str | None, cluster: Where | None) -> dict[str, Any]:
     if cluster is not None:
         from tstorm.k8s import connection, looking
 
@@ -154,10 +156,10 @@ def _campaign(run: str, form: str) -> None:
 
 
 @click.command()
-@parameters.run_argument(required=False)
-@parameters.in_cluster
-@parameters.table_or_json
-def command(run: str | None, form: str, cluster: parameters.Where | None) -> None:
+@run_argument(required=False)
+@in_cluster
+@table_or_json
+def command(run: str | None, form: str, cluster: Where | None) -> None:
     """Show the state of RUN: time, instances, next events, counters of links and pairs.
 
     RUN is a run's name or directory; without it, the only one going on. Of a finished run, known by

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
+from tstorm.options.shared import table_or_json
 from tstorm.running import errors_shown
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def build(source: Path | None) -> None:
 
 
 @command.command()
-@parameters.table_or_json
+@table_or_json
 def status(form: str) -> None:
     """Show the kernels that are kept, and which one a run takes. Ends with 3 if there is none.
 

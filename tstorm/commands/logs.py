@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
 from tstorm.exits import CommandError
+from tstorm.options import types
+from tstorm.options.shared import run_argument, table_or_json
 
 if TYPE_CHECKING:
     from runtime.results.loglines import Line, Merger
@@ -17,16 +19,16 @@ NEAR_NS = 10**9  # an interval in which a line was written that is as good as a 
 
 
 @click.command()
-@parameters.run_argument(required=True)
+@run_argument(required=True)
 @click.argument("instances", metavar="[INSTANCE...]", nargs=-1)
 @click.option(
     "--around",
     metavar="T±D",
-    type=parameters.AROUND,
+    type=types.AROUND,
     help="Only what may have been written or happened from T-D to T+D since time 0, such as 45s±3s "
     "(or 45s+-3s). T alone means T±1s.",
 )
-@parameters.table_or_json
+@table_or_json
 def command(
     run: str, instances: tuple[str, ...], around: tuple[int, int] | None, form: str
 ) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.plan.properties import COMPOSED, Totals
-from tstorm import output, parameters, units
+from tstorm import output, units
+from tstorm.options import types
+from tstorm.options.shared import params, seed, source, table_or_json
 
 if TYPE_CHECKING:
     from compiler.plan.paths.path import PathProperties
@@ -106,13 +108,13 @@ def _row(
 
 
 @click.command()
-@parameters.source
-@click.option("--at", "at_ns", metavar="T", type=parameters.DURATION, help="When (default 0s).")
+@source
+@click.option("--at", "at_ns", metavar="T", type=types.DURATION, help="When (default 0s).")
 @click.option("--from", "src", metavar="X", help="Only from this instance or service.")
 @click.option("--to", "dst", metavar="Y", help="Only to this instance or service.")
-@parameters.seed
-@parameters.params
-@parameters.table_or_json
+@seed
+@params
+@table_or_json
 def command(
     source: str,
     at_ns: int | None,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters, units
+from tstorm import output, units
+from tstorm.options import types
+from tstorm.options.shared import seed
 
 if TYPE_CHECKING:
     from tstorm.plotting.pair import Drawn
@@ -17,23 +19,23 @@ _SUFFIXES = (".svg", ".png")
 
 
 @click.command()
-@click.argument("source", metavar="RUN|EXP", type=parameters.INPUT)
+@click.argument("source", metavar="RUN|EXP", type=types.INPUT)
 @click.option("--pair", metavar="A B", nargs=2, help="Delay and throughput from A to B over time.")
 @click.option("--link", metavar="A--B", help="Throughput, queues and losses of a link over time.")
 @click.option("--topology", is_flag=True, help="The network at a moment.")
 @click.option(
-    "--at", "at_ns", metavar="T", type=parameters.DURATION, help="When (--topology; default 0s)."
+    "--at", "at_ns", metavar="T", type=types.DURATION, help="When (--topology; default 0s)."
 )
 @click.option(
     "-o",
     "--output",
     "target",
     metavar="F",
-    type=parameters.Text(),
+    type=types.Text(),
     required=True,
     help="The file: F.svg or F.png.",
 )
-@parameters.seed
+@seed
 def command(
     source: str,
     pair: tuple[str, str] | None,

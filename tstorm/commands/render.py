@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
 from tstorm.exits import CommandError
+from tstorm.options import types
+from tstorm.options.cluster import cluster_objects
+from tstorm.options.shared import params, seed, source
 
 if TYPE_CHECKING:
     from manifests.bundle import Bundle
@@ -60,13 +63,13 @@ def _print(files: Mapping[str, str | bytes]) -> None:
 
 
 @click.command()
-@parameters.source
+@source
 @click.option(
     "-o",
     "--output",
     "target",
     metavar="DIR",
-    type=parameters.DIRECTORY,
+    type=types.DIRECTORY,
     help="The directory, or '-' for one YAML stream.  "
     "[default: EXP.kubernetes, EXP.kustomize or EXP.compose in the working directory]",
 )
@@ -78,14 +81,14 @@ def _print(files: Mapping[str, str | bytes]) -> None:
     show_default=True,
     help="Kubernetes objects, the same with a kustomization.yaml, or a file for Compose.",
 )
-@parameters.cluster_objects
+@cluster_objects
 @click.option(
     "--slim",
     is_flag=True,
     help="Carry a smaller plan: agents compute its snapshots and routes again and check them.",
 )
-@parameters.seed
-@parameters.params
+@seed
+@params
 def command(
     source: str,
     target: str | None,

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import parameters
 from tstorm.exits import FAILED, OK, TOO_LATE, CommandError
+from tstorm.options import types
+from tstorm.options.run import running
+from tstorm.options.shared import params, seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,13 +49,13 @@ def _compared(source: str, recorded: Mapping[str, Any], plan: Plan, options: Run
 
 
 @click.command()
-@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=parameters.INPUT)
-@parameters.seed
-@parameters.params
+@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=types.INPUT)
+@seed
+@params
 @click.option(
     "--check", is_flag=True, help="Compare with the recorded run; end with 1 if it differs."
 )
-@parameters.running
+@running
 def command(
     source: str,
     seed: int | None,

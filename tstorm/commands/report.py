@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
+from tstorm.options import types
+from tstorm.options.shared import run_argument
 
 if TYPE_CHECKING:
     from tstorm.reporting.facts import Facts
@@ -15,7 +17,7 @@ _TABLES = ("paths", "pairs", "links", "probes", "events")
 
 
 @click.command()
-@parameters.run_argument(required=True)
+@run_argument(required=True)
 @click.option(
     "--format",
     "form",
@@ -28,7 +30,7 @@ _TABLES = ("paths", "pairs", "links", "probes", "events")
     "--output",
     "target",
     metavar="F",
-    type=parameters.Text(),
+    type=types.Text(),
     default="-",
     help="The file, or '-' for standard output; for all tables of CSV a folder.  [default: -]",
 )

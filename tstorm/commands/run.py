@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import parameters
 from tstorm.campaign.seedstype import SeedsType
 from tstorm.exits import OK, CommandError
+from tstorm.options import types
+from tstorm.options.cluster import only_in_cluster
+from tstorm.options.run import running
+from tstorm.options.shared import budget, params, seed, source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@parameters.source
-@parameters.seed
-@parameters.params
-@parameters.budget
-@parameters.running
+@source
+@seed
+@params
+@budget
+@running
 @click.option(
     "--seeds",
     metavar="A..B",
@@ -33,14 +36,14 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs",
     metavar="N",
-    type=parameters.WholeNumber(min=1),
+    type=types.WholeNumber(min=1),
     help="With --seeds: so many runs at a time.  [default: in virtual time one for each processor, "
     "in real time 1]",
 )
 @click.option(
     "--junit",
     metavar="F",
-    type=parameters.Text(),
+    type=types.Text(),
     help="When the run has ended, also write it as JUnit XML, as 'tstorm report --format junit'.",
 )
 def command(
@@ -144,5 +147,5 @@ def _search(
         raise click.UsageError("--seeds is for runs on this machine.")
     if source == STDIN:
         raise click.UsageError("--seeds reads the experiment for each seed: name a file.")
-    parameters.only_in_cluster(cluster)
+    only_in_cluster(cluster)
     carryout.search(source, options, out, grid(seeds, params), jobs, form)

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
 from tstorm.exits import FAILED, INTERRUPTED, CommandError
+from tstorm.options import types
+from tstorm.options.cluster import only_in_cluster
+from tstorm.options.run import running
+from tstorm.options.shared import params, seed
 
 if TYPE_CHECKING:
     from runtime.options import RunOptions
@@ -49,16 +53,16 @@ class RepeatType(click.ParamType[tuple[int, int]]):
 
 
 @click.command()
-@click.argument("source", metavar="RUN|EXP.tdl", type=parameters.INPUT)
-@parameters.seed
-@parameters.params
+@click.argument("source", metavar="RUN|EXP.tdl", type=types.INPUT)
+@seed
+@params
 @click.option(
     "-o", "--output", "target", metavar="FILE", help="Write the text there.  [default: stdout]"
 )
 @click.option(
     "--attempts",
     metavar="N",
-    type=parameters.WholeNumber(min=1),
+    type=types.WholeNumber(min=1),
     default=100,
     show_default=True,
     help="Try at most N texts.",
@@ -67,7 +71,7 @@ class RepeatType(click.ParamType[tuple[int, int]]):
     "--budget",
     "budget_ns",
     metavar="T",
-    type=parameters.DURATION,
+    type=types.DURATION,
     help="Begin no run after so much time.  [default: no limit]",
 )
 @click.option(
@@ -78,7 +82,7 @@ class RepeatType(click.ParamType[tuple[int, int]]):
     show_default=True,
     help="Run a text up to K times; it fails if M of them do (K: all).",
 )
-@parameters.running
+@running
 def command(
     source: str,
     seed: int | None,
@@ -115,7 +119,7 @@ def command(
     from tstorm.loading import plan_to_run
     from tstorm.running import errors_shown, options_of, recorded_run
 
-    parameters.only_in_cluster(cluster)
+    only_in_cluster(cluster)
     with errors_shown():
         recorded = recorded_run(source)
         options = options_of(asked, recorded)

@@ -7,7 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from tstorm import output, parameters
+from tstorm import output
+from tstorm.options.shared import table_or_json
 
 _LIBRARIES = ("click", "pyroute2", "rich")
 
@@ -20,7 +21,7 @@ def _version(name: str) -> str:
 
 
 @click.command()
-@parameters.table_or_json
+@table_or_json
 def command(form: str) -> None:
     """Print the version of tstorm, of the plan format, of Python and of the libraries in use.
 

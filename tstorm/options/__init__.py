@@ -1,0 +1,1 @@
+"""Options and arguments: types of values, and what several commands declare alike."""

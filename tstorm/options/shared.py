@@ -1,0 +1,121 @@
+"""Option and argument declarations that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from tstorm.options import paramtype, types
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def declared(options: Iterable[Callable[[F], F]], function: F) -> F:
+    """The function with all of the options, in their order."""
+    for option in reversed(list(options)):
+        function = option(function)
+    return function
+
+
+def seed(function: F) -> F:
+    """--seed N."""
+    return click.option(
+        "--seed",
+        type=types.WholeNumber(min=0, max=types.MOST_SEED),
+        metavar="N",
+        help="Seed of all random choices. Wins over the file's own; 0 when neither is given.",
+    )(function)
+
+
+def params(function: F) -> F:
+    """--param NAME=VALUE."""
+    return click.option(
+        "--param",
+        "params",
+        type=paramtype.PARAM,
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=paramtype.gathered,
+        help="Another value for a parameter that the text has (`param NAME = VALUE`). Repeatable.",
+    )(function)
+
+
+def table_or_json(function: F) -> F:
+    """--format table|json."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help="How to print.",
+    )(function)
+
+
+def diagnostics(function: F) -> F:
+    """--strict, --format text|json|sarif, --max-errors: how diagnostics are judged and printed."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", "sarif"]),
+        default="text",
+        show_default=True,
+        help="How to print diagnostics: text on stderr, the others on stdout.",
+    )
+    strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+    most = click.option(
+        "--max-errors",
+        "most",
+        type=types.WholeNumber(min=0),
+        metavar="N",
+        help="Show at most N errors and warnings, errors first; 0 shows all. "
+        "[default: 20 as text, all as json and sarif]",
+    )
+    return strict(form(most(function)))
+
+
+def budget(function: F) -> F:
+    """--budget RATE."""
+    return click.option(
+        "--budget",
+        "budget_bps",
+        metavar="RATE",
+        type=types.RATE,
+        help="Warn of rates above what one machine can carry, such as 10Gb.",
+    )(function)
+
+
+def underlay(function: F) -> F:
+    """--underlay RTT."""
+    return click.option(
+        "--underlay",
+        "underlay_ns",
+        metavar="RTT",
+        type=types.ROUND_TRIP,
+        help="Warn of round trips below that between two machines of the cluster, such as 200us "
+        "(a number alone is milliseconds).",
+    )(function)
+
+
+def source(function: F) -> F:
+    """The experiment: a plan directory, a run directory, a TDL file, or `-`."""
+    return click.argument("source", metavar="PLAN|EXP.tdl", type=types.INPUT)(function)
+
+
+def _complete_run(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The runs that go on now, by name; the shell adds directories."""
+    from runtime.launch.lookup import live_runs
+
+    names = [run["run_id"] for run in live_runs()]
+    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [*found, CompletionItem(incomplete, type="dir")]
+
+
+def run_argument(*, required: bool) -> Callable[[F], F]:
+    """RUN: a run's name or directory."""
+    return click.argument("run", required=required, shell_complete=_complete_run)
