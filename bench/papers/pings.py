@@ -21,6 +21,7 @@ from tests.runs.runlog import RunLog
 PROBES = 10_000
 WITHIN = 0.02
 MEAN_WITHIN_MS = 0.05
+OUTLIER = 6  # of 10,000 draws of a normal distribution none is so far away (2 in 1e9)
 # Round trip in ms, jitter in ms, and what Kollaps made of it.
 TABLE_3 = (
     ("us-east-1", 6, 0.5607, 0.6367),
@@ -85,7 +86,7 @@ def _regions(
     rows: list[Record] = []
     for number, (region, rtt_ms, jitter_ms, theirs) in enumerate(TABLE_3):
         found = round_trips(run, f"source.{number}")
-        why = reason or _chance(len(found), jitter_ms)
+        why = reason or _stalled(found, rtt_ms, jitter_ms) or _chance(len(found), jitter_ms)
         ratio = row(
             f"{region}: jitter / {jitter_ms} ms",
             place,
@@ -108,6 +109,19 @@ def _regions(
         )
         rows += [ratio, mean]
     return rows
+
+
+def _stalled(found: list[float], rtt_ms: float, jitter_ms: float) -> str:
+    """What a few round trips have made of the figures that no normal distribution has; else ''."""
+    usual = [one for one in found if one - rtt_ms <= OUTLIER * jitter_ms]
+    if len(usual) in (0, len(found)):
+        return ""
+    return (
+        f"{len(found) - len(usual)} of {len(found)} round trips came more than {OUTLIER} times the "
+        f"jitter late, the last {max(found) - rtt_ms:.1f} ms; of the others it is "
+        f"{jitter_ratio(usual, jitter_ms):.3f} and the mean off by "
+        f"{(statistics.fmean(usual) - rtt_ms) * 1000:+.0f} µs"
+    )
 
 
 def _chance(probes: int, jitter_ms: float) -> str:
