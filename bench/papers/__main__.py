@@ -24,7 +24,7 @@ from bench.machine import describe
 from bench.papers.catalogue import ALL, Experiment
 from bench.papers.children import end_in_order
 from bench.papers.context import FAILURES, Context
-from bench.papers.rows import incomplete, missed
+from bench.papers.rows import blame, incomplete, missed
 from bench.report import update
 from bench.tables import Record
 
@@ -102,7 +102,7 @@ def one(experiment: Experiment, quick: bool, time_: str) -> Record:
     with tempfile.TemporaryDirectory(prefix="ts-papers-") as folder:
         Path(folder).chmod(0o755)  # programs of other users are started from there
         context = Context(Path(folder), quick, time_)
-        rows = experiment.measure(context)
+        rows = blame(experiment.measure(context), machine)
     if not rows:
         raise BenchError("there is no place here where it can be carried out")
     cannot = [{"what": what, "why": why} for what, why in sorted(context.cannot.items())]

@@ -19,6 +19,7 @@ ABSOLUTE = "absolute"  # |ours - wanted| is at most `limit`, in the row's unit
 BELOW = "below"  # ours is at most `limit`; nothing is wanted
 TOLD = "told"  # only told
 HOLDS = "holds"  # ours is 1 if what was published was seen here, too
+LATE_US = 500  # of timers; a sleeping machine needs 50 to 200 to wake up
 FAILED = "failed"  # could not be measured: `ours` is None
 
 
@@ -80,6 +81,21 @@ def missed(rows: Iterable[Record]) -> list[str]:
             said = f"{_value(found, found['ours'])} instead of {_wanted(found)}, {_goal(found)}: "
             lines.append(f"{name}: {'' if found['ours'] is None else said}{why}")
     return lines
+
+
+def blame(rows: Iterable[Record], machine: Mapping[str, Any]) -> list[Record]:
+    """Where a row is missed for no reason that its run knows, what the machine's own timers did
+    before it, if they were late enough to matter."""
+    late_us = int(machine["timers_late_p99_us"])
+    said = (
+        f"1 of 100 timers of this machine was {late_us / 1000:.1f} ms late, or later, with nothing "
+        "else running"
+    )
+    made: list[Record] = []
+    for found in rows:
+        known = found["why"] or met(found) is not False or late_us < LATE_US
+        made.append(found if known else {**found, "why": said})
+    return made
 
 
 def fold(rows: Sequence[Record], into: str) -> list[Record]:

@@ -179,6 +179,24 @@ def test_a_missed_row_is_marked_with_its_reason() -> None:
     assert "no reason is known" in table([{**made, "why": ""}])
 
 
+@pytest.mark.parametrize(
+    ("ours", "why", "late_us", "told"),
+    [
+        (98e6, "", 2367, "1 of 100 timers of this machine was 2.4 ms late, or later, "),
+        (98e6, "", 200, ""),
+        (98e6, "a stall", 2367, "a stall"),
+        (100e6, "", 2367, ""),
+    ],
+)
+def test_late_timers_are_the_reason_where_none_is_known(
+    ours: float, why: str, late_us: int, told: str
+) -> None:
+    made = row("x", "hop-exact", "b/s", ours, 100e6, goal=goal(RELATIVE, 0.01), why=why)
+    [found] = rows.blame([made], {"timers_late_p99_us": late_us})
+    assert found["why"].startswith(told)
+    assert bool(found["why"]) == bool(told)
+
+
 def test_virtual_time_is_a_second_column_of_the_row_it_belongs_to() -> None:
     made = [row("x", "hop-exact", "ms", 2.0, 1.0), row("x", "virtual", "ms", 1.0, 1.0)]
     [found] = rows.fold([*made, row("x", "hosts 2", "ms", 3.0, 1.0)][:2], "hop-exact")
