@@ -130,7 +130,7 @@ class Context:
         try:
             yield
         except FAILURES as error:
-            rows.append(failed(what, place, f"{type(error).__name__}: {error}"[:400]))
+            rows.append(failed(what, place, in_words(error)[:400]))
 
     def peer(
         self,
@@ -161,7 +161,7 @@ class Context:
                 raise BenchError((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
             return read([str(one) for one in json.loads(done.stdout.splitlines()[-1])])
         except FAILURES as error:
-            self.cannot[name] = str(error)[:200]
+            self.cannot[name] = in_words(error)[:200]
             return None
 
 
@@ -188,6 +188,13 @@ def cpu_waits_s() -> float:
     except OSError:
         return 0.0
     return int(found[1]) / 1e6 if found else 0.0
+
+
+def in_words(error: Exception) -> str:
+    """For a table. Command lines have paths of this machine in them."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it takes more than {error.timeout:.0f} s here"
+    return str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
 
 
 def last_words(text: str) -> str:

@@ -16,6 +16,8 @@ from bench.tables import Record, Table
 VIRTUAL = "virtual"
 RELATIVE = "relative"  # |ours / wanted - 1| is at most `limit`
 ABSOLUTE = "absolute"  # |ours - wanted| is at most `limit`, in the row's unit
+LEAST = "least"  # ours / wanted - 1 is at least -`limit`: more is no fault
+MOST = "most"  # ours - wanted is at most `limit`, in the row's unit: less is no fault
 BELOW = "below"  # ours is at most `limit`; nothing is wanted
 TOLD = "told"  # only told
 HOLDS = "holds"  # ours is 1 if what was published was seen here, too
@@ -69,6 +71,10 @@ def met(of: Record, value: float | None = None) -> bool | None:
     if kind == BELOW:
         return bool(got <= limit)
     off = got - of["wanted"]
+    if kind == LEAST:
+        return bool(off / of["wanted"] >= -limit)
+    if kind == MOST:
+        return bool(off <= limit)
     return bool(abs(off / of["wanted"] if kind == RELATIVE else off) <= limit)
 
 
@@ -136,7 +142,7 @@ def _value(of: Record, value: float | None) -> str:
 
 
 def _off(of: Record, value: float) -> str:
-    if of["goal"]["kind"] == ABSOLUTE:
+    if of["goal"]["kind"] in (ABSOLUTE, MOST):
         return f"{value - of['wanted']:+.3g} {of['unit']}"
     return f"{(value / of['wanted'] - 1) * 100:+.2f} %"
 
@@ -153,6 +159,8 @@ def _goal(of: Record) -> str:
     return {
         RELATIVE: f"±{limit * 100:.3g} %",
         ABSOLUTE: f"±{number(limit, of['unit'])}",
+        LEAST: f"at most {limit * 100:.3g} % less",
+        MOST: f"at most {number(limit, of['unit'])} more",
         BELOW: f"at most {number(limit, of['unit'])}",
         FAILED: "–",
         HOLDS: "as published",

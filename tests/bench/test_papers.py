@@ -26,7 +26,7 @@ from bench.papers import (
 )
 from bench.papers.catalogue import ALL, Experiment
 from bench.papers.context import SCENES, Context, placed
-from bench.papers.rows import ABSOLUTE, BELOW, HOLDS, RELATIVE, TOLD, goal, row
+from bench.papers.rows import ABSOLUTE, BELOW, HOLDS, LEAST, MOST, RELATIVE, TOLD, goal, row
 from bench.tables import Record
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan
@@ -157,6 +157,10 @@ def test_the_six_clients_come_and_go_as_the_paper_says(tmp_path: Path) -> None:
         (goal(RELATIVE, 0.01), 100.0, 98.9, False),
         (goal(ABSOLUTE, 0.05), 10.0, 10.04, True),
         (goal(ABSOLUTE, 0.05), 10.0, 10.06, False),
+        (goal(LEAST, 0.1), 100.0, 145.0, True),
+        (goal(LEAST, 0.1), 100.0, 89.0, False),
+        (goal(MOST, 20.0), 100.0, 60.0, True),
+        (goal(MOST, 20.0), 100.0, 121.0, False),
         (goal(BELOW, 0.005), None, 0.004, True),
         (goal(BELOW, 0.005), None, 0.006, False),
         (goal(HOLDS), None, 0.0, False),

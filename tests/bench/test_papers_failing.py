@@ -36,9 +36,9 @@ def test_a_part_that_fails_is_a_missed_row_and_the_others_are_measured(tmp_path:
     assert runner.play(["rates"], tmp_path, True, "real", lambda _name: experiment) == ["rates"]
     found = json.loads((tmp_path / "rates.json").read_text())["results"]["rows"]
     assert [one["ours"] for one in found] == [1.0, None, 1.0]
-    assert rows.missed(found) == ["x, hosts 2: it failed: BenchError: the agent ended"]
+    assert rows.missed(found) == ["x, hosts 2: it failed: the agent ended"]
     [table] = rows.TABLES
-    assert "**missed**: it failed: BenchError: the agent ended" in table(found)
+    assert "**missed**: it failed: the agent ended" in table(found)
     assert runner.chosen(tmp_path, ["rates"], True) == ["rates"]  # to be tried again
 
 
@@ -70,6 +70,13 @@ def test_a_peer_that_cannot_is_noted(script: str, why: str, tmp_path: Path) -> N
     got = context.other("netem", [sys.executable, "-c", script], lambda said: float(said[0]))
     assert got is None
     assert why in context.cannot["netem"]
+
+
+def test_a_peer_that_takes_too_long_is_told_without_paths(tmp_path: Path) -> None:
+    context = Context(tmp_path, True, "real")
+    argv = [sys.executable, "-c", "import time; time.sleep(60)"]
+    assert context.other("u32", argv, len, 1.0) is None
+    assert context.cannot["u32"] == "it takes more than 1 s here"
 
 
 def test_a_program_that_takes_too_long_is_asked_to_end(tmp_path: Path) -> None:
