@@ -35,7 +35,7 @@ class Figures:
 def figures(probes: Sequence[Probe], planned: Expected, alarm: float) -> Figures:
     """`alarm`: the chance that each of them may be beyond its truth by chance."""
     arrived = [(probe, probe.delay_ns) for probe in probes if probe.delay_ns is not None]
-    over = sorted(delay - planned.delay_ns - probe.wait.most_ns for probe, delay in arrived)
+    over = _over(probes, planned)
     plain = sorted(delay - planned.delay_ns for _, delay in arrived)
     more, less = _loss(probes, planned, alarm)
     if planned.jitter_ns:
@@ -48,6 +48,20 @@ def figures(probes: Sequence[Probe], planned: Expected, alarm: float) -> Figures
         tail_ns=_at_least(over, 0.99, alarm),
         more_loss_ppb=more,
         less_loss_ppb=less,
+    )
+
+
+def late(probes: Sequence[Probe], planned: Expected, alarm: float) -> int | None:
+    """How late half of them surely were, without jitter."""
+    return _at_least(_over(probes, planned), 0.5, alarm)
+
+
+def _over(probes: Sequence[Probe], planned: Expected) -> list[int]:
+    """How late each was that arrived, beyond what queues explain, in order."""
+    return sorted(
+        probe.delay_ns - planned.delay_ns - probe.wait.most_ns
+        for probe in probes
+        if probe.delay_ns is not None
     )
 
 

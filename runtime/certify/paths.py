@@ -1,7 +1,8 @@
 """Brings what probes prove of paths before the judge, and makes the certificate's rows of it.
 
 Each group of probes is judged as a whole and in pieces of CHUNK, so that a fault that lasts for a
-part of a run is found, and when.
+part of a run is found, and when. The median of a path without jitter shows nothing of a fault that
+lasts for hardly more than half of them: so it is looked for in shorter parts that overlap, too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from runtime.certify import chances
 from runtime.certify.expected import Expected
-from runtime.certify.figures import FEW_OF_HEAVY_MEAN, FEW_OF_MEAN, Figures, figures
+from runtime.certify.figures import FEW_OF_HEAVY_MEAN, FEW_OF_MEAN, Figures, figures, late
 from runtime.certify.planned import Planned
 from runtime.certify.probed import Header, Probe, Visit, grouped
 from runtime.certify.traffic import Traffic
@@ -24,6 +25,7 @@ from runtime.schedule import PlanClock
 from runtime.thresholds import PPB, PPB_WHOLE
 
 CHUNK = 64
+PART = 32  # the shortest in which lateness is looked for
 TESTS = 6  # of each piece
 INVALID_TIMES = 10  # beyond so many thresholds it is no matter of the machine
 
@@ -49,10 +51,11 @@ class Coverage:
 def judge_paths(judge: Judge, header: Header, visits: Sequence[Visit]) -> Coverage:
     groups = [group for group in grouped(visits) if any(visit.probes for visit in group)]
     pieces = [list(_pieces(group)) for group in groups]
-    alarm = chances.each(TESTS * sum(map(len, pieces)))
+    parts = [_parts(group[0], len(found[0])) for group, found in zip(groups, pieces, strict=True)]
+    alarm = chances.each(TESTS * sum(map(len, pieces)) + sum(map(len, parts)))
     judged: set[int] = set()
     probes = 0
-    for group, found in zip(groups, pieces, strict=True):
+    for group, found, more in zip(groups, pieces, parts, strict=True):
         name, planned = header.name(group[0].pair), group[0].expected
         is_judged = False
         if planned is None and group[0].stretch.ends_up:
@@ -62,6 +65,9 @@ def judge_paths(judge: Judge, header: Header, visits: Sequence[Visit]) -> Covera
             said = [figures(piece, planned, alarm) for piece in found]
             for piece, one in zip(found, said, strict=True):
                 _Told(judge, name, planned, piece).judge(one)
+            for part in more:
+                some = found[0][part]
+                _Told(judge, name, planned, some).late(late(some, planned, alarm))
             is_judged = _says_of_packets(said[0], planned)
         if is_judged:
             judged.add(group[0].pair)
@@ -84,6 +90,15 @@ def _pieces(group: Sequence[Visit]) -> Iterator[list[Probe]]:
             yield probes[begin : begin + CHUNK]
 
 
+def _parts(visit: Visit, count: int) -> list[slice]:
+    """A quarter of them each, but PART to CHUNK; a quarter of that begins before the next one."""
+    size = min(max(count // 4, PART), CHUNK)
+    last = count - size
+    if visit.expected is None or visit.expected.jitter_ns or last <= 0:
+        return []
+    return [slice(begin, begin + size) for begin in (*range(0, last, size // 4), last)]
+
+
 def _judge_closed(judge: Judge, name: str, probes: Sequence[Probe]) -> None:
     arrived = [probe for probe in probes if probe.delay_ns is not None]
     text = f"{len(arrived)} of {len(probes)} probes from {name} arrived, where there is no path"
@@ -102,16 +117,22 @@ class _Told:
     probes: Sequence[Probe]
 
     def judge(self, found: Figures) -> None:
-        self._late(found)
+        self.late(found.late_ns)
         self._early(found.early_ns)
         self._tail(found.tail_ns)
         self._jitter(found.jitter_ppm)
         self._loss(found)
 
     def _measure(
-        self, what: str, figure: int, text: str, threshold: int, invalid: bool = False
+        self,
+        what: str,
+        figure: int,
+        text: str,
+        threshold: int,
+        invalid: bool = False,
+        at_ns: int | None = None,
     ) -> None:
-        at_ns = self.probes[0].sent_ns
+        at_ns = self.probes[0].sent_ns if at_ns is None else at_ns
         self.judge_.measure(
             what,
             self.name,
@@ -129,14 +150,26 @@ class _Told:
             return bound
         return max(bound, self.planned.delay_ns * percent // 100)
 
-    def _late(self, found: Figures) -> None:
-        if found.late_ns is None:
+    def late(self, late_ns: int | None) -> None:
+        if late_ns is None:
             return
         bound = self._wide("path_late", 10)
         middle = "on average" if self.planned.jitter_ns else "at the median"
-        text = self._delay(found.late_ns, "later", middle)
-        invalid = found.late_ns > max(INVALID_TIMES * bound, self.planned.delay_ns)
-        self._measure("path_late", found.late_ns, text, bound, invalid)
+        text = self._delay(late_ns, "later", middle)
+        invalid = late_ns > max(INVALID_TIMES * bound, self.planned.delay_ns)
+        self._measure("path_late", late_ns, text, bound, invalid, self._first_beyond(bound))
+
+    def _first_beyond(self, bound: int) -> int | None:
+        """When the first of them was sent that was later than this, if jitter does not do that."""
+        if self.planned.jitter_ns:
+            return None
+        most_ns = self.planned.delay_ns + bound
+        late_ones = (
+            probe.sent_ns
+            for probe in self.probes
+            if probe.delay_ns is not None and probe.delay_ns - probe.wait.most_ns > most_ns
+        )
+        return next(late_ones, None)
 
     def _delay(self, figure_ns: int, how: str, middle: str) -> str:
         figure, planned = milliseconds(max(figure_ns, 0)), milliseconds(self.planned.delay_ns)

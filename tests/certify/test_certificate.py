@@ -78,6 +78,27 @@ def test_a_discipline_that_was_removed_halfway(tmp_path: Path) -> None:
     assert "path_early" in whats(found)
 
 
+@pytest.mark.parametrize(("seconds", "begin_s", "end_s"), [(5, 2, 5), (10, 3, 9), (60, 40, 48)])
+def test_a_value_that_was_another_for_a_part_of_an_epoch(
+    tmp_path: Path, seconds: int, begin_s: int, end_s: int
+) -> None:
+    """190 ms in the place of 10, for most of a short epoch or some seconds of a long one."""
+    text = TDL.replace("at 60s", f"at {seconds}s")
+    scene = Scene(tmp_path, text, pairs=(("a.0", "b.0"),))
+    begin, end = begin_s * SECOND, end_s * SECOND
+    scene.probe(lambda sent, delay: delay and delay + 180 * MS * (begin <= sent < end))
+    found = scene.judged()
+    assert found["state"] == "invalid"
+    first = found["reasons"][0]
+    assert (first["what"], first["subject"]) == ("path_late", "a.0 to b.0")
+    assert first["figure_ns"] >= 180 * MS
+    assert begin <= first["at_ns"] < end
+    assert first["text"] == (
+        f"a.0 to b.0: packets came 180 ms later than planned (10 ms) at the median, at"
+        f" {first['at_ns'] / 1e9:.3f} s; the bound is 1 ms"
+    )
+
+
 def test_an_engine_that_was_slow_for_a_while(tmp_path: Path) -> None:
     """For 8 of 60 s every packet waits up to 20 ms: as one that is stopped again and again."""
     source = random.Random(5)
