@@ -28,6 +28,7 @@ _EDGES_MS = 0.4  # the links of Frankfurt and Sydney to their bridges, one way
 WITHIN_MS = 5.0
 PACE = 24
 LOSSES = ("0", "0.5%", "1%", "2%", "4%")
+VIRTUAL_S = 2  # of each number of clients; nothing there has to be averaged
 SLACK = 0.1  # between neighbours; ends must differ
 
 
@@ -39,10 +40,11 @@ def far_ms(share: float = 1.0) -> float:
 def figure_11(context: Context) -> list[Record]:
     """Latency of updates and reads by the number of clients, and their rate."""
     seconds, clients = (3, (2,)) if context.quick else (5, (1, 2, 4, 8, 16, 32))
-    how = " ".join(map(str, (seconds, *clients)))
-    source = context.scene("geo", how=f'"{how}"')
     rows: list[Record] = []
     for place in context.places(EXACT, VIRTUAL):
+        # In virtual time 32 clients read without waiting for a processor: 40,000 a second.
+        how = " ".join(map(str, (VIRTUAL_S if place == VIRTUAL else seconds, *clients)))
+        source = context.scene("geo", how=f'"{how}"')
         with context.attempt(rows, "updates and reads", place):
             run = context.run(source, place)
             said = log(run, "bench.0")
