@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include "common/clock.h"
+#include "pktd/loop/steers.h"
 #include "pktd/ports/closer.h"
 
 #include <stdio.h>
@@ -19,10 +20,13 @@ static uint64_t host_clock(void *context) {
 static void host_describe(void *context, struct text *out) {
     struct host *h = context;
     static const char *const digests[] = {"off", "contents", "times"};
-    text_add(out, "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1 digests=%s threads=%u",
+    text_add(out,
+             "version=%s sched=%s stamp=%s lock=%d spin_ns=%llu paths=1 digests=%s threads=%u"
+             " steering=%s",
              VERSION, h->loop->may_fifo ? "fifo" : "other", h->program >= 0 ? "bpf" : "read",
              h->loop->is_locked, (unsigned long long)counter_get(&h->loop->pace.spin_ns),
-             digests[h->loop->engine->transit.digests], 1 + h->loop->hands.count);
+             digests[h->loop->engine->transit.digests], 1 + h->loop->hands.count,
+             h->loop->steers.may ? "auto" : "off");
 }
 
 static struct message *new_message(enum message_kind kind) {
@@ -93,6 +97,7 @@ void host_collect(struct host *h) {
     if (loop_moved(h->loop)) {
         proto_moved(h->proto);
     }
+    steers_apply(h->loop, h->port, h->proto->stage->port_end);
     for (struct message *m = loop_collect(h->loop), *next; m; m = next) {
         next = m->next;
         finish_message(h, m);
@@ -275,6 +280,11 @@ static void host_engine_stats(void *context, struct text *out) {
              (unsigned long long)counter_get(&loop->load.coalesced_frames),
              (unsigned long long)counter_get(&loop->load.coalesced_max_ns));
     text_add(out, " handed_frames=%llu", (unsigned long long)counter_get(&loop->hands.frames));
+    text_add(out, " steered=%llu steered_ns=%llu steered_ports=%llu steered_refused=%llu",
+             (unsigned long long)counter_get(&loop->steers.steer.times),
+             (unsigned long long)counter_get(&loop->steers.steer.on_ns),
+             (unsigned long long)counter_get(&loop->steers.ports_steered),
+             (unsigned long long)counter_get(&loop->steers.refused));
 }
 
 static bool host_burden(void *context, uint32_t permille, struct refusal *r) {

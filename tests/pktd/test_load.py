@@ -105,4 +105,5 @@ def test_in_virtual_time_nothing_follows_the_load(world: World, setting: Setting
     world.run(pids[0], "ping", "-c", "50", "-i", "0.003", "10.77.0.2")
     stats = engine.engine()
     names = ("coalesced_frames", "coalesced_max_ns", "class_left", "class_left_ns", "busy_ppm")
-    assert [stats[name] for name in names] == [0, 0, 0, 0, 0]
+    assert [stats[name] for name in (*names, "steered")] == [0] * 6
+    assert "steering=off" in world.hello.split()

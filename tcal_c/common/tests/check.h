@@ -51,6 +51,8 @@ void test_arrivals(void);
 void test_load(void);
 void test_hands(void);
 void test_waiting(void);
+void test_steer(void);
+void test_steering(void);
 
 /* A small generator for inputs, so that every run has the same ones. */
 static inline uint64_t next_random(uint64_t *state) {

@@ -6,8 +6,9 @@
  * left them less. A real-time thread rests where a window has left others less than REST_PERMILLE,
  * and at LEAVE of its share, some 250 ms after it has become too busy, it leaves the real-time
  * class and competes as others do, which delays packets evenly and little. It comes back when the
- * load has been below RETURN for a second; each time that this was too early (it had to leave again
- * soon) doubles the second, up to STAY_MAX.
+ * load has been below RETURN for a second (RELIEVED_RETURN where it is relieved of receivers' work,
+ * so that there is no more of it than is seen, see steer.h); each time that this was too early (it
+ * had to leave again soon) doubles the second, up to STAY_MAX.
  *
  * Tolerance: what costs the busy thread are waking up, waking receivers on other cores, and system
  * calls for single packets. So the busier it is the longer it rests between two rounds of work, up
@@ -20,6 +21,7 @@
 #define MILLION 1000000u
 #define LEAVE_PPM 900000u
 #define RETURN_PPM 700000u
+#define RELIEVED_RETURN_PPM 850000u
 #define QUIET_PPM 600000u /* no tolerance below: sleeping and waking is a part of the load */
 #define FULL_PPM 850000u  /* all of it from here on */
 #define REST_PERMILLE 55u
@@ -62,7 +64,7 @@ static void choose_class(struct load *l, uint64_t now_ns, enum load_class class)
         }
         return;
     }
-    if (l->ppm >= RETURN_PPM) {
+    if (l->ppm >= (l->is_relieved ? RELIEVED_RETURN_PPM : RETURN_PPM)) {
         l->calm_ns = now_ns;
     } else if (now_ns - l->calm_ns >= l->stay_ns) {
         l->wanted = CLASS_FIFO;

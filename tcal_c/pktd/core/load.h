@@ -20,6 +20,7 @@ struct load {
     uint64_t rest_ns;   /* owed to the other programs */
     enum load_class wanted;
     bool may_fifo;
+    bool is_relieved;    /* others do a part of its work: set by the caller */
     uint64_t changed_ns; /* when `wanted` was last changed */
     uint64_t calm_ns;    /* since when the load has been low */
     uint64_t stay_ns;    /* how long it has to be */

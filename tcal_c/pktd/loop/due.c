@@ -6,6 +6,7 @@
 #include "arrivals.h"
 #include "common/clock.h"
 #include "messages.h"
+#include "steers.h"
 
 #include <errno.h>
 
@@ -31,6 +32,7 @@ int due_deliver(void *context, uint32_t number, uint64_t at_ns, const struct iov
     }
     loop->now_ns = clock_now();
     int error = port_write(port, io, count);
+    steers_wrote(port);
     loop->after_ns = clock_now();
     if (!error && bytes <= SMALL_BYTES) {
         pace_wrote(&loop->pace, loop->after_ns - loop->now_ns);

@@ -11,6 +11,7 @@
 #include "exact.h"
 #include "messages.h"
 #include "reading.h"
+#include "steers.h"
 #include "turns.h"
 #include "wait.h"
 
@@ -82,6 +83,7 @@ static void *begin(void *context) {
     if (!start.loop->is_virtual) {
         load_init(&start.loop->load, clock_now(), start.options->sharers, cores(),
                   start.loop->may_fifo);
+        steers_open(start.loop, start.options);
     }
     return run(start.loop);
 }
@@ -181,6 +183,7 @@ void loop_stop(struct loop *loop) {
     engine_free(loop->engine);
     free(loop->port);
     wait_close(loop);
+    steers_close(loop);
     close(loop->wake);
     close(loop->report);
 }

@@ -9,6 +9,7 @@
 #include "pktd/core/structures/histogram.h"
 #include "pktd/core/load.h"
 #include "pktd/core/pace.h"
+#include "pktd/core/steer.h"
 #include "pktd/hands/hands.h"
 #include "pktd/ports/port.h"
 #include "uring.h"
@@ -59,6 +60,22 @@ struct burden {
     uint64_t next_ns;
 };
 
+/* See steers.h. The data thread's, but for what is the control thread's or atomic. */
+struct steers {
+    bool may; /* set once, before the control thread looks */
+    bool is_pinned;
+    struct steer steer;
+    cpu_set_t set;     /* the processors of this process */
+    _Atomic int cpu;   /* the data thread's own */
+    atomic_bool asked; /* ports wait for the control thread */
+    int backlog;       /* softnet_stat; -1: not open */
+    uint64_t looked_ns;
+    uint32_t ports; /* that have ever been opened */
+    uint32_t turn;  /* control thread, like the next two */
+    counter refused;
+    counter ports_steered;
+};
+
 struct loop {
     struct engine *engine;
     struct pace pace;
@@ -66,6 +83,7 @@ struct loop {
     struct burden burden;
     struct histogram late;
     struct hands hands;
+    struct steers steers;
     int epoll;
     int wake;   /* eventfd: there are messages for the data thread */
     int report; /* eventfd: there are messages for the control thread */

@@ -7,6 +7,7 @@
 #include "common/bell.h"
 #include "common/clock.h"
 #include "reading.h"
+#include "steers.h"
 #include "turns.h"
 #include "wait.h"
 
@@ -84,6 +85,7 @@ static void add_pending(struct loop *loop, struct message *message) {
 
 static void add_port(struct loop *loop, struct port *port) {
     loop->port[port->number] = port;
+    steers_add(loop, port);
     if (port->out >= 0) {
         engine_use_paths(loop->engine);
     }

@@ -4,6 +4,7 @@
 
 #include "arrivals.h"
 #include "exact.h"
+#include "steers.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -135,6 +136,7 @@ static void look_at_load(struct loop *loop, uint64_t now_ns) {
     if (load_is_due(&loop->load, now_ns)) {
         load_look(&loop->load, now_ns, clock_thread(), loop->spun_ns,
                   loop->is_fifo ? CLASS_FIFO : CLASS_OTHER);
+        steers_look(loop, now_ns);
         take_class(loop, loop->load.wanted);
     }
 }

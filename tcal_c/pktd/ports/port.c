@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "port_kinds.h"
 #include "stamp.h"
+#include "steering.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +64,7 @@ static bool open_kind(struct port *port, enum port_kind kind, const struct port_
                       int netns, int program, struct port_error *error) {
     *port = (struct port){.fd = -1,
                           .out = -1,
+                          .rps = -1,
                           .mac = PORT_MAC_BYTES,
                           .kind = kind,
                           .number = request->number,
@@ -108,6 +110,7 @@ static struct port *open_line(struct port *port, const struct port_request *requ
                               struct port_error *error) {
     *port = (struct port){.fd = -1,
                           .out = -1,
+                          .rps = -1,
                           .kind = PORT_LINE,
                           .number = request->number,
                           .delay_ns = request->delay_ns};
@@ -142,6 +145,10 @@ struct port *port_open(const struct port_request *request, int program, char *te
 void port_close(struct port *port) {
     if (port->leave && port->kind == PORT_TAP) {
         tap_leave(port);
+    }
+    if (port->rps >= 0) {
+        port_steer(port, "0"); /* the kernel counts who uses it, and forgets devices that vanish */
+        close(port->rps);
     }
     close(port->fd);
     if (port->out >= 0) {

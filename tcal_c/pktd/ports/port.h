@@ -44,6 +44,9 @@ struct attach_request {
 
 enum port_stamp { STAMP_READ, STAMP_SOCKET, STAMP_BPF };
 
+/* The data thread asks for it, the control thread does it, and the data thread takes it back. */
+enum port_steered { STEERED_NOT, STEERED_ASKED, STEERED_NOW, STEERED_REFUSED };
+
 struct port {
     int fd;
     enum port_kind kind; /* never PORT_AUTO */
@@ -65,8 +68,12 @@ struct port {
     struct frame *first;
     struct frame *last;
     struct port *next_line;
-    atomic_bool gone; /* set by the data thread: the device has disappeared */
-    uint8_t mac[6];   /* source of the frames that come, under the stamp */
+    /* Where its receivers' protocol work is done, see loop/steers.h. */
+    int rps; /* the file that says so; -1: not open */
+    _Atomic enum port_steered steered;
+    uint32_t window_frames; /* data thread: written since it last looked */
+    atomic_bool gone;       /* set by the data thread: the device has disappeared */
+    uint8_t mac[6];         /* source of the frames that come, under the stamp */
     /* Of an attached port; `out` is -1 otherwise. */
     int out; /* a packet socket on the target */
     char target[IFNAMSIZ];

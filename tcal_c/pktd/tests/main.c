@@ -12,7 +12,7 @@ int main(void) {
         {"protocol", test_protocol},     {"stages", test_stages},   {"paths", test_paths},
         {"ports", test_ports},           {"digests", test_digests}, {"captures", test_captures},
         {"arrivals", test_arrivals},     {"hands", test_hands},     {"load", test_load},
-        {"waiting", test_waiting}};
+        {"waiting", test_waiting},       {"steer", test_steer},     {"steering", test_steering}};
     draw_init();
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         suites[i].run();

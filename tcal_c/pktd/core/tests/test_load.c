@@ -90,6 +90,20 @@ static void the_class_comes_back_with_hysteresis(void) {
 }
 
 /* The thread is outside for as long as nobody lets it in, whatever it wants. */
+static void who_is_relieved_comes_back_with_more_to_do(void) {
+    struct player p;
+    begin(&p, 1, 2, true);
+    play_until(&p, CLASS_OTHER, 1000);
+    play_ms(&p, 30000, 800);
+    CHECK_EQ(p.load.wanted, CLASS_OTHER);
+    p.load.is_relieved = true;
+    uint64_t ms = play_until(&p, CLASS_FIFO, 800);
+    CHECK(ms >= 1000 && ms <= 1300);
+    play_until(&p, CLASS_OTHER, 1000);
+    play_ms(&p, 30000, 860);
+    CHECK_EQ(p.load.wanted, CLASS_OTHER);
+}
+
 static void who_is_refused_the_class_stays_outside(void) {
     struct player p;
     begin(&p, 1, 2, true);
@@ -241,6 +255,7 @@ void test_load(void) {
     the_class_is_left_in_time();
     spinning_is_no_load();
     the_class_comes_back_with_hysteresis();
+    who_is_relieved_comes_back_with_more_to_do();
     who_is_refused_the_class_stays_outside();
     who_comes_back_too_early_stays_out_longer();
     without_the_class_nothing_is_left();
