@@ -47,6 +47,7 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
     from runtime.options import COMPLETED, INTERRUPTED
     from runtime.stacks import told
 
+    yield from _no_page(result)
     judged = result.summary["verdict"]
     prefix = "warning: " if judged["reasons"] else ""
     if judged["reasons"] or (not quiet and result.outcome == COMPLETED):
@@ -74,6 +75,13 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
         yield f"interrupted: {result.message}" if result.message else "interrupted"
     elif result.message:
         yield f"{'error' if result.exit_code else 'note'}: {result.message}"
+
+
+def _no_page(result: RunResult) -> Iterator[str]:
+    why = result.summary.get("no_page")
+    if why:
+        yield f"warning: the run has no page: {why}"
+        yield f"  `tstorm report {result.directory} --format html -o F` makes it elsewhere"
 
 
 def _expectations(result: RunResult, *, quiet: bool) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Writes what a run came to: summary, page and the manifest with the outcome.
 
 Whoever holds the run directory does it: `tstorm run` for the driver beside it, and for one in a
-cluster whose directory it has mirrored.
+cluster whose directory it has mirrored. A page that cannot be written, since the disk has filled
+up, is left out and said so: all else of the run is there, and the page can be made later.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def results(
     options: RunOptions,
     final: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    """Summary and page, then the manifest with the outcome. Returns the summary.
+    """Summary and page, then the manifest with the outcome. Returns the summary, in which `no_page`
+    says why there is no page.
 
     `final`: "outcome", "message" and "facts", as the driver says them at its end.
 
@@ -69,8 +71,11 @@ def results(
         directory.write_json(
             CERTIFICATE, certificate.certificate(evidence, verdict, summary, known, options)
         )
-        page = render(directory, known, summary)
-        directory.write(REPORT, rundir.encode(page))
+        why = _write_page(directory, known, summary)
+        if why:
+            more["no_page"] = summary["no_page"] = why
+            with suppress(OSError):  # whoever called is told all the same, and the manifest has it
+                directory.write_json(SUMMARY, summary)
         if not directory.is_where_it_was():
             raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))
         directory.close_manifest(outcome, message, **more)
@@ -83,3 +88,14 @@ def results(
         remedy = filesystem_remedy(error) if isinstance(error, OSError) else error.remedy
         raise RunError(text, remedy) from error
     return summary
+
+
+def _write_page(
+    directory: RunDirectory, manifest: Mapping[str, Any], summary: Mapping[str, Any]
+) -> str:
+    """Why there is none; '' if there is."""
+    try:
+        directory.write(REPORT, rundir.encode(render(directory, manifest, summary)))
+    except OSError as error:
+        return unwritten(error).message
+    return ""

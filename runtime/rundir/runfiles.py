@@ -75,6 +75,7 @@ MANIFEST_SHAPE = Shape(
         "options": {},  # see runtime.options
         "outcome?": TEXT,
         "message?": TEXT,
+        "no_page?": TEXT,  # why it could not be written
         "start_directory?": TEXT,
         "source_directory?": TEXT,
         "discards?": [TEXT],
@@ -88,6 +89,7 @@ SUMMARY_SHAPE = Shape(
     {
         "outcome": TEXT,
         "message?": TEXT,
+        "no_page?": TEXT,
         "events": {"applied": COUNT, "planned": COUNT, "lag": _LAG},
         "links": [
             {"link": TEXT, "pkts": COUNT, "out_pkts": COUNT, "backlog_bytes": COUNT, **_DROPS}

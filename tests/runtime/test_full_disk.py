@@ -114,6 +114,38 @@ echo MANIFEST; cat disk/out/manifest.json""",
     assert found(done)["outcome"] == "killed"
 
 
+@pytest.mark.e2e
+def test_a_disk_without_room_for_the_page_has_all_else(plan_of: Compile, workspace: Path) -> None:
+    """The page can be made later, elsewhere."""
+    plan = plan_of("service a\nbridge s1\nlink a--s1 latency=1ms\nat 100ms quit\n")
+    done = on_disk(
+        workspace,
+        "size=200k",
+        f"""\
+{TSTORM} run {plan} --quiet --out disk/out >/dev/null
+echo $?
+ls -A disk/out
+{TSTORM} inspect disk/out | grep "^page:"
+{TSTORM} report disk/out --format html -o page.html
+head -c 15 page.html
+echo MANIFEST; cat disk/out/manifest.json""",
+    )
+    code, *others = done.stdout.partition("MANIFEST")[0].splitlines()
+    assert code == "0", done
+    assert "summary.json" in others
+    assert "report.html" not in others
+    assert not any(".new" in name for name in others)
+    why = f"report.html: {FULL}"
+    assert done.stderr.startswith("warning: the run has no page: cannot write ")
+    assert why in done.stderr.splitlines()[0]
+    assert "`tstorm report " in done.stderr.splitlines()[1]
+    assert any(line.startswith("page: it could not be written: ") for line in others)
+    assert "<!doctype html>" in done.stdout
+    manifest = found(done)
+    assert manifest["outcome"] == "completed"
+    assert why in manifest["no_page"]
+
+
 @pytest.mark.parametrize("inodes", [2, 6, 10, 16, 20, 26])
 def test_a_disk_without_inodes_is_named_and_left_as_it_was(
     plan_of: Compile, workspace: Path, inodes: int

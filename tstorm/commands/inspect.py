@@ -92,6 +92,8 @@ def _finished(found: Mapping[str, Any]) -> None:
     end = {"outcome": "ended without a summary", **summary, **manifest}
     output.line(f"{found['run_id']}: {end['outcome']}")
     output.line(f"directory: {found['directory']}")
+    if end.get("no_page"):
+        output.line(f"page: it could not be written: {end['no_page']}")
     output.line(f"plan: {manifest['plan_digest']}, seed {manifest['seed']}")
     if end.get("message"):
         output.line(f"reason: {end['message']}")

@@ -318,7 +318,7 @@ class Experiment:
         found = self._finished = self._finished or Run(self.directory)
         if check and found.outcome == FAILED:
             raise ExperimentError(
-                f"the run failed: {found.message}\n{self.said()}\npage: {found.page}"
+                f"the run failed: {found.message}\n{self.said()}\n{found.page_line}"
             )
         return found
 

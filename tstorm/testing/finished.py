@@ -137,8 +137,14 @@ class Run:
 
     @property
     def page(self) -> Path:
-        """report.html, which a run that could not begin does not have."""
+        """report.html, which a run that could not begin does not have, nor one on a full disk."""
         return self.directory / REPORT
+
+    @property
+    def page_line(self) -> str:
+        """Where the page is, or why there is none, for messages."""
+        why = self._manifest.get("no_page")
+        return f"page: none: {why}" if why else f"page: {self.page}"
 
     @property
     def outcome(self) -> str:
@@ -232,7 +238,7 @@ class Run:
             raise ValueError(f"no run can be required to be {required!r}: say {known}")
         if not self.verdict.is_enough(required):
             raise NotTrustedError(
-                f"not to be trusted: {self.verdict}\nrequired: {required}\npage: {self.page}"
+                f"not to be trusted: {self.verdict}\nrequired: {required}\n{self.page_line}"
             )
 
     def assert_expectations(self, *, allow_unmeasured: bool = False) -> None:
@@ -251,11 +257,11 @@ class Run:
         for one in wrong:
             lines.append(f"  {one}")
             lines += [f"    {row.instance}: {row.line}" for row in one.log]
-        return "\n".join([*lines, f"page: {self.page}"])
+        return "\n".join([*lines, self.page_line])
 
     def assert_programs(self) -> None:
         """ExpectationsError if programs failed: against `expect=` of their services, or by ending
         with another status than 0 where nothing is stated."""
         lines = [f"  {one['target']}: {how(one)}" for one in self.failures]
         if lines:
-            raise ExpectationsError("\n".join(["programs failed:", *lines, f"page: {self.page}"]))
+            raise ExpectationsError("\n".join(["programs failed:", *lines, self.page_line]))

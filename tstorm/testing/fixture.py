@@ -150,7 +150,7 @@ class Tstorm:
         return f"tstorm: {found.verdict.state.upper()}", "\n".join(self._lines(found))
 
     def _lines(self, found: Run) -> Iterator[str]:
-        yield f"page: {found.page}"
+        yield found.page_line
         yield f"verdict: {found.verdict}"
         if found.verdict.state != VALID:
             doubt = _UNMEASURED if found.verdict.state == UNKNOWN else _DOUBTFUL
@@ -175,7 +175,7 @@ class Tstorm:
 def _untrusted(found: Run, required: str, error: BaseException | None) -> NotTrustedError:
     said = "" if error is None else f"\nthe test failed in it: {type(error).__name__}: {error}"
     return NotTrustedError(
-        f"not to be trusted: {found.verdict}\nrequired: {required}{said}\npage: {found.page}"
+        f"not to be trusted: {found.verdict}\nrequired: {required}{said}\n{found.page_line}"
     )
 
 
