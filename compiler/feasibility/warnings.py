@@ -1,8 +1,8 @@
 """Warnings about a timeline that is legal and may still not be what is wanted, or not be possible.
 
 Input: a model and its timeline, both without errors, and what the user says about the machines.
-Output: warnings TS0914 to TS0922, TS0940 and TS0941 in the sink. The plan does not depend on any of
-this.
+Output: warnings TS0914 to TS0922, TS0940, TS0941 and TS0950 in the sink. The plan does not depend
+on any of this.
 """
 
 from __future__ import annotations
@@ -47,9 +47,14 @@ def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> No
 
 
 def warn_of_plan(model: Model, files: Mapping[str, bytes], machines: Machines, sink: Sink) -> None:
-    """What only the finished plan can tell: round trips depend on routes."""
-    if machines.underlay_ns is not None:
-        from compiler.feasibility import underlay
+    """What only the finished plan can tell: paths depend on routes."""
+    from compiler.feasibility import expected, underlay
 
-        plan = decode(files, topology=model.topology)
+    statements = model.declared.expects
+    if machines.underlay_ns is None and not expected.concerns(statements):
+        return
+    plan = decode(files, topology=model.topology)
+    if machines.underlay_ns is not None:
         underlay.warn(plan, machines.underlay_ns, Places(model), sink)
+    if expected.concerns(statements):
+        expected.warn(plan, statements, sink)

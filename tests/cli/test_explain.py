@@ -249,14 +249,69 @@ def test_a_seed_draws_again(folder: Path) -> None:
     assert found == {"d.0", "d.1"}
 
 
+# --- what is expected ----------------------------------------------------------------------------
+
+EXPECTED = """\
+expect rtt c d.0 < 20ms from 3s to 5s
+expect rtt c d.0 < 40ms from 3s to 5s
+expect rtt c d.* < 40ms from 3s to 20s
+expect unreachable d.0 c from 10s to 20s
+expect throughput d.0 c > 50% of plan at 3s within 1s
+expect log c;d "up" within 3s
+expect run "true" ok on c at 6s
+expect exit c 0
+expect valid
+"""
+
+
+def expected(folder: Path) -> Any:
+    (folder / "e.tdl").write_text(TDL.replace("img=x", "exec=x") + EXPECTED, encoding="utf-8")
+    return told("--expect", source="e.tdl")["expectations"]
+
+
+def test_what_is_planned_for_expectations(folder: Path) -> None:
+    found = expected(folder)
+    assert [one["text"] for one in found] == EXPECTED.replace("d.*", "d").replace(
+        "at 3s within 1s", "within 1s after 3s"
+    ).splitlines()
+    planned = found[0]["planned"]
+    assert (planned["low"], planned["high"], planned["unit"]) == (30_000_000, 30_000_000, "ns")
+    assert "30ms between 3s and 5s, and < 20ms is expected" in planned["cannot_hold"]
+    assert found[1]["planned"]["cannot_hold"] == ""
+    assert found[2]["pairs"]["count"] == 2, "d.2 has left"
+    assert found[2]["planned"]["without_path"] is True
+    assert (found[3]["planned"]["path"], found[3]["planned"]["without_path"]) == (False, True)
+    assert found[4]["planned"]["figure"] == 20_000_000
+    assert [one["planned"] for one in found[5:]] == [None] * 4
+    assert found[5]["instances"] == ["c.0", "d.0", "d.1", "d.2"]
+
+
+def test_expectations_as_text(folder: Path) -> None:
+    expected(folder)
+    said = tstorm("explain", "e.tdl", "--expect").stdout.split("\n\n")
+    assert said[0] == "9 expectations"
+    assert said[1].splitlines()[1:-1] == [
+        "  e.tdl:13",
+        "  of: c.0 -> d.0",
+        "  when: all the time from 3s to 5s",
+        "  planned: round trip 30ms",
+    ]
+    assert "\n  cannot hold: by the plan the round trip from c.0 to d.0 is 30ms" in said[1]
+    assert "\n  planned: no path" in said[4]
+    assert "\n  of: any of c.0, d.0, d.1 … and 1 more\n  when: once between 0s and 3s" in said[6]
+    assert "\n  of: the command, run in c.0\n  when: at 6s" in said[7]
+    assert "\n  of: the verdict of the run\n  when: the whole run" in said[9]
+    assert tstorm("explain", "a.tdl", "--expect").stdout == "0 expectations\n"
+
+
 # --- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give --from A and --to B, or --event K"),
-        (("--from", "c"), "give --from A and --to B, or --event K"),
+        ((), "give --from A and --to B, --event K or --expect"),
+        (("--from", "c"), "give --from A and --to B, --event K or --expect"),
         (("--event", "1", "--at", "1s"), "--event goes without --from, --to and --at"),
         (("--from", "c", "--to", "d"), "service 'd' has 3 instances; name one of them, such as"),
         (("--from", "c", "--to", "d.7"), "no service or instance 'd.7'. Did you mean 'd.0'?"),
@@ -264,6 +319,7 @@ def test_a_seed_draws_again(folder: Path) -> None:
         (("--from", "c", "--to", "c.0"), "'c.0' has no path to itself"),
         (("--from", "c", "--to", "d.0", "--at", "31s"), "the experiment ends at 30s"),
         (("--from", "c", "--to", "d.0", "--at", "31"), "has no unit"),
+        (("--expect", "--event", "1"), "--expect goes without --from, --to, --at and --event"),
         (("--event", "11"), "the last event is 10"),
         (("--event", "-1"), "-1 is not in the range"),
     ],

@@ -22,11 +22,14 @@ SHOWN = [(found.text.removeprefix("tstorm "), found.shown) for found in commands
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With quickstart.tdl, and after.tdl, which has one line more."""
+    """With quickstart.tdl, and after.tdl and reach.tdl, which have more lines."""
     shutil.copy(ROOT / "examples" / "quickstart.tdl", tmp_path)
     lines = (tmp_path / "quickstart.tdl").read_text(encoding="utf-8").splitlines(keepends=True)
     lines.insert(8, "at 7s server--s1 set loss=1%\n")
     (tmp_path / "after.tdl").write_text("".join(lines), encoding="utf-8")
+    (more,) = re.findall(r"```\n(expect .*?)```", PAGE, re.DOTALL)
+    quickstart = (tmp_path / "quickstart.tdl").read_text(encoding="utf-8")
+    (tmp_path / "reach.tdl").write_text(quickstart + more, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -71,6 +74,7 @@ def keys(value: object) -> Iterator[str]:
         "explain quickstart.tdl --from client --to server.1 --at 6s",
         "explain quickstart.tdl --from client --to server.0 --at 20.5s",
         "explain quickstart.tdl --event 18",
+        "explain reach.tdl --expect",
         "diff quickstart.tdl after.tdl",
         "diff quickstart.tdl after.tdl --seed 1",
     ],

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     type=types.WholeNumber(min=0),
     help="Explain event K instead, as `tstorm events` counts them.",
 )
+@click.option(
+    "--expect",
+    "expected",
+    is_flag=True,
+    help="Explain the `expect` statements instead: of whom, when, and what is planned then.",
+)
 @seed
 @params
 @table_or_json
@@ -41,11 +47,13 @@ def command(
     dst: str | None,
     at_ns: int | None,
     seq: int | None,
+    expected: bool,
     seed: int | None,
     params: dict[str, str],
     form: str,
 ) -> None:
-    """Explain a path between two instances, or one event, of a plan, a run or a TDL file.
+    """Explain a path between two instances, one event, or what is expected, of a plan, a run or a
+    TDL file.
 
     A path: both directions, each link and the path's properties up to its end, and the links that
     are the bottleneck; without a path, what is down on the way and since which event; the event
@@ -55,20 +63,26 @@ def command(
     what it changed. The plan's own source is compiled again for this, and checked to give the same
     events.
 
+    What is expected: of each `expect` statement the pairs or instances, the time, and what the plan
+    has for them then; where a run that is exactly as planned must fail, why.
+
     JSON is one object; docs/explain.md describes both forms.
 
     \b
     Examples:
       tstorm explain quickstart.plan --from client --to server.0 --at 6s
       tstorm explain runs/quickstart-20260301T120000Z --event 18
+      tstorm explain examples/expect.tdl --expect
       tstorm explain quickstart.tdl --from client --to server.2 --format json | jq .next_change
     """
     from tstorm.loading import collector_paused, load_plan, plan_errors_shown
 
-    _check_usage(src, dst, at_ns, seq)
+    _check_usage(src, dst, at_ns, seq, expected=expected)
     with plan_errors_shown(source), collector_paused():
         plan = load_plan(source, seed, params)
-        if seq is not None:
+        if expected:
+            _expected(plan, source, form)
+        elif seq is not None:
             _event(plan, source, seq, form)
         else:
             assert src is not None
@@ -76,10 +90,17 @@ def command(
             _path(plan, source, (src, dst), at_ns, form)
 
 
-def _check_usage(src: str | None, dst: str | None, at_ns: int | None, seq: int | None) -> None:
+def _check_usage(
+    src: str | None, dst: str | None, at_ns: int | None, seq: int | None, *, expected: bool
+) -> None:
+    of_path = any(one is not None for one in (src, dst, at_ns))
+    if expected and (of_path or seq is not None):
+        raise click.UsageError("--expect goes without --from, --to, --at and --event")
+    if expected:
+        return
     if seq is None and (src is None or dst is None):
-        raise click.UsageError("give --from A and --to B, or --event K")
-    if seq is not None and not (src is None and dst is None and at_ns is None):
+        raise click.UsageError("give --from A and --to B, --event K or --expect")
+    if seq is not None and of_path:
         raise click.UsageError("--event goes without --from, --to and --at")
 
 
@@ -129,3 +150,13 @@ def _event(plan: Plan, source: str, seq: int, form: str) -> None:
         output.emit_json(eventtext.record(told, statements))
     else:
         eventtext.show(told, statements, plan.end_ns)
+
+
+def _expected(plan: Plan, source: str, form: str) -> None:
+    from tstorm import expecttext
+    from tstorm.notes import Statements
+
+    if form == "json":
+        output.emit_json(expecttext.record(plan))
+    else:
+        expecttext.show(plan, Statements(plan, source))
