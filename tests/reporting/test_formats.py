@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -81,12 +82,45 @@ def test_junit_has_a_case_for_the_run_the_verdict_and_each_expectation(run: str)
     failure = cases[2].find("failure")
     assert failure is not None
     assert failure.get("message") == "rtt was 61 ms at 4 s"
-    assert failure.text == "rtt was 61 ms at 4 s\na.0: late <again> & again"
-    assert (cases[2].get("file"), cases[2].get("line")) == ("exp.tdl", "7")
+    assert failure.text == "exp.tdl:7: rtt was 61 ms at 4 s\na.0: late <again> & again"
+    assert cases[3].findtext("system-out") == "line 1: no line"
     skipped = cases[4].find("skipped")
     assert skipped is not None
     assert skipped.get("message") == "it was cut short"
     assert found.get("timestamp") == "2026-03-01T12:00:00"
+
+
+# Of junit-10.xsd of Jenkins' xUnit plugin, which refuses what it does not name: attributes (* must
+# be there) and elements within.
+_RESULT = ("type message", "")
+SCHEMA = {
+    "testsuites": ("name time tests failures errors", "testsuite"),
+    "testsuite": (
+        "name* tests* failures* errors* time skipped timestamp hostname id package",
+        "properties testcase system-out system-err",
+    ),
+    "properties": ("", "property"),
+    "property": ("name* value*", ""),
+    "testcase": ("name* time classname", "skipped error failure system-out system-err"),
+    **dict.fromkeys(("failure", "error", "skipped"), _RESULT),
+    "system-out": ("", ""),
+}
+
+
+def test_junit_has_what_the_schema_names_and_nothing_else(run: str) -> None:
+    for outcome in ("completed", "failed"):
+        end = {"outcome": outcome, "message": "lost"}
+        support.put(Path(run), "manifest.json", {**recorded.MANIFEST, **end})
+        root = ET.fromstring(report(run, "--format", "junit", "--require", "valid"))
+        assert {"testsuites", "failure", "skipped", "system-out"} <= {
+            one.tag for one in root.iter()
+        }
+        for one in root.iter():
+            attributes, inner = (words.split() for words in SCHEMA[one.tag])
+            must = {name[:-1] for name in attributes if name.endswith("*")}
+            assert must <= one.attrib.keys() <= {name.rstrip("*") for name in attributes}, one.tag
+            assert {child.tag for child in one} <= set(inner), one.tag
+            assert re.fullmatch(r"\d*(\.\d*)?", one.get("time", ""))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +197,7 @@ def test_hostile_text_stays_text(run: str) -> None:
     case = found.findall("testcase")[2]
     shown = "a\\x00\\x1b[2J\\ufffe\\udcff|`<b>&@all\\u202e]]>\\n# x"
     assert case.get("name") == shown
-    assert case.findtext("failure") == f"{shown}\n{shown}: {shown}"
+    assert case.findtext("failure") == f"{shown}:1: {shown}\n{shown}: {shown}"
     text = report(run)
     assert "\x1b" not in text
     assert "a\\\\x00\\\\x1b\\[2J\\\\ufffe\\\\udcff\\|\\`\\<b>&amp;&#64;all" in text

@@ -1,10 +1,10 @@
 """A run as JUnit XML, for the pages that CI services make of tests.
 
 Input: the facts of a run. Output: one testsuite with a testcase for the run itself, one for its
-verdict, one for each expectation and one for each program that failed. The attributes are those
-that GitHub's reporters, GitLab and Jenkins read (the schema of Apache Ant's junitreport, with
-`file` and `line` as pytest has them). XML 1.0 has no way to write most control characters: they
-appear as escapes (`\\x1b`).
+verdict, one for each expectation and one for each program that failed. Elements and attributes are
+those of Jenkins' schema (junit-10.xsd of its xUnit plugin, which refuses any other), as GitHub's
+reporters and GitLab read them, too: so the line of a statement stands in the text of its case. XML
+1.0 has no way to write most control characters: they appear as escapes (`\\x1b`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from runtime.judge import telling
+from runtime.judge import outcomes, telling
 from runtime.options import COMPLETED, REQUIRED
 from tstorm.outcome import how
 from tstorm.output import visible
@@ -43,7 +43,8 @@ def render(facts: Facts, require: str | None = None) -> str:
         "skipped": str(len(suite.findall("testcase/skipped"))),
     }
     suite.attrib.update(counts)
-    root = ET.Element("testsuites", {"name": "tstorm", **counts, "time": suite.attrib["time"]})
+    total = {name: counts[name] for name in ("tests", "failures", "errors")}
+    root = ET.Element("testsuites", {"name": "tstorm", **total, "time": suite.attrib["time"]})
     root.append(suite)
     ET.indent(root)
     body = ET.tostring(root, encoding="unicode")
@@ -111,17 +112,14 @@ def _verdict(facts: Facts, suite: ET.Element, require: str) -> None:
 
 def _expectation(facts: Facts, suite: ET.Element, one: Mapping[str, Any]) -> None:
     case = _case(facts, suite, one["text"], one.get("at_ns") or 0)
-    if one.get("file"):
-        case.set("file", visible(one["file"]))
-    if one.get("line"):
-        case.set("line", str(one["line"]))
+    said = f"{outcomes.place(one)}: {one['message']}"
     if one["state"] == EXPECTATION_FAILED:
         log = [f"{line['instance']}: {line['line']}" for line in one.get("log", ())]
-        _result(case, "failure", one["message"], [one["message"], *log], one.get("kind", ""))
+        _result(case, "failure", one["message"], [said, *log], one.get("kind", ""))
     elif one["state"] == NOT_MEASURED:
         _result(case, "skipped", one["message"], [])
     else:
-        ET.SubElement(case, "system-out").text = visible(one["message"])
+        ET.SubElement(case, "system-out").text = visible(said)
 
 
 def _program(facts: Facts, suite: ET.Element, one: Mapping[str, Any]) -> None:
