@@ -17,7 +17,7 @@ from tests.page.synthetic import SECOND, Shape, make
 
 pytestmark = [pytest.mark.e2e, pytest.mark.once]
 
-HOSTILE = "<img src=//x onerror=alert(1)></script><script>alert(2)</script>\u202e"
+HOSTILE = "<img src=//x onerror=alert(1)></script><script>alert(2)</script>\u202e\u2028\x1b[31m"
 
 
 @pytest.fixture(scope="module")
@@ -170,16 +170,17 @@ def test_everything_can_be_had_as_csv(browser: Browser, two: Path) -> None:
 def test_hostile_names_stay_text(browser: Browser, two: Path, tmp_path: Path) -> None:
     data = data_of(two.parent / "run")
     spoiled = json.loads(json.dumps(data).replace("client.0", json.dumps(HOSTILE)[1:-1]))
-    spoiled["run"].update(id=HOSTILE, experiment=HOSTILE, message=HOSTILE)
+    spoiled["run"].update(id=HOSTILE, experiment=HOSTILE, message=f"{HOSTILE}\ud800")
     spoiled["notes"] = [HOSTILE]
+    spoiled["logs"][0]["lines"].append([None, None, "\udcff" + "long " * 200_000])
     written = tmp_path / "report.html"
-    written.write_text(page(spoiled))
+    written.write_bytes(rundir.encode(page(spoiled)))
     browser.open(written)
     browser.place("#programs")
     browser.key("n")
     assert browser.problems == []
     assert browser.run("document.querySelectorAll('img, iframe, main script').length") == 0
-    assert HOSTILE in text(browser, "#notes")
+    assert HOSTILE in browser.run("document.querySelector('#notes').textContent")
     assert HOSTILE in browser.run("document.querySelector('#events').textContent")
 
 
