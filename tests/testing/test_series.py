@@ -80,6 +80,7 @@ def test_a_round_trip_is_a_probe_and_the_nearest_one_back(directory: Path) -> No
     assert found.measured == (15 * MS, 26 * MS)
     assert (found.unit, found.least(), found.most()) == ("ns", 15 * MS, 26 * MS)
     assert (found.median(), found.mean()) == (15 * MS, 20_500_000)
+    assert repr(found) == "<Series rtt a.0 -> b.0: 4 values from 15000000 to 26000000 ns, 2 lost>"
 
 
 def test_round_trips_that_were_measured_are_taken_as_they_are(directory: Path) -> None:

@@ -39,7 +39,7 @@ _COUNTER = "delivered_bytes"
 _TIMES = Shape({"at_ns": COUNT, "elapsed_ns": COUNT})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Series:
     """Values by time; `unit` is ns, bps or ppb. A value is None where a probe was lost."""
 
@@ -51,6 +51,13 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __repr__(self) -> str:
+        """Short, since pytest shows it several times where an assertion fails."""
+        found = self.measured
+        span = f" from {min(found)} to {max(found)} {self.unit}" if found else ""
+        lost = f", {len(self) - len(found)} lost" if len(found) < len(self) else ""
+        return f"<Series {self.what} {_told(self.pair)}: {len(self)} values{span}{lost}>"
 
     def between(self, start: str | int, end: str | int) -> Series:
         """The part from `start` on and before `end`, such as "5s" and "10s"."""
