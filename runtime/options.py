@@ -44,9 +44,14 @@ MAX_HOSTS = 1024
 MAX_ENGINE_THREADS = 16
 LEAST_PERIOD_NS = 1_000_000
 MOST_SCATTER_NS = 1_000_000_000
-# To test: an agent's clock is wrong; it loses metadata; its wall clock is set while it runs; it
-# tells of other counters than it has.
-FAULTS = ("clock_offset_ns", "drop_metadata_ppb", "clock_step_ns", "count_ppb")
+# To test, by who has them. Of hosts: an agent's clock is wrong; it loses metadata; its wall clock
+# is set while it runs; it tells of other counters than it has. Without hosts: the driver's wall
+# clock is set; the link of that number has other values than the plan's after a while.
+FAULTS: Mapping[str, tuple[str, ...]] = {
+    "host": ("clock_offset_ns", "drop_metadata_ppb", "clock_step_ns", "count_ppb"),
+    "driver": ("clock_step_ns",),
+    "link": ("delay_ns", "rate_bps"),
+}
 CPU_RANGE_PPB = 1_000_000, 1000 * 10**9  # of a processor of this machine
 OF_VIRTUAL_TIME = {  # names of options
     "on_spin": "--on-spin",
@@ -83,7 +88,7 @@ class RunOptions:
     clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
     on_agent_loss: str = KEEP  # traffic of a host without agent: as it was last, or closed
     allow_spoofing: bool = False  # instances may send from addresses that are not their own
-    faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # host -> FAULTS, to test
+    faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # to test: whose, FAULTS
     probes: bool = True  # light ones between instances, all the time
     packets: bool = False  # a file of packets for each link, where one engine has them all
     max_lateness_ns: int | None = None  # what the user allows anything that is judged
@@ -195,13 +200,20 @@ class RunOptions:
             raise RunError(f"period_ns is {self.period_ns}", f"give {LEAST_PERIOD_NS} or more")
         if self.clock_budget_ns < 1:
             raise RunError("no clock is known exactly", "give --clock-budget 100us or more")
-        names = {f"host{number}" for number in range(self.hosts)}
-        kinds = {kind for faults in self.faults.values() for kind in faults}
-        wrong = sorted(self.faults.keys() - names) or sorted(kinds.difference(FAULTS))
-        if wrong:
-            hosts = f"host0 to host{self.hosts - 1}" if self.hosts else "no hosts without --hosts"
-            known = f"{hosts}; {' and '.join(FAULTS)}"
-            raise RunError(f"there is no {wrong[0]!r} that could have a fault", f"known: {known}")
+        self._check_faults()
+
+    def _check_faults(self) -> None:
+        known = f"host0 to host{self.hosts - 1}" if self.hosts else "driver, link0, link1 and so on"
+        for name, faults in self.faults.items():
+            kind = name.rstrip("0123456789")
+            number = name.removeprefix(kind)
+            here = kind == "host" and number and int(number) < self.hosts
+            here = here or (not self.hosts and (kind == "link" if number else kind == "driver"))
+            if not here:
+                raise RunError(f"there is no {name!r} that could have a fault", f"known: {known}")
+            for wrong in sorted(faults.keys() - set(FAULTS[kind])):
+                kinds = " and ".join(FAULTS[kind])
+                raise RunError(f"{name} cannot have the fault {wrong!r}", f"known: {kinds}")
 
     def _check_engine_threads(self) -> None:
         if not 0 <= self.engine_threads <= MAX_ENGINE_THREADS:

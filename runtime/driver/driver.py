@@ -98,7 +98,8 @@ class Driver:
             *(self.plan, self.timeline, self.backend.instances, self.conductor.book)
         )
         self.pulse = Pulse(DRIVER, self._stalled)
-        self.machine = MachineWatch(self.backend.instances, self._elapsed)
+        step_ns = config.options.faults.get("driver", {}).get("clock_step_ns", 0)
+        self.machine = MachineWatch(self.backend.instances, self._elapsed, step_ns)
         self.watching: set[asyncio.Task[None]] = set()
         self.control: ControlServer | None = None
         self.sampler: Counters | None = None

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from runtime.backend.lives import Lives
-from runtime.judge.machine import MachineRecord
-from runtime.system import hostfigures, netdev
+from runtime.judge.ownmachine import OwnMachine
+from runtime.system import netdev
 
 INTERVAL_SECONDS = 1.0
 AT_A_TIME = 8  # devices: some 0.2 ms
@@ -44,22 +44,26 @@ class _Seen:
 
 
 class MachineWatch:
-    """`elapsed`: ns since time 0."""
+    """`elapsed`: ns since time 0. `clock_step_ns`: see OwnMachine."""
 
     def __init__(
-        self, instances: Mapping[str, Lives], elapsed: Callable[[], int], proc: Path = Path("/proc")
+        self,
+        instances: Mapping[str, Lives],
+        elapsed: Callable[[], int],
+        clock_step_ns: int = 0,
+        proc: Path = Path("/proc"),
     ) -> None:
         self._instances = instances
         self._elapsed = elapsed
         self._proc = proc
-        self._machine = MachineRecord()
+        self._machine = OwnMachine(clock_step_ns)
         self._present: dict[str, _Seen] = {}
         self._longest: dict[str, _Seen] = {}
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            self._machine.take(hostfigures.read(), self._elapsed())
+            self._machine.look(self._elapsed())
             await self.look()
             await asyncio.sleep(INTERVAL_SECONDS)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runtime.agent.process.ownmachine import OwnMachine
 from runtime.judge.machine import MachineRecord, look_at_machine
+from runtime.judge.ownmachine import OwnMachine
 from runtime.judge.verdict import Judge
 from runtime.system import hostfigures
 from runtime.system.hostfigures import Reading

@@ -22,9 +22,9 @@ from runtime.agent.clock import SystemClock
 from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.process.commandline import PPB, AgentOptions
-from runtime.agent.process.ownmachine import OwnMachine
 from runtime.agent.process.responder import Responder
 from runtime.errors import RunError
+from runtime.judge.ownmachine import OwnMachine
 from runtime.options import REAL
 from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server

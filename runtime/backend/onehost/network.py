@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.missing import Missing
-from runtime.backend.onehost import captures, staging
+from runtime.backend.onehost import captures, planted, staging
 from runtime.backend.onehost.holds import Holds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
@@ -66,6 +66,7 @@ class HopNetwork:
         kind = context.options.ports
         self.ports = EnginePorts(self.engine, kind, names, self._refusals, self._gone)
         self._watching = asyncio.get_running_loop().create_task(self.ports.watch())
+        self._planting: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Its engine was started before."""
@@ -100,6 +101,8 @@ class HopNetwork:
         if self._captures:
             await self.engine.stage(list(captures.lines(plan.topology)))
         await self._commit([], 0, timeline.steps[0])
+        faults = planted.plant(self.engine, self._options.faults, self._t0_ns)
+        self._planting = asyncio.get_running_loop().create_task(faults)
         return self._t0_ns
 
     def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
@@ -157,6 +160,8 @@ class HopNetwork:
     async def end(self) -> dict[str, Any]:
         """A run that failed because of the engine ends without its totals."""
         self._watching.cancel()
+        if self._planting is not None:
+            self._planting.cancel()
         totals: dict[str, Any] = {}
         try:
             await self.ports.look()

@@ -9,9 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from compiler.plan.reader import read_plan
 from runtime.system import cgroups
 from tests.runtime.support import Compile, User
 from tests.waiting import wait_until
@@ -33,11 +35,16 @@ def state(user: User, out: str) -> str:
     return str(found["verdict"]["state"])
 
 
-def reasons(user: User, out: str) -> list[tuple[str, str]]:
+def verdict(user: User, out: str) -> dict[str, Any]:
     found = json.loads((user.home / out / "certificate.json").read_text(encoding="utf-8"))
     summary = json.loads((user.home / out / "summary.json").read_text(encoding="utf-8"))
     assert found["verdict"] == summary["verdict"]
-    return [(one["what"], one["subject"]) for one in found["verdict"]["reasons"]]
+    judged: dict[str, Any] = found["verdict"]
+    return judged
+
+
+def reasons(user: User, out: str) -> list[tuple[str, str]]:
+    return [(one["what"], one["subject"]) for one in verdict(user, out)["reasons"]]
 
 
 def test_an_agent_that_lies_and_a_clock_that_is_set_are_found(plan_of: Compile, user: User) -> None:
@@ -68,6 +75,44 @@ link a--s1 latency=5ms up=50Mb symmetric
 link b--s1 latency=5ms up=50Mb symmetric
 at 12s quit
 """
+
+
+TRAFFIC = """service a
+service b
+service server img=x exec="tprobe serve"
+service client img=x exec="tprobe stream server.0 --udp 20Mb --seconds 9"
+bridge s1
+link a--s1 latency=5ms up=50Mb symmetric
+link b--s1 latency=5ms up=50Mb symmetric
+link server--s1 latency=5ms up=10Mb symmetric
+link client--s1 latency=5ms up=50Mb symmetric
+at 10s quit
+"""
+
+
+@pytest.mark.parametrize("user", ["self"], indirect=True)
+def test_links_with_other_values_than_the_plans_are_found(plan_of: Compile, user: User) -> None:
+    """From 3 of 10 s on the engine has 190 ms in the place of 5 on one link, and three times the
+    rate on another one, through which traffic flows. The machine's clock is set, too."""
+    plan = plan_of(TRAFFIC)
+    number = {link.name: n for n, link in enumerate(read_plan(plan).topology.links)}
+    faults = {
+        f"link{number['s1->b.0']}": {"delay_ns": 190_000_000},
+        f"link{number['s1->server.0']}": {"rate_bps": 30_000_000},
+        "driver": {"clock_step_ns": -3_000_000_000},
+    }
+    assert user.run(plan, "other", faults=faults, probes=True)["outcome"] == "completed"
+    assert state(user, "other") == "invalid"
+    found = {(one["what"], one["subject"]): one for one in verdict(user, "other")["reasons"]}
+    assert "by 3.00 s, at" in found["clock_step", "the machine"]["text"]
+    late = found["path_late", "a.0 to b.0"]
+    assert late["state"] == found["path_rate", "client.0 to server.0"]["state"] == "invalid"
+    assert late["figure_ns"] > 184_000_000
+    assert late["at_ns"] >= 2_900_000_000
+    assert late["text"].startswith("a.0 to b.0: packets came 185 ms later than planned (10 ms)")
+    assert late["text"].endswith("; the bound is 1 ms")
+    late_ones = {subject for what, subject in found if what == "path_late"}
+    assert late_ones == {"a.0 to b.0", "server.0 to b.0", "client.0 to b.0"}
 
 
 def engine_of(run: int) -> int:

@@ -1,4 +1,4 @@
-"""What an agent's own machine is busy with while an experiment goes on, for its last words."""
+"""What the machine of an agent or a driver is busy with meanwhile, for its last words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.judge.machine import MachineRecord
 from runtime.system import hostfigures
 from runtime.system.hostfigures import Reading
 
-INTERVAL_NS = 900_000_000  # it is looked at twice a second
+INTERVAL_NS = 900_000_000  # an agent looks at it twice a second
 STEP_AFTER = 2  # readings, before a planted step
 
 
