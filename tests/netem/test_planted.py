@@ -1,4 +1,5 @@
-"""Whole runs whose queueing disciplines somebody removes behind tcald: the certificate says so."""
+"""Whole runs whose queueing disciplines somebody removes or changes behind tcald: the certificate
+says so."""
 
 from __future__ import annotations
 
@@ -25,6 +26,8 @@ link b--s1 latency=20ms up=10Mb symmetric
 at 10s quit
 """
 
+REPORTS = 2  # of probes, one about each second, before anything is done
+
 Found = list[tuple[int, dict[str, Any]]]  # a process of the namespace, and what tc(8) says
 
 
@@ -34,10 +37,10 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
 
 
-def tc(pid: int, *words: str) -> str:
+def tc(pid: int, *words: str, check: bool = False) -> str:
     """tc(8) in the network namespace of a process; '' if there is none any more."""
     argv = ["nsenter", f"--net=/proc/{pid}/ns/net", "tc", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    return subprocess.run(argv, capture_output=True, text=True, check=check).stdout
 
 
 def processes() -> Iterator[int]:
@@ -54,29 +57,34 @@ def processes() -> Iterator[int]:
                 yield int(place.name)
 
 
-def disciplines(kind: str) -> Found:
+def disciplines(*kinds: str) -> Found:
     found: Found = []
     for pid in processes():
         shown = json.loads(tc(pid, "-j", "qdisc", "show") or "[]")
-        found += [(pid, one) for one in shown if one["kind"] == kind]
+        found += [(pid, one) for one in shown if one["kind"] in kinds]
     return found
 
 
-def remove() -> int:
-    """All of tcald's trees. How many."""
-    trees = disciplines("htb")
-    for pid, one in trees:
-        tc(pid, "qdisc", "del", "dev", one["dev"], "root")
-    return len(trees) if not disciplines("netem") else 0
+def spoil() -> int:
+    """On one host tcald's tree goes, on the other one packets take 190 ms. How many of the latter:
+    the machine is slow, so nothing is looked at twice."""
+    there = disciplines("htb", "netem")
+    gone, tree = next(one for one in there if one[1]["kind"] == "htb")
+    tc(gone, "qdisc", "del", "dev", tree["dev"], "root", check=True)
+    others = [(pid, one) for pid, one in there if one["kind"] == "netem" and pid != gone]
+    for pid, one in others:
+        place = ("dev", one["dev"], "parent", one["parent"], "handle", one["handle"])
+        tc(pid, "qdisc", "change", *place, "netem", "delay", "190ms", check=True)
+    return len(others)
 
 
 def judged(place: Path, plant: Callable[[], int]) -> dict[str, Any]:
-    """The verdict of a run in which this is done once it goes on."""
+    """The verdict of a run in which this is done in its midst."""
     planted: list[int] = []
 
     def meanwhile() -> None:
-        events = place / "out/events.jsonl"
-        wait_until(lambda: events.exists() and len(records(events)) > 1, "the run to begin")
+        probes = place / "out/probes.jsonl"
+        wait_until(lambda: probes.exists() and len(records(probes)) > REPORTS, "the run to go on")
         planted.append(plant())
 
     thread = threading.Thread(target=meanwhile)
@@ -86,20 +94,28 @@ def judged(place: Path, plant: Callable[[], int]) -> dict[str, Any]:
         out = carried_out(TDL, place, hosts=2)
     finally:
         thread.join()
-    assert planted != [0], "there was nothing to remove"
+    assert planted and planted != [0], "there was nothing to spoil"
     verdict: dict[str, Any] = json.loads((out / "certificate.json").read_text())["verdict"]
     return verdict
 
 
-def invalid(verdict: dict[str, Any]) -> set[str]:
-    return {one["what"] for one in verdict["reasons"] if one["state"] == "invalid"}
+def invalid(verdict: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["what"]: one for one in verdict["reasons"] if one["state"] == "invalid"}
 
 
-def test_disciplines_that_are_removed_are_found(tmp_path: Path) -> None:
+def test_disciplines_that_are_removed_or_changed_are_found(tmp_path: Path) -> None:
     """And nothing of the kind is said of the same run when nobody does it."""
     fine = judged(tmp_path / "fine", lambda: len(disciplines("netem")))
-    assert invalid(fine) == set()
+    assert invalid(fine) == {}
     assert fine["measured"]["pairs"] == 2
-    gone = judged(tmp_path / "gone", remove)
-    assert gone["state"] == "invalid"
-    assert "path_early" in invalid(gone)
+    spoiled = judged(tmp_path / "spoiled", spoil)
+    assert spoiled["state"] == "invalid"
+    found = invalid(spoiled)
+    assert {found["path_early"]["subject"], found["path_late"]["subject"]} == {
+        "a.0 to b.0",
+        "b.0 to a.0",
+    }
+    late = found["path_late"]
+    assert late["figure_ns"] > 149_000_000 > late["threshold_ns"]
+    assert late["at_ns"] > (REPORTS - 1) * 1_000_000_000
+    assert "later than planned (40 ms) at the median" in late["text"]
