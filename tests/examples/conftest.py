@@ -21,9 +21,10 @@ EXAMPLES = ROOT / "examples"
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run directory."""
+    """A finished run directory, and what the command said of it on stderr."""
 
     directory: Path
+    said: str = ""
 
     def log(self, instance: str) -> str:
         return (self.directory / "logs" / f"{instance}.log").read_text(errors="replace")
@@ -70,12 +71,12 @@ Runner = Callable[..., Finished]
 def run_example(tmp_path: Path) -> Runner:
     """`run_example("churn", "--pace", "4")` runs it to its end; a failed run fails the test."""
 
-    def run(name: str, *options: str, out: str = "run") -> Finished:
+    def run(name: str, *options: str, out: str = "run", quiet: bool = True) -> Finished:
         directory = tmp_path / out
         source = EXAMPLES / f"{name}.tdl"
         argv = [sys.executable, "-m", "tstorm", "run", str(source), "--out", str(directory)]
         done = subprocess.run(
-            [*argv, "--quiet", *options],
+            [*argv, *(["--quiet"] if quiet else []), *options],
             cwd=ROOT,
             env={**os.environ, **environment()},
             capture_output=True,
@@ -84,7 +85,7 @@ def run_example(tmp_path: Path) -> Runner:
             check=False,
         )
         assert done.returncode == 0, done.stderr[-3000:]
-        return Finished(directory)
+        return Finished(directory, done.stderr)
 
     return run
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import pytest
 
@@ -18,15 +19,17 @@ from .conftest import Finished, Runner
 
 pytestmark = pytest.mark.e2e
 NS = 1_000_000_000
+_STATES = "(VALID|DEGRADED|INVALID)"
 _NO_ETCD = shutil.which("etcd") is None or shutil.which("etcdctl") is None
 _NO_IPERF3 = shutil.which("iperf3") is None
 
 
 def test_quickstart_measures_what_was_planned(run_example: Runner) -> None:
     def trial(attempt: Attempt) -> None:
-        run = run_example("quickstart", "--until", "13s", out=attempt.name("run"))
+        run = run_example("quickstart", "--until", "13s", out=attempt.name("run"), quiet=False)
         attempt.saw(run.directory)
         _check_the_quickstart(run)
+        _check_the_verdict(run)
 
     in_time(trial)
 
@@ -45,6 +48,18 @@ def _check_the_quickstart(run: Finished) -> None:
     assert far and 91 <= min(far) < 105
     assert not [at for at, _ in answered if 10.1 < at < 10.9], "the access link is down"
     assert [at for at, _ in answered if 11.1 < at < 11.9], "the access link is up again"
+
+
+def _check_the_verdict(run: Finished) -> None:
+    """With its reasons it takes five lines at most, at the end of all."""
+    lines = run.said.splitlines()
+    [first] = [at for at, line in enumerate(lines) if re.match(rf"(warning: )?{_STATES}: ", line)]
+    more = list(takewhile(lambda line: line.startswith("  "), lines[first + 1 :]))
+    verdict = json.loads((run.directory / "certificate.json").read_text())["verdict"]
+    assert verdict["state"] == lines[first].removeprefix("warning: ").partition(":")[0].lower()
+    assert len(more) == min(len(verdict["reasons"]) or 2, 5) - 1
+    reasons = [one["text"] for one in verdict["reasons"][:4]]
+    assert all(text in "\n".join([lines[first], *more]) for text in reasons)
 
 
 def test_the_same_seed_runs_the_same_events(run_example: Runner) -> None:

@@ -227,6 +227,21 @@ def test_people_are_told_in_capitals_and_no_more_than_was_judged() -> None:
         assert list(telling.told(nonsense)) == ["UNKNOWN: nothing was checked"]
 
 
+def test_the_end_of_a_run_has_five_lines_of_it_at_most() -> None:
+    judge = Judge()
+    for number in range(40):
+        text = f"a.{number} to b.0: packets came late"
+        judge.measure("path_late", f"a.{number} to b.0", SECOND + number, number, text)
+    found = judge.verdict()
+    assert len(found["reasons"]) == 40
+    lines = list(telling.told(found, telling.MOST_LINES))
+    assert len(lines) == 5
+    assert lines[0].startswith("DEGRADED: a.39 to b.0: packets came late, at 0.000 s; the bound is")
+    assert [line[:4] for line in lines[1:4]] == ["  a."] * 3
+    assert lines[4] == "  … and 36 more in certificate.json"
+    assert len(list(telling.told(found))) == 40
+
+
 @pytest.mark.parametrize("what", BOUNDS)
 def test_whatever_was_within_its_bound_is_named_in_words(what: str) -> None:
     _, second = telling.told({"state": "unknown", "judged": [{"what": what}]})
