@@ -7,6 +7,7 @@ forms of a window, patterns and command lines.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -50,8 +51,11 @@ class ExpectActions(StaticActions):
     ) -> _Statements:
         statistic = self._statistic(what, ends)
         subjects = self._pair(what, ends[1:] if statistic and len(ends) == 3 else ends)
+        errors = self.errors
         self._operator(bound.op)
         value = self._value(what.text, bound)
+        if self.errors == errors:
+            self._possible(what.text, bound, value)
         return self._expect(
             what.text,
             subjects,
@@ -166,6 +170,14 @@ class ExpectActions(StaticActions):
             hint = f"write {meant}" if meant else "a measure is less or greater: < <= > >="
             self.error("TS0403", op.span, f"'{op.text}' compares no measure", hint)
 
+    def _possible(self, kind: str, bound: Bound, value: int) -> None:
+        """TS0403 where nothing that is measured can be so little or so much."""
+        op = bound.op.text
+        if value == 0 and op == "<":
+            self.error("TS0403", bound.span, f"{kind} is never less than nothing", "write <= 0")
+        elif kind == "loss" and value >= values.PPB and op == ">":
+            self.error("TS0403", bound.span, "more than everything is never lost", "write >= 100%")
+
     def _value(self, kind: str, bound: Bound) -> int:
         token = bound.value
         if kind == "loss":
@@ -196,9 +208,10 @@ class ExpectActions(StaticActions):
     def window_between(self, word: Token, first: Token, _to: Token, last: Token) -> ast.Window:
         errors = self.errors
         start, end = self.number(first, values.time), self.number(last, values.time)
-        if self.errors == errors and end <= start:
-            message = f"{last.text} is not after {first.text}"
-            self.error("TS0404", cover(first, last), message)
+        if end <= start:
+            if self.errors == errors:
+                message = f"{last.text} is not after {first.text}"
+                self.error("TS0404", cover(first, last), message)
             end = start + 1
         return ast.Window(start, end, cover(word, last))
 
@@ -255,9 +268,12 @@ class ExpectActions(StaticActions):
             self.error("TS0405", token.span, message, hint)
             return pattern
         try:
-            re.compile(pattern)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what will mean something else in another Python
+                re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as problem:
-            reason = problem.msg if isinstance(problem, re.error) else "it is too deep"
+            reason = "it is too deep" if isinstance(problem, RecursionError) else str(problem)
+            reason = problem.msg if isinstance(problem, re.error) else reason
             hint = "to mean a sign such as ( or * itself write \\\\( or \\\\*"
             self.error("TS0405", token.span, f"this pattern cannot be read: {reason}", hint)
         return pattern

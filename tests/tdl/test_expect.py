@@ -72,3 +72,8 @@ def test_params_have_limits() -> None:
     assert codes(many) == ["TS0156"]
     partial = parse_partial("param n = 1\n", params={"n": "x" * 1001})
     assert [found.code for found in partial.diagnostics] == ["TS0156"]
+
+
+def test_what_a_pattern_may_mean_in_another_python_is_nobodys_affair() -> None:
+    """Warnings of `re` are errors in tests, and would be lines on a user's terminal."""
+    assert codes('expect log a "[[a]"') == []
