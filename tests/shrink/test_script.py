@@ -45,7 +45,14 @@ def test_lines_go_with_their_comments_and_nothing_else_changes() -> None:
     assert found.keeping([loop, flap]) == without_chain
     without_flap = TEXT.replace("from 6s to 8s s--t \\\n    flap 1s\n", "")
     assert found.keeping([loop, chain]) == without_flap
-    assert "    # twice\n}" in found.keeping([chain])
+    begin, end = TEXT.index("for i"), TEXT.index("at 5s")
+    assert found.keeping([chain, flap]) == TEXT[:begin] + TEXT[end:], "an empty loop goes, too"
+
+
+def test_a_chain_on_several_lines_is_one_statement() -> None:
+    found = script(TEXT.replace("leave and s--t", "leave and \\\n    s--t"))
+    assert [one.begin for one in found.events] == [(8, 5), (10, 1), (12, 1)]
+    assert found.keeping([]) == script().keeping([])
 
 
 def test_every_part_compiles() -> None:

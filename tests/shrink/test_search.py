@@ -7,9 +7,11 @@ from itertools import count
 
 import pytest
 
+from runtime.errors import MachineError
 from tdl.preprocess.includes import NO_TEXTS
 from tstorm.shrink import told
 from tstorm.shrink.failures import Failure
+from tstorm.shrink.reading import Reading
 from tstorm.shrink.script import read
 from tstorm.shrink.search import Shrunk, search
 from tstorm.shrink.trials import Attempt, Bounds, InterruptedTrialError, Trials
@@ -44,7 +46,7 @@ def shrunk(
     ticks = count()
     bounds = bounds or Bounds(100)
     trials = Trials(run, {WANTED}, bounds, lambda: float(next(ticks)), seen.append)
-    return search(SCRIPT, trials, decided_ns), trials, seen
+    return search(SCRIPT, trials, Reading(), decided_ns), trials, seen
 
 
 def left(found: Shrunk) -> list[str]:
@@ -83,6 +85,20 @@ def test_what_does_not_compile_does_not_fail() -> None:
     assert any(told.attempt(one).endswith("does not compile") for one in seen)
 
 
+def test_a_link_is_not_closed_from_the_beginning_on() -> None:
+    """Where the first thing that is done with a link is a join, it is down until then: the leave
+    would go, and its join would be the cause."""
+    text = TEXT.replace(STATEMENTS[1], "at 2s a--s leave").replace(STATEMENTS[6], "at 7s a--s join")
+
+    def run(tried: str) -> Collection[Failure] | None:
+        return {WANTED} if "at 2s a--s leave" in tried or "at 7s a--s join" in tried else set()
+
+    trials = Trials(run, {WANTED}, Bounds(100), lambda: 0.0, lambda _attempt: None)
+    found = search(read(text.encode(), NO_TEXTS), trials, Reading())
+    assert "at 2s a--s leave" in found.text
+    assert "join" not in found.text
+
+
 def test_attempts_are_bounded_and_the_best_so_far_is_given() -> None:
     found, trials, _ = shrunk(needs, Bounds(12))
     assert "12 attempts" in found.stopped
@@ -109,6 +125,21 @@ def test_an_interruption_keeps_the_best_so_far() -> None:
     found, _, _ = shrunk(run)
     assert (found.confirmed, found.stopped) == (True, "interrupted")
     assert len(left(found)) < 8
+
+
+def test_what_the_machine_cannot_do_leaves_the_best_so_far() -> None:
+    runs = count()
+
+    def run(text: str) -> Collection[Failure] | None:
+        if next(runs) == 15:
+            raise MachineError("no space is left")
+        return needs(text)
+
+    found, trials, _ = shrunk(run)
+    assert (found.confirmed, found.stopped) == (True, "no space is left")
+    assert isinstance(found.error, MachineError)
+    assert len(left(found)) < 8
+    assert any("no space is left" in line for line in told.closing(found, trials, Reading()))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from runtime.options import RunOptions
     from tstorm.loading import PlanToRun
     from tstorm.shrink.failures import Failure
+    from tstorm.shrink.reading import Reading
     from tstorm.shrink.running import Runner
     from tstorm.shrink.search import Shrunk
     from tstorm.shrink.trials import Trials
@@ -100,10 +101,11 @@ def command(
     """Find the shortest timeline with which an experiment still fails.
 
     Statements of the timeline are taken out of the text as long as one of the expectations (or
-    programs) that failed in RUN still fails; then the end is moved forward. Each attempt is a run,
-    with the seed and the options of RUN where the command line does not say otherwise. In real time
-    failures may come and go: --repeat 2/3 takes a text to fail if two of three runs do. In virtual
-    time one run is enough.
+    programs) that failed in RUN still fails; then the end is moved forward; then what is left of
+    the statements is made smaller: fewer rounds of a loop, fewer targets, single occurrences,
+    shorter intervals. Each attempt is a run, with the seed and the options of RUN where the command
+    line does not say otherwise. In real time failures may come and go: --repeat 2/3 takes a text to
+    fail if two of three runs do. In virtual time one run is enough.
 
     The text goes to standard output or FILE; it is always one that has failed here. With Ctrl-C,
     and when attempts or time are used up, it is the shortest so far. --out DIR keeps all runs.
@@ -120,6 +122,7 @@ def command(
     from tstorm.running import errors_shown, options_of, recorded_run
 
     only_in_cluster(cluster)
+    _check_place(target)
     with errors_shown():
         recorded = recorded_run(source)
         options = options_of(asked, recorded)
@@ -127,21 +130,25 @@ def command(
             raise click.UsageError("shrink runs on this machine: add --backend local.")
         found = plan_to_run(source, seed, params=params)
         bounds = (attempts, budget_ns, *repeat)
-        shrunk, trials, wanted = _shrink(source, found, options, recorded, bounds, out, quiet)
-    _tell(shrunk, trials, wanted, target, _said(found, options, target), form)
-    if not shrunk.confirmed:
-        raise CommandError(code=INTERRUPTED if shrunk.stopped == "interrupted" else FAILED)
+        runner = _runner(source, found, options, out)
+        shrunk, trials, wanted = _shrink(source, found, runner, recorded, bounds, quiet)
+    again = _said(found, options, target)
+    _tell(shrunk, trials, runner.reading, wanted, target, again, form)
     if shrunk.stopped == "interrupted":
         raise CommandError(code=INTERRUPTED)
+    with errors_shown():
+        if shrunk.error is not None:
+            raise shrunk.error
+    if not shrunk.confirmed:
+        raise CommandError(code=FAILED)
 
 
 def _shrink(
     source: str,
     found: PlanToRun,
-    options: RunOptions,
+    runner: Runner,
     recorded: Mapping[str, Any] | None,
     bounds: tuple[int, int | None, int, int],
-    out: str | None,
     quiet: bool,
 ) -> tuple[Shrunk, Trials, Mapping[Failure, int | None]]:
     from tstorm.shrink import script, search, told
@@ -154,32 +161,31 @@ def _shrink(
     attempts, budget_ns, needed, whole = bounds
     begun = time.monotonic()
     until = None if budget_ns is None else begun + budget_ns / 1e9
-    runner = _runner(source, found, options, out)
-    text = script.read(found.plan.source, runner.sources, found.plan.params)
+    reading = runner.reading
+    text = script.read(found.plan.source, reading.sources, reading.params)
     wanted = _wanted(source, runner, text.text, recorded)
     for one in sorted(wanted):
         _note(f"failed: {one.words}")
     limits = Bounds(attempts, needed, whole, until)
     trials = Trials(runner, wanted, limits, time.monotonic, tell)
     decided = [at_ns for at_ns in wanted.values() if at_ns is not None]
-    return search.search(text, trials, max(decided, default=None)), trials, wanted
+    shrunk = search.search(text, trials, reading, max(decided, default=None))
+    return shrunk, trials, wanted
 
 
 def _runner(source: str, found: PlanToRun, options: RunOptions, out: str | None) -> Runner:
     from compiler.sources import Folder, Recorded
     from tstorm.loading import folder_of, recorded_plan
+    from tstorm.shrink.reading import Reading
     from tstorm.shrink.running import Runner
 
     kept = Path(out) if out else None
-    if kept is not None:
-        try:
-            kept.mkdir(parents=True)
-        except OSError as error:
-            raise CommandError(f"error: --out {out}: {error.strerror}") from error
+    if kept is not None and os.path.lexists(kept):
+        raise CommandError(f"error: --out {out}: it is there already; name a new directory")
     fresh = recorded_plan(source) is None
     sources = Folder(folder_of(source)) if fresh else Recorded(found.plan)
-    plan, name = found.plan, f"{found.name}-shrink"
-    return Runner(source, plan.seed, plan.params, options, sources, name, kept)
+    reading = Reading(sources, found.plan.params, found.plan.seed)
+    return Runner(source, reading, options, f"{found.name}-shrink", kept)
 
 
 def _wanted(
@@ -215,6 +221,7 @@ def _said(found: PlanToRun, options: RunOptions, target: str | None) -> str:
 def _tell(
     shrunk: Shrunk,
     trials: Trials,
+    reading: Reading,
     wanted: Mapping[Failure, int | None],
     target: str | None,
     again: str,
@@ -222,7 +229,7 @@ def _tell(
 ) -> None:
     from tstorm.shrink import told
 
-    for line in told.closing(shrunk, trials):
+    for line in told.closing(shrunk, trials, reading):
         _note(line)
     if shrunk.confirmed:
         if target is not None:
@@ -230,9 +237,20 @@ def _tell(
         _note(f"again: {again}")
     with output.product_kept_going():
         if form == "json":
-            output.emit_json(told.to_json(shrunk, trials, wanted, again))
+            output.emit_json(told.to_json(shrunk, trials, reading, wanted, again))
         elif shrunk.confirmed and target is None:
             click.echo(shrunk.text.encode("utf-8"), nl=False)
+
+
+def _check_place(target: str | None) -> None:
+    """Before hours go into what cannot be written there."""
+    if target is None:
+        return
+    path = Path(os.path.realpath(target))
+    if path.is_dir():
+        raise CommandError(f"error: {target} is a directory; name a file")
+    if not path.parent.is_dir():
+        raise CommandError(f"error: writing {target}: there is no directory {path.parent}")
 
 
 def _write(target: str, text: str) -> None:

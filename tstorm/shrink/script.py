@@ -1,95 +1,101 @@
 """A TDL text, and what can be taken out of it: the statements of its timeline, and time at its end.
 
-Input: a text that compiles. Output: texts without some of its events, or that quit earlier.
+Input: a text that compiles. Output: texts without some of its statements, or that quit earlier.
 Taken out is what stands in the file itself, as it was written: a statement in a loop goes with all
-its rounds, one with `and` as a whole. Declarations, what is expected, and included files stay. A
-line of which only a comment would be left goes with its statement; all others stay as they are.
+its rounds, one with `and` as a whole, and a loop of which nothing is left goes, too. Declarations,
+what is expected, and included files stay. A line of which only a comment would be left goes with
+its statement; all others stay as they are.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tdl import ast
-from tdl.diagnostics import TdlError
+from tdl.diagnostics import Sink, TdlError
+from tdl.lexer import Token, logical_lines
 from tdl.parser import parse_partial
-from tdl.preprocess.includes import Texts
+from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.unroll import NO_PARAMS
 from tstorm import units
+from tstorm.shrink import loops
+from tstorm.shrink.text import Place, Range, Text
 
-_Place = tuple[int, int]
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A statement of the timeline where it stands: its words as they are written, and its nodes, in
+    a loop those of all rounds."""
 
-@dataclass(frozen=True, slots=True, order=True)
-class Statement:
-    """A range of the text: lines and columns from 1, the end not included."""
+    place: Range
+    words: tuple[Token, ...]
+    nodes: tuple[ast.Dynamic, ...]
 
-    begin: _Place
-    end: _Place
+    @property
+    def rounds(self) -> int:
+        return len({node.span.note for node in self.nodes})
 
-    def has(self, place: _Place) -> bool:
-        return self.begin <= place and place[0] <= self.end[0]
+    @property
+    def once(self) -> tuple[ast.Dynamic, ...]:
+        """The nodes of the first round."""
+        return tuple(one for one in self.nodes if one.span.note == self.nodes[0].span.note)
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`quit` is the statement that ends the experiment, at `end_ns`, if there is one to change."""
+    """`quit` is the statement that ends the experiment, at `end_ns`, if there is one to change;
+    `written` has what is known of each statement in `events`; `others` are the places of all
+    statements that are none of the timeline."""
 
     text: str
-    events: tuple[Statement, ...]
-    quit: Statement | None = None
+    events: tuple[Range, ...]
+    quit: Range | None = None
     end_ns: int = 0
+    written: Mapping[Range, Written] = field(default_factory=dict)
+    others: tuple[Place, ...] = ()
 
-    def keeping(self, kept: Collection[Statement], end_ns: int | None = None) -> str:
-        """The text with these events only; `end_ns`: it quits then."""
+    def keeping(self, kept: Collection[Range], end_ns: int | None = None) -> str:
+        """The text with these statements only; `end_ns`: it quits then."""
         changes = [(one, "") for one in self.events if one not in kept]
+        gone = bool(changes)
         if end_ns is not None and self.quit is not None:
             changes.append((self.quit, f"at {units.duration(end_ns)} quit"))
-        return _changed(self.text, changes)
+        text = Text(self.text).changed(changes)
+        return loops.without_empty(text) if gone else text
 
 
-def read(raw: bytes, texts: Texts, params: Mapping[str, str] = NO_PARAMS) -> Script:
+def read(raw: bytes, texts: Texts = NO_TEXTS, params: Mapping[str, str] = NO_PARAMS) -> Script:
     """Raises TdlError."""
     partial = parse_partial(raw, texts, params)
     if partial.failed:
         raise TdlError(partial.diagnostics)
-    dynamic = [one for one in partial.file.statements if isinstance(one, ast.Dynamic)]
-    own = _statements(one.span for one in dynamic if not one.span.file)
-    quits = [one for one in dynamic if isinstance(one.action, ast.Quit)]
-    ends = [one for one in own if any(one.has(_begin(end.span)) for end in quits)]
-    events = tuple(one for one in own if one not in ends)
     text = raw.decode("utf-8")
-    alone = len(quits) == 1 and len(ends) == 1 and ends[0].begin == _begin(quits[0].span)
-    if not alone or quits[0].span.file or quits[0].span.note:
-        return Script(text, events)
-    return Script(text, events, ends[0], quits[0].start_ns)
+    dynamic = [one for one in partial.file.statements if isinstance(one, ast.Dynamic)]
+    own = _written(text, [one for one in dynamic if not one.span.file])
+    quits = [one for one in dynamic if isinstance(one.action, ast.Quit)]
+    ends = [place for place, one in own.items() if any(end in one.nodes for end in quits)]
+    events = tuple(one for one in own if one not in ends)
+    others = tuple(
+        (one.span.line, one.span.col)
+        for one in partial.file.statements
+        if not (isinstance(one, ast.Dynamic) or one.span.file)
+    )
+    written = {place: own[place] for place in events}
+    alone = len(quits) == 1 and len(ends) == 1 and own[ends[0]].nodes == (quits[0],)
+    if not alone or quits[0].span.note:
+        return Script(text, events, None, 0, written, others)
+    return Script(text, events, ends[0], quits[0].start_ns, written, others)
 
 
-def _begin(span: ast.Span) -> _Place:
-    return span.line, span.col
-
-
-def _statements(spans: Iterable[ast.Span]) -> tuple[Statement, ...]:
-    """Rounds of a loop stand in one place; what follows `and` belongs to what it follows."""
-    found: dict[_Place, Statement] = {}
-    last: Statement | None = None
-    for span in spans:
-        begin, end = (span.line, span.col), (span.end_line, span.end_col)
-        if last is not None and last.begin < begin and last.has(begin):
-            begin, end = last.begin, max(last.end, end)
-        known = found.get(begin)
-        last = Statement(begin, end if known is None else max(known.end, end))
-        found[begin] = last
-    return tuple(sorted(found.values()))
-
-
-def _changed(text: str, changes: Iterable[tuple[Statement, str]]) -> str:
-    lines = text.split("\n")
-    for statement, instead in sorted(changes, reverse=True):  # from the end: places stay right
-        (first, column), (last, end) = statement.begin, statement.end
-        before, after = lines[first - 1][: column - 1], lines[last - 1][end - 1 :]
-        left = f"{before}{instead}{after}"
-        gone = not instead and (not left.strip() or left.lstrip().startswith("#"))
-        lines[first - 1 : last] = [] if gone else [left]
-    return "\n".join(lines)
+def _written(text: str, nodes: Iterable[ast.Dynamic]) -> dict[Range, Written]:
+    """Each logical line is a statement: rounds of a loop, and all parts of one with `and`."""
+    lines = [tuple(one.tokens) for one in logical_lines(text, Sink()) if one.tokens]
+    begins = [(words[0].line, words[0].col) for words in lines]
+    found: dict[int, list[ast.Dynamic]] = {}
+    for node in nodes:
+        place = (node.span.line, node.span.col)
+        found.setdefault(bisect_right(begins, place) - 1, []).append(node)
+    made = (Written(Range.of(lines[at]), lines[at], tuple(found[at])) for at in sorted(found))
+    return {one.place: one for one in made}

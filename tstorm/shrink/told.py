@@ -10,8 +10,11 @@ from tstorm import optiontext, units
 if TYPE_CHECKING:
     from runtime.options import RunOptions
     from tstorm.shrink.failures import Failure
+    from tstorm.shrink.reading import Reading
     from tstorm.shrink.search import Shrunk
     from tstorm.shrink.trials import Attempt, Trials
+
+_SIDES = ("before", "after")
 
 
 def attempt(one: Attempt) -> str:
@@ -22,13 +25,30 @@ def attempt(one: Attempt) -> str:
     return f"attempt {one.number}: {one.what}: {outcome}{runs}"
 
 
-def closing(found: Shrunk, trials: Trials) -> Iterator[str]:
+def statements(found: Shrunk, reading: Reading) -> tuple[int, int]:
+    """Of the timeline, before and after."""
+    return len(found.script.events), len(reading.script(found.text).events)
+
+
+def events(found: Shrunk, reading: Reading) -> tuple[int, int]:
+    """That these make."""
+    return reading.events(found.script.text) or 0, reading.events(found.text) or 0
+
+
+def closing(found: Shrunk, trials: Trials, reading: Reading) -> Iterator[str]:
     script = found.script
     tried = f"{len(trials.attempts)} attempts, {sum(one.runs for one in trials.attempts)} runs"
+    if not found.confirmed and found.stopped:
+        yield f"not complete: {found.stopped}, in {tried}"
+        return
     if not found.confirmed:
         yield f"the failure did not come again in {tried}"
         return
-    yield f"{len(script.events)} -> {len(found.kept)} statements of the timeline in {tried}"
+    stated, happening = statements(found, reading), events(found, reading)
+    yield (
+        f"{stated[0]} -> {stated[1]} statements of the timeline,"
+        f" {happening[0]} -> {happening[1]} events, in {tried}"
+    )
     if found.end_ns is not None:
         yield f"the end: {units.duration(script.end_ns)} -> {units.duration(found.end_ns)}"
     if found.stopped:
@@ -43,7 +63,7 @@ def command(file: str, seed: int, params: Mapping[str, str], options: RunOptions
 
 
 def to_json(
-    found: Shrunk, trials: Trials, wanted: Collection[Failure], again: str
+    found: Shrunk, trials: Trials, reading: Reading, wanted: Collection[Failure], again: str
 ) -> dict[str, Any]:
     script = found.script
     return {
@@ -51,7 +71,8 @@ def to_json(
         "confirmed": found.confirmed,
         "stopped": found.stopped,
         "text": found.text,
-        "statements": {"before": len(script.events), "after": len(found.kept)},
+        "statements": dict(zip(_SIDES, statements(found, reading), strict=True)),
+        "events": dict(zip(_SIDES, events(found, reading), strict=True)),
         "end_ns": {"before": script.end_ns, "after": found.end_ns or script.end_ns},
         "attempts": [
             {"what": one.what, "runs": one.runs, "fails": one.fails, "failed": one.failed}
