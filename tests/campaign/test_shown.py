@@ -41,11 +41,22 @@ def test_a_point_that_never_ran_is_begun_with_all_that_was_said() -> None:
 
 def test_failed_expectations_count_as_failures() -> None:
     rows = [Found(Point(1), 0, "completed"), Found(Point(2), 0, "completed", expected=EXPECTED)]
-    *commands, last = shown.closing(Path("c"), RECORD, rows)
-    assert len(commands) == 1
+    again, rest, last = shown.closing(Path("c"), RECORD, rows)
+    assert again == "seed 2 again: tstorm run 'my bank.tdl' --seed 2 --until 5s"
+    assert rest == "the rest: tstorm run 'my bank.tdl' --seeds 1..3 --until 5s --out c"
     assert last == "2 of 3 seeds ran; 1 with failures: 2"
     assert rows[1].exit_code == 5
     assert shown.line(rows[1]).endswith("failed: at 5s expect rtt a b < 1ms")
+
+
+def test_what_was_interrupted_has_not_failed() -> None:
+    """Half of a run says nothing about what it would have come to."""
+    stopped = Found(Point(2), 130, "interrupted", failed=("a.0",), expected=EXPECTED, ran=True)
+    rows = [Found(Point(1), 0, "completed", ran=True), stopped]
+    rest, last = shown.closing(Path("my place"), RECORD, rows)
+    assert shlex.split(rest)[-2:] == ["--out", "my place"]
+    assert last == "1 of 3 seeds ran; none with failures"
+    assert shown.line(stopped) == "seed 2: interrupted"
 
 
 def test_groups_of_parameters_are_told_apart() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from runtime.errors import RunError
 from runtime.foreign import COUNT, FLAG, INTEGER, REMEDY, TEXT, Each, Shape, check, parse
-from runtime.options import COMPLETED, FAILED, PROGRAMS_FAILED
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, PROGRAMS_FAILED
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import encode
 from tstorm.campaign.points import Point
@@ -67,8 +67,14 @@ class Found:
     ran: bool = False  # whether it has a run directory that says so
 
     @property
+    def is_interrupted(self) -> bool:
+        """Whether somebody stopped it: then what it says of itself is about a part of it."""
+        return self.outcome == INTERRUPTED
+
+    @property
     def is_bad(self) -> bool:
-        return self.code != 0 or bool(self.failed or self.expected.failed)
+        bad = self.code != 0 or bool(self.failed or self.expected.failed)
+        return bad and not self.is_interrupted
 
     @property
     def is_done(self) -> bool:

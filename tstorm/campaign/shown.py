@@ -17,29 +17,32 @@ HEAD = ("POINT", "OUTCOME", "VERDICT", "EXPECTATIONS", "WHAT FAILED")
 
 def line(found: Found) -> str:
     """What came of a point, when it has ended."""
-    failed = [*found.failed, *found.expected.failed]
+    failed = [] if found.is_interrupted else [*found.failed, *found.expected.failed]
     what = f"; failed: {', '.join(failed)}" if failed else ""
     why = f"; {found.message}" if found.message else ""
     return f"{found.point.words}: {found.outcome}{what}{why}"
 
 
 def closing(place: Path, record: Record, found: Sequence[Found]) -> Iterator[str]:
-    """What there is to do about failures, then the line that sums up."""
+    """What there is to do about failures, and about what is missing, then the line that sums up."""
     bad = [row for row in found if row.is_bad]
     for row in bad[:MOST_COMMANDS]:
         yield f"{row.point.words} again: {command(place, record, row)}"
     if len(bad) > MOST_COMMANDS:
         more = optiontext.line(["tstorm", "inspect", str(place)])
         yield f"… and {len(bad) - MOST_COMMANDS} more: {more}"
+    if sum(not row.is_interrupted for row in found) < len(record.grid):
+        yield f"the rest: {going_on(place, record)}"
     yield summary(found, len(record.grid))
 
 
 def summary(found: Sequence[Found], count: int) -> str:
     """How many were not as they should be, and which."""
-    bad = [row.point for row in found if row.is_bad]
+    ended = [row for row in found if not row.is_interrupted]
+    bad = [row.point for row in ended if row.is_bad]
     what = "points" if any(row.point.params for row in found) else "seeds"
-    ran = f"{len(found)} {what} ran"
-    parts = [ran if len(found) == count else f"{len(found)} of {count} {what} ran"]
+    ran = f"{len(ended)} {what} ran"
+    parts = [ran if len(ended) == count else f"{len(ended)} of {count} {what} ran"]
     parts.append(f"{len(bad)} with failures: {_listed(bad)}" if bad else "none with failures")
     return "; ".join(parts)
 
@@ -82,6 +85,15 @@ def command(place: Path, record: Record, found: Found) -> str:
     for name, value in found.point.params:
         words += ["--param", f"{name}={value}"]
     return optiontext.line([*words, *optiontext.arguments(record.options)])
+
+
+def going_on(place: Path, record: Record) -> str:
+    """What a shell is given to carry out what is missing."""
+    seeds = record.grid.seeds
+    words = ["tstorm", "run", record.source, "--seeds", f"{seeds[0]}..{seeds[-1]}"]
+    for name, values in record.grid.params:
+        words += ["--param", f"{name}={','.join(values)}"]
+    return optiontext.line([*words, *optiontext.arguments(record.options), "--out", str(place)])
 
 
 def table(place: Path, record: Record, results: Mapping[Point, Found]) -> None:
