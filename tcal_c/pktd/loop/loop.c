@@ -148,7 +148,7 @@ static int make_parts(struct loop *loop, const struct loop_options *options) {
 }
 
 int loop_start(struct loop *loop, const struct loop_options *options) {
-    *loop = (struct loop){.epoll = -1};
+    *loop = (struct loop){.epoll = -1, .steers.backlog = -1};
     int error = make_parts(loop, options);
     if (error) {
         return error;
