@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from compiler.analysis.foreseen import SHOWN, WORDS, Foreseen, foresee
+from compiler.analysis.foreseen import SHOWN, WORDS, Foreseen, Looked, foresee
 from compiler.plan.expectations import (
     EXIT,
     LOG,
@@ -54,8 +54,8 @@ def _foreseen(plan: Plan) -> list[tuple[Expectation, Foreseen | None]]:
 
     if not any(one.kind in OF_PAIRS for one in plan.expectations):
         return [(one, None) for one in plan.expectations]
-    history = History(plan)
-    return [(one, foresee(history, one)) for one in plan.expectations]
+    looked = Looked(History(plan))
+    return [(one, foresee(looked, one)) for one in plan.expectations]
 
 
 # --- text ----------------------------------------------------------------------------------------

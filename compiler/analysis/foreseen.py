@@ -24,7 +24,7 @@ from compiler.plan.expectations import (
     UNREACHABLE,
     Expectation,
 )
-from compiler.plan.format import PPB
+from compiler.plan.format import MAX_INT, PPB
 from compiler.plan.paths import figures
 from compiler.plan.properties import Totals
 from compiler.plan.state import DOWN
@@ -32,7 +32,7 @@ from compiler.say import moment
 from tdl.quantities import rate, share
 
 MOST_PAIRS = 200  # of an expectation, evenly spread
-MOST_CHANGES = 20_000  # of all pairs of an expectation; takes half a second
+MOST_CHANGES = 20_000  # of all pairs together; to look at them takes a second
 
 Pair = tuple[int, int]
 _HOLDS: dict[str, Callable[[int, int], bool]] = {
@@ -82,19 +82,49 @@ class Foreseen:
     problem: str  # '' if the plan alone can meet it
 
 
-def foresee(history: History, expectation: Expectation) -> Foreseen | None:
+class Looked:
+    """What was found out about pairs, for several expectations: each pair is walked once."""
+
+    def __init__(self, history: History, most: int = MOST_CHANGES) -> None:
+        self.history = history
+        self._left = most
+        self._known: dict[Pair, list[Stretch]] = {}
+
+    def at(self, pair: Pair) -> list[Stretch] | None:
+        """Its stretches from the beginning of the plan to its end, each to the beginning of the
+        next; None where too much changes."""
+        if pair not in self._known:
+            if self._left <= 0:
+                return None
+            self._known[pair] = self._walked(pair)
+            self._left -= len(self._known[pair])
+        return self._known[pair] if self._left >= 0 else None
+
+    def _walked(self, pair: Pair) -> list[Stretch]:
+        history, found = self.history, list[Stretch]()
+        for epoch, (there, back) in history.changes((pair, pair[::-1])):
+            start_ns = history.starts[epoch]
+            if found:
+                found[-1] = replace(found[-1], to_ns=start_ns)
+            joined = all(history.node(node, epoch) != DOWN for node in pair)
+            found.append(Stretch(start_ns, MAX_INT, _totals(there), _totals(back), joined))
+            if len(found) > self._left:
+                break
+        return found
+
+
+def foresee(looked: Looked, expectation: Expectation) -> Foreseen | None:
     """None for expectations that are not of pairs, and for those of which too much changes."""
     if expectation.kind not in OF_PAIRS:
         return None
     pairs = _spread(expectation.pairs)
     found: list[tuple[Pair, list[Stretch]]] = []
-    room = MOST_CHANGES
     for pair in pairs:
-        told = _stretches(history, pair, expectation.from_ns, expectation.to_ns, room)
-        if told is None:
+        whole = looked.at(pair)
+        if whole is None:
             return None
-        room -= told[1]
-        found.append((pair, told[0]))
+        found.append((pair, _within(whole, expectation.from_ns, expectation.to_ns)))
+    history = looked.history
     judged = [(pair, _judged(history, expectation, pair, those)) for pair, those in found]
     pair, (figure, problem) = next((one for one in judged if one[1][1]), judged[0])
     values = [value for _, those in found for one in those for value in _values(expectation, one)]
@@ -111,27 +141,18 @@ def _spread(pairs: Sequence[Pair]) -> list[Pair]:
     return [pairs[last * step // (MOST_PAIRS - 1)] for step in range(MOST_PAIRS)]
 
 
-def _stretches(
-    history: History, pair: Pair, from_ns: int, to_ns: int, room: int
-) -> tuple[list[Stretch], int] | None:
-    """Those of the closed interval, and how many there are from the beginning of the plan on; None
-    if these are more than `room`."""
-    begun: list[Stretch] = []
-    for epoch, (there, back) in history.changes((pair, pair[::-1])):
-        start_ns = history.starts[epoch]
-        if start_ns > to_ns or (start_ns == to_ns and from_ns < to_ns):
-            break
-        if len(begun) >= room:
-            return None
-        joined = all(history.node(node, epoch) != DOWN for node in pair)
-        begun.append(Stretch(start_ns, to_ns, _totals(there), _totals(back), joined))
-    ends = [one.from_ns for one in begun[1:]] + [to_ns]
+def _within(whole: Sequence[Stretch], from_ns: int, to_ns: int) -> list[Stretch]:
+    """The part of a closed interval; where that is a moment, the stretch that begins then or before
+    it."""
     found = [
-        replace(one, from_ns=max(one.from_ns, from_ns), to_ns=end_ns)
-        for one, end_ns in zip(begun, ends, strict=True)
-        if end_ns > from_ns
+        replace(one, from_ns=max(one.from_ns, from_ns), to_ns=min(one.to_ns, to_ns))
+        for one in whole
+        if one.from_ns < to_ns and one.to_ns > from_ns
     ]
-    return found or begun[-1:], len(begun)
+    if not found:
+        begun = [one for one in whole if one.from_ns <= to_ns]
+        found = [replace(begun[-1], from_ns=from_ns, to_ns=to_ns)]
+    return found
 
 
 def _totals(outcome: Outcome) -> Totals[int] | None:

@@ -1,15 +1,15 @@
 """TS0950: an expectation that a run which is exactly as planned cannot meet.
 
 Input: the finished plan, whose routes decide what a path is, and the statements. What is judged is
-in compiler/analysis/foreseen.py. Plans with more than MOST_STATES states of the network are passed
-over, as the explanation of the code says: to look at all of them would take longer than to compile.
+in compiler/analysis/foreseen.py, which stops looking where too much changes. Plans with more than
+MOST_STATES states of the network are passed over. The explanation of the code says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.analysis.foreseen import foresee
+from compiler.analysis.foreseen import Looked, foresee
 from compiler.analysis.history import History
 from compiler.plan.expectations import OF_PAIRS
 from compiler.plan.reader import Plan
@@ -24,9 +24,9 @@ def warn(plan: Plan, statements: Sequence[ast.Expect], sink: Sink) -> None:
     """`statements`: those of the plan's expectations, in the same order."""
     if len(plan.epochs) > MOST_STATES:
         return
-    history = History(plan)
+    looked = Looked(History(plan))
     for statement, expectation in zip(statements, plan.expectations, strict=True):
-        found = foresee(history, expectation)
+        found = foresee(looked, expectation)
         if found is not None and found.problem:
             sink.warning("TS0950", statement.span, found.problem, _HINT)
 

@@ -77,8 +77,9 @@ EXPECTATIONS = (
         "A run that is exactly as planned must fail here: the planned round trip is too long, the "
         "planned rate too low or the planned loss too high, there is no path, or there is one "
         "where none is expected. Programs can only make it worse. `tstorm explain --expect` shows "
-        "what the plan has. Of an expectation at most 200 pairs are looked at, evenly spread; none "
-        "where they change more than 20,000 times, or the network is in more than 20,000 states.",
+        "what the plan has. Of an expectation at most 200 pairs are looked at, evenly spread, and "
+        "no more once their paths have changed 20,000 times, or where the network is in more than "
+        "20,000 states.",
         "service a exec=x\nservice b exec=y\nlink a--b latency=46ms\nat 9s quit\n"
         "expect rtt a b < 60ms from 5s to 9s",
     ),
