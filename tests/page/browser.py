@@ -146,10 +146,18 @@ class Browser:
 
     # -- what one does with a page ----------------------------------------------------------------
 
-    def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
+    def open(
+        self,
+        page: Path,
+        width: int = 1280,
+        height: int = 900,
+        *,
+        dark: bool = False,
+        scale: float = 1,
+    ) -> None:
         """Returns when it is loaded."""
         self.problems.clear()
-        self.resize(width, height)
+        self.resize(width, height, scale)
         self.theme(dark=dark)
         self._loaded = False
         self.call("Page.navigate", url=page.resolve().as_uri())
@@ -157,10 +165,11 @@ class Browser:
             self._note(self._next())
         self.settle()
 
-    def resize(self, width: int, height: int) -> None:
+    def resize(self, width: int, height: int, scale: float = 1) -> None:
+        """`scale`: pixels of a photograph for one of the page's."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
+            width=width, height=height, deviceScaleFactor=scale, mobile=width < 600,
         )  # fmt: skip
 
     def theme(self, *, dark: bool) -> None:
@@ -210,12 +219,6 @@ class Browser:
         box = self.run(f"document.querySelector({words}).getBoundingClientRect().toJSON()")
         return box["x"], box["y"], box["width"], box["height"]
 
-    def photograph(self, *, whole: bool = False) -> bytes:
-        """PNG, of what is in sight or of the whole page."""
-        if whole:
-            height = self.run("document.documentElement.scrollHeight")
-            width = self.run("innerWidth")
-            self.resize(width, height)
-            self.settle()
-            self.settle()
+    def photograph(self) -> bytes:
+        """PNG, of what is in sight."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
