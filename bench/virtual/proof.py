@@ -20,6 +20,7 @@ from bench.tables import Record, Table
 from runtime.virtual.kernel import cache
 from tests.virtual import repeating
 from tests.virtual.catalogue import ALL, Experiment
+from tstorm.exits import OK, PROGRAMS_FAILED
 
 FILE = RESULTS / "virtual-proof.json"
 TABLES = (
@@ -40,7 +41,8 @@ def prove(experiment: Experiment, place: Path) -> Record:
     if lacking := experiment.lacking():
         return {"experiment": experiment.name, "outcome": f"not run: {lacking}"}
     runs = [repeating.carry_out(experiment, place, how) for how in repeating.EACH]
-    if failed := [ran for ran in runs if ran.status]:
+    # An experiment that shows a failure repeats it.
+    if failed := [ran for ran in runs if ran.status not in (OK, PROGRAMS_FAILED)]:
         return {"experiment": experiment.name, "outcome": f"failed: {failed[0].said[-300:]}"}
     found = [one for other in runs[1:] for one in repeating.differences(runs[0], other)]
     sums = {ran.circumstances: repeating.contents(ran.directory) for ran in runs}
