@@ -103,7 +103,11 @@ def read_source(file: str) -> bytes:
 
 def _what_else(directory: Path) -> str:
     """What a directory is that was given for a TDL file."""
+    from tstorm.campaign.places import is_campaign
+
     plan = recorded_plan(str(directory))
+    if is_campaign(directory):
+        return "is a campaign\nhint: name one of its runs; tstorm inspect shows them all"
     if plan is None:
         return f"is a directory without {PLAN_HEADER}: neither a plan nor a TDL file"
     kind = "plan" if plan == directory else "run"

@@ -72,10 +72,10 @@ def test_check_ends_with_1_where_something_differs(two: tuple[str, str]) -> None
 
 def test_the_table_has_what_differs_first(two: tuple[str, str]) -> None:
     found = tstorm("compare", *two, "--limit", "5").stdout.splitlines()
-    assert [line.endswith("differs") for line in found[3:8]] == [True] * 4 + [False]
-    assert "… and 3 more figures" in found[8]
+    assert [line.endswith("differs") for line in found[4:9]] == [True] * 4 + [False]
+    assert "… and 3 more figures" in found[9]
     assert re.search(
-        r"RTT, median +a\.0 <-> b\.0 +1[01]\.\d+ms +1[45]\.\d+ms +\+[34]\.\d+ms", found[5]
+        r"RTT, median +a\.0 <-> b\.0 +1[01]\.\d+ms +1[45]\.\d+ms +\+[34]\.\d+ms", found[6]
     )
 
 
@@ -85,6 +85,7 @@ def test_too_few_runs_are_told_to_be_too_few(tmp_path: Path) -> None:
     sides = campaign(tmp_path / "a", figures), campaign(tmp_path / "b", slower)
     found = tstorm("compare", *map(str, sides))
     assert "2 and 2 runs are too few for 2 figures" in found.stderr
+    assert "(7 may be enough)" in found.stderr
     assert "0 of 6 figures differ" in found.stdout
 
 
@@ -98,6 +99,17 @@ def test_parameters_are_compared_like_with_like(tmp_path: Path) -> None:
     (note,) = json.loads(found.stdout)["notes"]
     assert "only one of" in note
     assert "x=20ms; x=5ms" in note
+
+
+def test_two_values_of_a_parameter_are_compared_where_each_side_has_one(tmp_path: Path) -> None:
+    one = str(campaign(tmp_path / "a", [{"delays_ns": [9 * MS]}] * 6, ["5ms"]))
+    other = str(campaign(tmp_path / "b", [{"delays_ns": [19 * MS]}] * 6, ["9ms"]))
+    found = tstorm("compare", one, other, "--format", "json")
+    trip = rows(found.stdout)["rtt_median", "a.0 <-> b.0"]
+    assert (trip["difference"], trip["paired"]) == (10 * MS, True)
+    assert (
+        json.loads(found.stdout)["notes"][0] == f"x=5ms of {one} is compared with x=9ms of {other}"
+    )
 
 
 def test_two_runs_are_compared_by_their_probes(tmp_path: Path) -> None:
@@ -114,6 +126,93 @@ def test_two_runs_are_compared_by_their_probes(tmp_path: Path) -> None:
     assert not figures["loss", "b.0 -> a.0"]["differs"]
     assert figures["throughput", "a.0 -> b.0"]["p"] is None
     assert "one run a side says nothing about other seeds" in found.stderr
+
+
+def of_seeds(place: Path, middles: list[int]) -> str:
+    """Runs that are apart by far more than the two sides are."""
+    return str(campaign(place, [{"delays_ns": [one * MS] * 9} for one in middles]))
+
+
+SEEDS = [10, 30, 90, 270, 15, 45, 130, 400, 22, 66]
+
+
+def test_each_seed_is_compared_with_itself(tmp_path: Path) -> None:
+    """Medians of runs that differ so much would hide a millisecond."""
+    one = of_seeds(tmp_path / "a", SEEDS)
+    other = of_seeds(tmp_path / "b", [middle + 1 for middle in SEEDS])
+    found = tstorm("compare", one, other, "--format", "json")
+    trip = rows(found.stdout)["rtt_median", "a.0 <-> b.0"]
+    assert (trip["paired"], trip["differs"], trip["difference"]) == (True, True, MS)
+    assert trip["p"] == 2 / 2 ** len(SEEDS)
+    assert trip["interval"] == [MS, MS]
+    shown = tstorm("compare", one, other).stdout
+    assert "paired: each run is compared with the one of its seed" in shown.splitlines()[1]
+
+
+def test_other_seeds_are_compared_as_two_samples(tmp_path: Path) -> None:
+    one = of_seeds(tmp_path / "a", SEEDS)
+    other = of_seeds(tmp_path / "b", [middle + 1 for middle in SEEDS[:9]])
+    found = tstorm("compare", one, other, "--format", "json")
+    trip = rows(found.stdout)["rtt_median", "a.0 <-> b.0"]
+    assert (trip["paired"], trip["differs"]) == (False, False)
+    shown = tstorm("compare", one, other).stdout
+    assert shown.splitlines()[1] == "unpaired: the sides have other seeds"
+
+
+def test_a_figure_that_a_seed_lacks_is_not_paired(tmp_path: Path) -> None:
+    sides = [
+        campaign(tmp_path / name, [{"delays_ns": given} for given in delays])
+        for name, delays in (("a", [[MS]] * 4), ("b", [[MS], [MS], [], [MS]]))
+    ]
+    shown = tstorm("compare", *map(str, sides)).stdout
+    assert "paired by seed, but for 4 of 6 figures, which are not there for all seeds" in shown
+
+
+def test_the_moment_at_which_something_happened_is_a_figure(tmp_path: Path) -> None:
+    def at(seconds: int, state: str = "passed") -> list[dict[str, object]]:
+        text = 'expect log a "leader" within 9s'
+        return [{**expectation(text, state, None, ""), "kind": "log", "at_ns": seconds * 10**9}]
+
+    one = campaign(tmp_path / "a", [{"expectations": at(n)} for n in range(8)])
+    other = campaign(tmp_path / "b", [{"expectations": at(n + 3)} for n in range(8)])
+    found = rows(tstorm("compare", str(one), str(other), "--format", "json").stdout)
+    row = found["moment", 'expect log a "leader" within 9s']
+    assert (row["difference"], row["differs"]) == (3 * 10**9, True)
+    failed = str(campaign(tmp_path / "c", [{"expectations": at(9, "failed")}] * 3))
+    kinds = {key[0] for key in rows(tstorm("compare", failed, failed, "--format", "json").stdout)}
+    assert "moment" not in kinds
+    assert "expectation" in kinds
+
+
+def test_a_run_that_was_put_in_another_ones_place_is_named(tmp_path: Path) -> None:
+    """Its seed would pair it with a run that it has nothing to do with."""
+    side = campaign(tmp_path / "c", [{}, {}])
+    (side / "seed-2").rename(tmp_path / "gone")
+    run(side / "seed-2", seed=7)
+    found = tstorm("compare", str(side), str(side))
+    assert status(found) == 1
+    assert "seed-2 has seed 7" in str(found.exception)
+
+
+def test_a_value_that_stands_twice_is_no_grid(tmp_path: Path) -> None:
+    side = campaign(tmp_path / "c", [{}, {}], ["1ms", "2ms"])
+    record = (side / "campaign.json").read_text()
+    (side / "campaign.json").write_text(record.replace("2ms", "1ms"))
+    found = tstorm("compare", str(side), str(side))
+    assert status(found) == 1
+    assert "'x' has a value twice" in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    "words", [("report",), ("shrink",), ("replay",), ("plot", "--topology", "-o", "x.svg")]
+)
+def test_commands_for_runs_say_that_this_is_a_campaign(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    place = str(campaign(tmp_path / "c", [{}]))
+    found = tstorm(words[0], place, *words[1:])
+    assert status(found) == 1
+    assert f"{place} is a campaign\nhint: name one of its runs" in str(found.exception)
 
 
 def test_doubts_come_first(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from random import Random
 from statistics import median
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tstorm.comparing import holm, intervals, ranks
+from tstorm.comparing import holm, intervals, pairs, ranks
 
 FEW = st.lists(st.integers(0, 5), min_size=1, max_size=5)
 
@@ -64,6 +64,53 @@ def test_with_many_values_the_limit_is_near_the_exact_one(
 def test_what_so_many_values_can_show_at_least() -> None:
     assert ranks.least(3, 3) == pytest.approx(0.1)
     assert ranks.least(1, 1) == 1.0
+    assert pairs.least(6) == pairs.probability([1, 2, 3, 4, 5, 6]) == 2 / 2**6
+    assert pairs.least(1) == pairs.probability([-3.5]) == 1.0
+
+
+def every_sign(differences: list[int]) -> float:
+    """Every way to choose the signs: how many are as far from the middle, or farther."""
+    apart = [one for one in differences if one]
+    sizes = [abs(one) for one in apart]
+    doubled = [2 * sum(o < v for o in sizes) + sum(o == v for o in sizes) + 1 for v in sizes]
+
+    def distance(signs: tuple[bool, ...]) -> int:
+        above = sum(rank for rank, up in zip(doubled, signs, strict=True) if up)
+        return abs(2 * above - sum(doubled))
+
+    found = distance(tuple(one > 0 for one in apart))
+    ways = [distance(signs) for signs in product((False, True), repeat=len(apart))]
+    return sum(one >= found for one in ways) / len(ways)
+
+
+@given(st.lists(st.integers(-4, 4), max_size=8))
+def test_the_exact_test_of_pairs_is_its_definition(differences: list[int]) -> None:
+    assert pairs.probability(differences) == pytest.approx(every_sign(differences))
+    assert pairs.probability([-one for one in differences]) == pairs.probability(differences)
+
+
+def test_the_published_example_of_pairs() -> None:
+    """Hollander and Wolfe 1973, p. 29 ff.: depression of nine patients at two visits; V = 40."""
+    before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
+    after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
+    apart = [b - a for a, b in zip(before, after, strict=True)]
+    assert pairs.probability(apart) == pytest.approx(2 * 0.01953, abs=1e-4)
+
+
+def test_of_shares_it_is_the_exact_test_of_mcnemar() -> None:
+    """Those that changed are 10 and 2: twice the tail of a coin that is thrown twelve times."""
+    tail = sum(math.comb(12, number) for number in range(3)) / 2**12
+    assert pairs.probability([1] * 10 + [-1] * 2 + [0] * 9) == pytest.approx(2 * tail)
+
+
+def test_with_many_pairs_the_limit_is_near_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = Random(1)
+    apart = [draw.randrange(-15, 22) for _ in range(60)]
+    limit = pairs.probability(apart)
+    monkeypatch.setattr(pairs, "EXACT", 60)
+    exact = pairs.probability(apart)
+    assert 0.001 < exact < 0.2
+    assert limit == pytest.approx(exact, rel=0.1)
 
 
 @settings(max_examples=20)
@@ -112,6 +159,29 @@ def test_intervals_of_shares_are_the_published_ones(
 ) -> None:
     found = intervals.of_shares(first, second)
     assert found == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_interval_of_paired_shares_is_the_published_one() -> None:
+    """Newcombe 1998, table III, method 10: 20, 12, 2 and 16 of 50."""
+    both = [(True, True)] * 20 + [(False, True)] * 12 + [(True, False)] * 2 + [(False, False)] * 16
+    assert intervals.of_paired_shares(both) == pytest.approx((0.0562, 0.3292), abs=1e-4)
+
+
+def test_pairs_that_have_nothing_to_do_with_each_other_are_as_two_samples() -> None:
+    both = [(False, True)] * 4 + [(False, False)] * 6
+    assert intervals.of_paired_shares(both) == intervals.of_shares((0, 10), (4, 10))
+
+
+def test_the_interval_of_a_median_is_that_of_drawing_again() -> None:
+    draw = Random(2)
+    values = [draw.gauss(3, 2) for _ in range(25)]
+    again = Random(5)
+    drawn = sorted(median(again.choices(values, k=25)) for _ in range(4000))
+    low, high = intervals.of_median(values)
+    width = drawn[3899] - drawn[100]
+    assert low == pytest.approx(drawn[100], abs=0.15 * width)
+    assert high == pytest.approx(drawn[3899], abs=0.15 * width)
+    assert intervals.of_median([2, 2]) == (2, 2)
 
 
 def test_holm_makes_the_smallest_count_most() -> None:

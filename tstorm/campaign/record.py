@@ -96,6 +96,9 @@ def _grid(value: Mapping[str, Any], place: str) -> Grid:
     if len(seeds) != 2 or not 0 <= seeds[1] - seeds[0] < MOST_POINTS:
         raise RunError(f"{place}: {seeds!r:.60} are not the first and the last seed", _REMEDY)
     params = tuple(sorted((name, tuple(said)) for name, said in value["params"].items()))
+    for name, said in params:
+        if len(set(said)) < len(said):
+            raise RunError(f"{place}: {name!r:.60} has a value twice", _REMEDY)
     grid = Grid(range(seeds[0], seeds[1] + 1), params)
     if not 0 < len(grid) <= MOST_POINTS:
         raise RunError(f"{place}: it has {len(grid)} points; 1 to {MOST_POINTS} are possible")

@@ -3,10 +3,12 @@
 Input: sides, of which the first is what the others are compared with. Output: a row for each figure
 that both have.
 Algorithm: of campaigns each run gives one value for a figure. Medians are compared; of what a run
-either is or is not (a verdict, a failure) shares. Of single runs the round trips and losses of
-their probes are compared. The probability that chance alone makes such a difference is that of
-Mann and Whitney's test (ranks.py), intervals are in intervals.py; all probabilities of a comparison
-together are adjusted by Holm's method (holm.py). A difference is one that has less than 5 % then.
+either is or is not (a verdict, a failure) shares. Where both sides have a figure of the same seeds,
+each run is compared with the one of its seed, which has the same timeline and draws: the
+probability that chance alone makes such a difference is that of Wilcoxon's test (pairs.py). Else it
+is that of Mann and Whitney's (ranks.py). Of single runs the round trips and losses of their probes
+are compared. Intervals are in intervals.py; all probabilities of a comparison together are adjusted
+by Holm's method (holm.py). A difference is one that has less than 5 % then.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tstorm.comparing import figures, holm, intervals, ranks
+from tstorm.comparing import figures, holm, intervals, pairs, ranks
 from tstorm.comparing.figures import Figures
 from tstorm.comparing.metrics import Kind, Metric
 from tstorm.comparing.sides import Side
@@ -25,7 +27,8 @@ LEVEL = 0.05
 @dataclass(frozen=True, slots=True)
 class Difference:
     """`first` and `second` are medians or shares, of `counts` values. What could not be said is
-    None: one value a side has neither an interval nor a probability."""
+    None: one value a side has neither an interval nor a probability. `paired`: each seed was
+    compared with itself, and `shift` is the median of the differences."""
 
     other: int  # number of the second side
     group: str  # parameters
@@ -36,10 +39,12 @@ class Difference:
     interval: tuple[float, float] | None = None
     probability: float | None = None
     adjusted: float | None = None
+    paired: bool = False
+    shift: float | None = None
 
     @property
     def change(self) -> float:
-        return self.second - self.first
+        return self.second - self.first if self.shift is None else self.shift
 
     @property
     def differs(self) -> bool:
@@ -63,10 +68,7 @@ def _is_tested(row: Difference) -> bool:
 
 def _pair(first: Side, second: Side, number: int) -> Iterator[Difference]:
     one_run = not first.is_campaign
-    for group in first.groups:
-        if group not in second.groups:
-            continue
-        ours, theirs = first.groups[group], second.groups[group]
+    for group, ours, theirs in _groups(first, second):
         metrics = {metric for run in (*ours, *theirs) for metric in run.values}
         for metric in sorted(metrics):
             row = (
@@ -76,6 +78,23 @@ def _pair(first: Side, second: Side, number: int) -> Iterator[Difference]:
             )
             if row is not None:
                 yield replace(row, other=number, group=group)
+
+
+def _groups(first: Side, second: Side) -> Iterator[tuple[str, list[Figures], list[Figures]]]:
+    """Like with like; where each side has other parameters, but one of each, these are compared."""
+    if _only_values_differ(first, second):
+        (ours,), (theirs,) = first.groups.values(), second.groups.values()
+        yield "", ours, theirs
+        return
+    for group in first.groups:
+        if group in second.groups:
+            yield group, first.groups[group], second.groups[group]
+
+
+def _only_values_differ(first: Side, second: Side) -> bool:
+    return (
+        len(first.groups) == len(second.groups) == 1 and first.groups.keys() != second.groups.keys()
+    )
 
 
 def _values(metric: Metric, runs: Sequence[Figures]) -> list[float]:
@@ -92,20 +111,58 @@ def _of_campaigns(
     if not first or not second:
         return None
     counts = len(first), len(second)
+    both = _by_seed(metric, ours, theirs)
     if metric.is_share:
-        shares = (round(sum(first)), len(first)), (round(sum(second)), len(second))
-        means = shares[0][0] / counts[0], shares[1][0] / counts[1]
-        row = Difference(0, "", metric, counts, *means, intervals.of_shares(*shares))
+        means = sum(first) / counts[0], sum(second) / counts[1]
+        row = Difference(0, "", metric, counts, *means, _of_shares(first, second, both))
     else:
         medians = intervals.median(first), intervals.median(second)
-        several = min(counts) > 1
-        interval = intervals.of_difference(first, second) if several else None
-        row = Difference(0, "", metric, counts, *medians, interval)
+        row = Difference(0, "", metric, counts, *medians, _of_medians(first, second, both))
     if min(counts) < 2:
         return replace(row, interval=None)
+    if both:
+        apart = [there - here for here, there in both]
+        row = replace(row, paired=True)
+        row = row if metric.is_share else replace(row, shift=intervals.median(apart))
+        found = pairs.probability(apart)
+    else:
+        found = ranks.probability(first, second)
     if len({*first, *second}) == 1:
         return replace(row, probability=1.0, adjusted=1.0)
-    return replace(row, probability=ranks.probability(first, second))
+    return replace(row, probability=found)
+
+
+def _by_seed(
+    metric: Metric, ours: Sequence[Figures], theirs: Sequence[Figures]
+) -> list[tuple[float, float]]:
+    """The values of each seed on both sides; nothing where not all of both sides have one."""
+    sides = []
+    for runs in (ours, theirs):
+        known = [one for one in runs if metric.kind == Kind.PROGRAM or metric in one.values]
+        values = zip((one.seed for one in known), _values(metric, known), strict=True)
+        sides.append(dict(values))
+        if len(sides[-1]) < max(len(known), 2):
+            return []
+    first, second = sides
+    if first.keys() != second.keys():
+        return []
+    return [(first[seed], second[seed]) for seed in sorted(first)]
+
+
+def _of_shares(
+    first: Sequence[float], second: Sequence[float], both: Sequence[tuple[float, float]]
+) -> intervals.Interval:
+    if both:
+        return intervals.of_paired_shares([(bool(here), bool(there)) for here, there in both])
+    return intervals.of_shares((round(sum(first)), len(first)), (round(sum(second)), len(second)))
+
+
+def _of_medians(
+    first: Sequence[float], second: Sequence[float], both: Sequence[tuple[float, float]]
+) -> intervals.Interval:
+    if both:
+        return intervals.of_median([there - here for here, there in both])
+    return intervals.of_difference(first, second)
 
 
 def _of_runs(metric: Metric, ours: Figures, theirs: Figures) -> Difference | None:
@@ -146,15 +203,35 @@ def notes(sides: Sequence[Side], found: Sequence[Difference]) -> Iterator[str]:
     tests = sum(map(_is_counted, found))
     for number, side in enumerate(sides[1:], 1):
         missing = sorted(sides[0].groups.keys() ^ side.groups.keys())
-        if missing:
+        if _only_values_differ(sides[0], side):
+            yield _said(sides[0]) + " is compared with " + _said(side)
+        elif missing:
             yield f"only one of {sides[0].name} and {side.name} has: {'; '.join(missing)}"
         rows = [row for row in found if row.other == number and _is_counted(row)]
-        sizes = max((row.counts for row in rows), key=min, default=None)
-        if sides[0].is_campaign and sizes and ranks.least(*sizes) * tests >= LEVEL:
-            yield (
-                f"{sizes[0]} and {sizes[1]} runs are too few for {tests} figures: no difference"
-                " could be told from chance; add seeds"
-            )
+        if sides[0].is_campaign and rows and min(map(_least, rows)) * tests >= LEVEL:
+            most = max(rows, key=lambda row: min(row.counts))
+            yield _too_few(most, tests)
+
+
+def _said(side: Side) -> str:
+    (group,) = side.groups
+    return f"{group} of {side.name}" if group else side.name
+
+
+def _least(row: Difference) -> float:
+    """The smallest probability that values of so many runs can have."""
+    return pairs.least(row.counts[0]) if row.paired else ranks.least(*row.counts)
+
+
+def _too_few(row: Difference, tests: int) -> str:
+    runs = f"{row.counts[0]} and {row.counts[1]} runs"
+    enough = min(row.counts)
+    while (pairs.least(enough) if row.paired else ranks.least(enough, enough)) * tests >= LEVEL:
+        enough += 1
+    return (
+        f"{runs} are too few for {tests} figures: no difference could be told from chance; add"
+        f" seeds ({enough} may be enough)"
+    )
 
 
 def _is_counted(row: Difference) -> bool:

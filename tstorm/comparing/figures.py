@@ -18,12 +18,22 @@ from tstorm.comparing.metrics import Kind, Metric
 
 P99 = 0.99
 _EXPECTATIONS = Shape(
-    [{"text": TEXT, "state": TEXT, "figure?": OneOf(INTEGER, NOTHING), "unit?": TEXT}]
+    [
+        {
+            "text": TEXT,
+            "state": TEXT,
+            "figure?": OneOf(INTEGER, NOTHING),
+            "unit?": TEXT,
+            "kind?": TEXT,
+            "at_ns?": OneOf(INTEGER, NOTHING),
+        }
+    ]
 )
 _VERDICT = Shape({"state": TEXT})
 _BYTES = Shape([{"delivered_bytes?": COUNT}])
 _UNITS = ("ns", "bps", "ppb", "")
-_FAILED, _NOT_MEASURED = "failed", "not_measured"
+_PASSED, _FAILED, _NOT_MEASURED = "passed", "failed", "not_measured"
+_HAPPENED = ("log", "run")  # expectations that come true at a moment
 
 
 @dataclass(slots=True)
@@ -67,6 +77,12 @@ def _expectations(summary: Mapping[str, Any], place: str) -> Iterator[tuple[Metr
         unit = row.get("unit", "")
         if row.get("figure") is not None and unit in _UNITS:
             yield Metric(Kind.FIGURE, row["text"], unit), float(row["figure"])
+        if (
+            row.get("kind") in _HAPPENED
+            and row["state"] == _PASSED
+            and row.get("at_ns") is not None
+        ):
+            yield Metric(Kind.MOMENT, row["text"], "ns"), float(row["at_ns"])
     yield from ((Metric(Kind.EXPECTATION, text), float(bad)) for text, bad in failed.items())
 
 

@@ -11,7 +11,9 @@ Source: B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, ch
 
 Of shares (so many of so many) the interval is Newcombe's, which holds for few values and for shares
 of 0 and 1: R. G. Newcombe, "Interval estimation for the difference between independent
-proportions", Statistics in Medicine 17, 1998, method 10.
+proportions", Statistics in Medicine 17, 1998, method 10. Of paired ones it is his, too: "Improved
+confidence intervals for the difference between binomial proportions based on paired data", in the
+same volume, method 10.
 """
 
 from __future__ import annotations
@@ -60,6 +62,16 @@ def of_difference(first: Sequence[float], second: Sequence[float], part: float =
     return found[skipped], found[-1 - skipped]
 
 
+def of_median(values: Sequence[float]) -> Interval:
+    """Of one sample's median, with values: those of differences, as pairs have them."""
+    ordered = sorted(values)
+    if ordered[0] == ordered[-1]:
+        return ordered[0], ordered[0]
+    found = sorted((ordered[a] + ordered[b]) / 2 for a, b in _drawn(len(ordered), 0.5, 0))
+    skipped = math.floor(_TAIL * RESAMPLES)
+    return found[skipped], found[-1 - skipped]
+
+
 @lru_cache(maxsize=256)
 def _drawn(count: int, part: float, side: int) -> tuple[tuple[int, int], ...]:
     """For each resample of so many values, the positions between which its quantile lies."""
@@ -91,6 +103,40 @@ def of_shares(first: tuple[int, int], second: tuple[int, int]) -> Interval:
         difference - math.hypot(other - low_2, high_1 - one),
         difference + math.hypot(high_2 - other, one - low_1),
     )
+
+
+def of_paired_shares(pairs: Sequence[tuple[bool, bool]]) -> Interval:
+    """Of the second share minus the first, of things of which both are known (at least one)."""
+    whole = len(pairs)
+    counts = sum(one for one, _ in pairs), sum(other for _, other in pairs)
+    one, other = counts[0] / whole, counts[1] / whole
+    low_1, high_1 = _wilson(counts[0], whole)
+    low_2, high_2 = _wilson(counts[1], whole)
+    together = _correlation(pairs)
+
+    def reach(left: float, right: float) -> float:
+        return math.sqrt(max(left**2 - 2 * together * left * right + right**2, 0.0))
+
+    difference = other - one
+    return (
+        difference - reach(other - low_2, high_1 - one),
+        difference + reach(high_2 - other, one - low_1),
+    )
+
+
+def _correlation(pairs: Sequence[tuple[bool, bool]]) -> float:
+    """Newcombe's phi, corrected for continuity; 0 where one side is always the same."""
+    whole = len(pairs)
+    ones, others = sum(one for one, _ in pairs), sum(other for _, other in pairs)
+    product = ones * (whole - ones) * others * (whole - others)
+    if product == 0:
+        return 0.0
+    alike = sum(one and other for one, other in pairs)
+    neither = sum(not one and not other for one, other in pairs)
+    excess: float = alike * neither - (ones - alike) * (others - alike)
+    if excess > 0:
+        excess = max(excess - whole / 2, 0.0)
+    return excess / math.sqrt(product)
 
 
 def _wilson(count: int, whole: int) -> Interval:

@@ -18,10 +18,11 @@ class Kind(IntEnum):
     EXPECTATION = 1
     PROGRAM = 2
     FIGURE = 3
-    RTT_MEDIAN = 4
-    RTT_P99 = 5
-    LOSS = 6
-    THROUGHPUT = 7
+    MOMENT = 4
+    RTT_MEDIAN = 5
+    RTT_P99 = 6
+    LOSS = 7
+    THROUGHPUT = 8
 
 
 WORDS = {
@@ -29,6 +30,7 @@ WORDS = {
     Kind.EXPECTATION: "expectation failed",
     Kind.PROGRAM: "program failed",
     Kind.FIGURE: "figure of expectation",
+    Kind.MOMENT: "moment of expectation",
     Kind.RTT_MEDIAN: "RTT, median",
     Kind.RTT_P99: "RTT, p99",
     Kind.LOSS: "loss",

@@ -42,8 +42,10 @@ def render(found: Comparison) -> str:
 def _table(found: Comparison, number: int) -> Iterator[str]:
     first, second = found.sides[0], found.sides[number]
     yield f"<h2>{_text(first.name)} and {_text(second.name)}</h2>"
-    yield "<table><tr>" + "".join(f"<th>{title}</th>" for title in _HEAD) + "</tr>"
     rows = found.of_side(number)
+    if first.is_campaign:
+        yield f"<p>{_text(told.pairing(rows))}</p>"
+    yield "<table><tr>" + "".join(f"<th>{title}</th>" for title in _HEAD) + "</tr>"
     for row in rows[:MOST_ROWS]:
         yield _row(row)
     yield "</table>"

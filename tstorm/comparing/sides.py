@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.errors import RunError
+from runtime.foreign import REMEDY
 from runtime.judge.verdict import VALID
 from runtime.rundir import rundir
 from tstorm.campaign import directory
@@ -71,7 +72,10 @@ def _campaign(path: str) -> Side:
             without += 1
             continue
         settings = ", ".join(f"{name}={value}" for name, value in point.params)
-        run = figures.of(rundir.recorded(Path(held.path) / point.name))
+        place = Path(held.path) / point.name
+        run = figures.of(rundir.recorded(place))
+        if run.seed != point.seed:
+            raise RunError(f"{place} has seed {run.seed}: it is the run of another point", REMEDY)
         side.groups.setdefault(settings, []).append(run)
     if not side.groups:
         raise RunError(

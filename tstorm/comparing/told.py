@@ -87,12 +87,26 @@ def table(found: Comparison, most: int) -> None:
         rows = found.of_side(number)
         shown = rows[:most] if most else rows
         output.line(f"first: {_side(found.sides[0])}; second: {_side(side)}")
+        if found.sides[0].is_campaign:
+            output.line(pairing(rows))
         output.line("")
         output.emit_table(HEAD, map(cells, shown), right=_RIGHT)
         if len(shown) < len(rows):
             output.line(f"… and {len(rows) - len(shown)} more figures (--limit 0)")
         output.line("")
     output.line(found.closing)
+
+
+def pairing(rows: Sequence[Difference]) -> str:
+    """Which of them were compared seed by seed."""
+    tested = [row for row in rows if row.probability is not None]
+    paired = sum(row.paired for row in tested)
+    if not paired:
+        return "unpaired: the sides have other seeds"
+    if paired == len(tested):
+        return "paired: each run is compared with the one of its seed"
+    rest = f"{len(tested) - paired} of {len(tested)} figures"
+    return f"paired by seed, but for {rest}, which are not there for all seeds"
 
 
 def _side(side: Side) -> str:
@@ -133,6 +147,7 @@ def _records(found: Comparison) -> Iterator[dict[str, Any]]:
             "interval": None if row.interval is None else list(map(_number, row.interval)),
             "p": row.probability,
             "p_holm": row.adjusted,
+            "paired": row.paired,
             "differs": row.differs,
         }
 

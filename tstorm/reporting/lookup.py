@@ -6,11 +6,16 @@ from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.launch.lookup import directory_of
 from runtime.rundir.rundir import RunDirectory
+from tstorm.campaign.places import is_campaign
 from tstorm.reporting.facts import Facts, gather
 
 
 def gathered(run: str) -> Facts:
     """RunError, PlanError."""
+    if is_campaign(run):
+        raise RunError(
+            f"{run} is a campaign", "name one of its runs; tstorm inspect shows them all"
+        )
     directory = directory_of(run)
     return gather(directory, live=goes_on(directory))
 
