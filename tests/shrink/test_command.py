@@ -15,7 +15,7 @@ from tests.comparing.made import run
 # The client reaches the server by two ways, and fails where both are gone. Everything else that
 # happens is no reason.
 REDUNDANT = """\
-service client exec="sh -c 'sleep 1.5; tprobe rtt server.0 --count 1'"
+service client exec="sh -c 'sleep 1; tprobe rtt server.0 --count 1 --timeout 500ms'"
 service server exec="tprobe serve"
 service other
 bridges a b c
@@ -74,7 +74,7 @@ def test_a_directory_of_runs_is_a_new_one(tmp_path: Path) -> None:
 @pytest.mark.once
 def test_a_run_is_shrunk_to_the_two_causes_that_it_needs(tmp_path: Path) -> None:
     (tmp_path / "ways.tdl").write_text(REDUNDANT, encoding="utf-8")
-    options = ("--pace", "20", "--no-probes")
+    options = ("--pace", "40", "--no-probes")
     tstorm(tmp_path, "run", "ways.tdl", *options, "--out", "failed", code=5)
     done = tstorm(tmp_path, "shrink", "failed", "-o", "small.tdl", "--format", "json")
     found = json.loads(done.stdout)
