@@ -11,6 +11,7 @@ import base64
 from collections.abc import Mapping
 
 from compiler.plan.carried import KUBERNETES
+from compiler.plan.expectations import RUN
 from compiler.plan.format import TOOL_VERSION
 from manifests import kubernetes_checks as checks
 from manifests import kubernetes_files, node_selector
@@ -81,6 +82,7 @@ def _chosen(bundle: Bundle, chosen: Options) -> dict[str, object]:
         "end_seconds": _END_SECONDS
         + max(map(end_seconds, bundle.plan.topology.services), default=0),
         "nodes": node_selector.parse(chosen.nodes),
+        "runs_commands": any(one.kind == RUN for one in bundle.plan.expectations),
         "plan_names": [f"tstorm-{key}" for key in bundle.shards],
     }
 

@@ -19,6 +19,7 @@ from runtime.backend.lives import Ended, Lives
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
+from runtime.probing.echoes import Echo, Heard
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule, Step
 from runtime.stacks.watch import StackWatch
@@ -211,6 +212,10 @@ class Backend(Protocol):
     def namespace(self, instance: str) -> str:
         """A path of the network namespace of its present life; '' if it is not there, or this
         process cannot enter it."""
+
+    async def echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
+        """Has echoes sent between instances from now on; `heard` hears what becomes of them. Where
+        `namespace` says nothing. RunError."""
 
     async def finish(self) -> None:
         """Ends all programs, as a leave does; returns when they have ended."""

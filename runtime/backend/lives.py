@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compiler.plan.types import Node
+from runtime.errors import RunError
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,12 @@ class Ran:
         return self.lines[-1] if self.lines else ""
 
 
-class Commands(Protocol):
-    """What an instance's service says of it beside its program, and how that is done inside."""
+class UnreachableError(RunError):
+    """Nobody can say how a command ended, or whether it began: what carries it there is away."""
 
-    setup: tuple[str, ...]  # argv, to be run once before the first start; empty: nothing
-    ready: tuple[str, ...]  # () or ('none',): at once; ('tcp:PORT',); else an argv
-    ready_timeout_ns: int
+
+class Runner(Protocol):
+    """How commands of the run's own are run in an instance."""
 
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         """A command of the plan as it is run here: variables of the run, programs beside it."""
@@ -85,6 +86,14 @@ class Commands(Protocol):
         """Runs a command in this life, as its program would run, to its end; cancelling kills it.
         Its output goes to the instance's log if that is asked for. RunError if it cannot be
         started."""
+
+
+class Commands(Runner, Protocol):
+    """What an instance's service says of it beside its program, and how that is done inside."""
+
+    setup: tuple[str, ...]  # argv, to be run once before the first start; empty: nothing
+    ready: tuple[str, ...]  # () or ('none',): at once; ('tcp:PORT',); else an argv
+    ready_timeout_ns: int
 
     async def connect(self, life: Life, port: int) -> str:
         """Tries a TCP connection to the instance's own address from inside. Why there is none,
@@ -101,6 +110,7 @@ class Lives(Protocol):
     node: Node
     state: str
     commands: Commands | None  # None: whoever starts its program sees to setup and readiness
+    runner: Runner | None  # of commands of the run's own; None: nobody runs them there
     start_error: str  # why its program was not started
     ended: Ended | None  # its program ended by itself
     started: bool  # its program was

@@ -328,6 +328,15 @@ class Coordinator:
                 " changes take effect that much early or late",
             )
 
+    def here_ns(self, host: int, unix_ns: int) -> tuple[int, int] | None:
+        """What our clock shows when the wall clock of that host shows this, and within which bound;
+        None if neither is known."""
+        link = self._links[host]
+        offset = link.clock.last
+        if link.wall_ns is None or offset is None:
+            return None
+        return offset.here(unix_ns - link.wall_ns), offset.bound_ns
+
     def offsets(self) -> list[dict[str, object]]:
         """What was measured of the clocks, for the run's records; by host."""
         return [{"host": link.host.name, **link.clock.as_record()} for link in self._links]

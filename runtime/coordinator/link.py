@@ -61,6 +61,7 @@ class AgentLink:
         self.host = host
         self.identity = ""
         self.clock = ClockRecord()
+        self.wall_ns: int | None = None  # its wall clock less its own, when it was asked last
         self.lost = "not connected"  # why nothing can be asked, '' while it can
         self._on_say = on_say
         self._on_lost = on_lost
@@ -164,6 +165,8 @@ class AgentLink:
     async def _exchange(self) -> Exchange:
         answer = await self._ask({"do": "time"}, TIME_SECONDS)
         t2, t3 = answer.value.get("t2"), answer.value.get("t3")
+        wall = answer.value.get("wall")
+        self.wall_ns = wall if type(wall) is int else None
         try:
             if type(t2) is not int or type(t3) is not int:
                 raise ClockError("its times are no whole numbers")

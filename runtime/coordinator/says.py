@@ -32,6 +32,17 @@ def _digests(value: Any) -> bool:
     )
 
 
+def _echoes(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(row, list)
+        and len(row) == 3
+        and COUNT.fits(row[0])
+        and INTEGER.fits(row[1])
+        and (row[2] is None or COUNT.fits(row[2]))
+        for row in value
+    )
+
+
 LIVES = ("join", "leave", "crash", "pause", "resume")
 REPORTS = (
     *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
@@ -68,6 +79,8 @@ _FORMS: dict[str, Form] = {
         "error?": TEXT,
         "order?": TEXT,
     },
+    # [pair, when it was sent (ns since T0), the round trip or null if it was lost]
+    "echoes": {"rows": Kind("rows of echoes", _echoes)},
     "notice": {"text": TEXT},
     "failed": {"text": TEXT},
 }

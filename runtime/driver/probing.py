@@ -8,6 +8,8 @@ from collections.abc import Callable
 from compiler.plan.reader import Plan
 from runtime.backend.base import Backend
 from runtime.errors import unwritten
+from runtime.options import K8S
+from runtime.probing.echoes import EchoProber
 from runtime.probing.prober import Prober
 from runtime.probing.record import why_not
 from runtime.rundir.directory import HeldDirectory
@@ -25,7 +27,7 @@ def prober(
     directory: HeldDirectory,
     on_error: Say,
     notice: Say,
-) -> Prober:
+) -> Prober | EchoProber:
     """It does nothing where the options are against it. RunError if its file cannot be made."""
     file = None
     if not why_not(timeline.options):
@@ -33,6 +35,9 @@ def prober(
             file = LineFile(directory, PROBES, on_error)
         except OSError as error:
             raise unwritten(error) from error
+
+    if timeline.options.backend == K8S:
+        return EchoProber(plan, timeline, file, backend.echo, notice)
 
     def place(name: str) -> tuple[str, str, asyncio.Future[None]] | None:
         instance, netns = backend.instances[name], backend.namespace(name)

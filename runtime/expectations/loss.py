@@ -2,7 +2,8 @@
 
 Probes take what programs' packets take, so what full queues drop counts as loss, and so do probes
 on a path that is cut. `within D`: the share holds for all probes from some moment of the interval
-to its end, of which there are at least three.
+to its end, of which there are at least three. Of round trips no more than what is lost there and
+back is known: that is a bound of the loss of one way, and no more.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
     first = next(good, None)
     at, state = first or 0, FAILED if first is None else PASSED
     lost = [probe for probe in sent[at:] if probe.delay_ns is None]
+    if records.round_trips and not (state == PASSED and expectation.op in ("<", "<=")):
+        share = f"{quantity(shares[at], PPB)} of {count(len(sent) - at, 'round trip')} were lost"
+        return not_measured(f"{records.pair_name(pair)}: {share}, which may be on the way back")
     text = (
         f"{records.pair_name(pair)}: {len(lost):,} of {count(len(sent) - at, 'probe')} were lost,"
         f" {quantity(shares[at], PPB)}, full queues included, where"

@@ -60,7 +60,8 @@ class Records:
 
     def number(self, expectation: Expectation) -> int:
         """Its position in the plan."""
-        return self._plan.expectations.index(expectation)
+        numbered = enumerate(self._plan.expectations)  # one in a loop is there more than once
+        return next(number for number, one in numbered if one is expectation)
 
     def name(self, node: int) -> str:
         return self._plan.topology.nodes[node].name
@@ -92,6 +93,12 @@ class Records:
         return min(reached_ns, self.timeline.end_ns)
 
     # -- probes ---------------------------------------------------------------------------------
+
+    @property
+    def round_trips(self) -> bool:
+        """Whether probes go there and back, so that one that is lost may be lost on either way."""
+        header = self.evidence.header
+        return header is not None and header.both
 
     def why_no_probes(self, pair: Pair) -> str:
         """Why nothing is known of this pair; '' if it was probed."""

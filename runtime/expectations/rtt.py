@@ -42,7 +42,7 @@ def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
 
 
 def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:
-    composed = not (records.evidence.header and records.evidence.header.both)
+    composed = not records.round_trips
     for way in (pair, pair[::-1]) if composed else (pair,):
         why = records.why_no_probes(way)
         if why:

@@ -20,13 +20,13 @@ from runtime.errors import RunError
 from runtime.foreign import COUNT, Each, Shape, check, parse
 from runtime.job.places import FINAL, MESSAGES, PROGRESS, Places
 from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOGS, SAMPLES
+from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, PROBES, SAMPLES
 
 FRAME_BYTES = 1 << 20
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.2  # between two looks, or ten times as long as a look takes
 START_SECONDS = 60.0  # for the Job to be there
-_TOP = (EVENTS, SAMPLES, DRIVER_LOG)
+_TOP = (EVENTS, SAMPLES, LOG_TIMES, PROBES, DRIVER_LOG)
 _REQUEST = Shape({"have": Each(COUNT)})
 _ANY_SIZE = 1 << 62
 REQUEST_BYTES = 1 << 22  # 5,000 logs take less than 500 kB

@@ -49,6 +49,13 @@ def choose(plan: Plan, timeline: Schedule, most: int = MOST_PAIRS) -> Choice:
     return Choice(tuple(found[:most]), of, ways.least_bps)
 
 
+def wanted(plan: Plan) -> list[Pair]:
+    """Pairs of which expectations say something that probes tell, as they are there."""
+    kinds = (RTT, LOSS, UNREACHABLE)
+    pairs = (pair for one in plan.expectations if one.kind in kinds for pair in one.pairs)
+    return list(dict.fromkeys(pairs))
+
+
 def _expected(plan: Plan, there: frozenset[int], most: int) -> list[Pair]:
     """Of which expectations say what probes tell: both ways, since round trips are composed."""
     wanted: dict[Pair, None] = {}

@@ -20,7 +20,8 @@ from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
 from runtime.probing import budget, timetable
-from runtime.probing.pairs import MOST_PAIRS, Choice, choose
+from runtime.probing.leftout import left_out
+from runtime.probing.pairs import Choice, choose
 from runtime.probing.record import ONE_CLOCK, ONE_WAY, Header, Probe, line
 from runtime.probing.ways import Way
 from runtime.rundir.records import LineFile
@@ -123,18 +124,8 @@ class Prober:
             not_probed=self._names(self._not_probed),
         )
         self._file.append(header.to_record())
-        self._tell_what_is_left(header)
-
-    def _tell_what_is_left(self, header: Header) -> None:
-        if header.of > MOST_PAIRS:
-            self._notice(f"{len(header.pairs):,} of {header.of:,} pairs of instances are probed")
-        if self._not_probed:
-            first = " to ".join(header.not_probed[0])
-            self._notice(
-                f"{len(self._not_probed):,} pairs of instances ({first} …) are not probed: a"
-                f" {budget.PART:,}th of the rate of their links is too little for a probe in"
-                f" {budget.SLOWEST_NS // 10**9} s"
-            )
+        for text in left_out(header):
+            self._notice(text)
 
     def _names(self, ways: list[Way]) -> tuple[tuple[str, str], ...]:
         nodes = self._plan.topology.nodes

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
-from runtime.options import K8S, RunOptions
+from runtime.options import RunOptions
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import read_lines
 from runtime.rundir.runfiles import HEADER, PROBES, PROBES_FORMAT, PROBES_VERSION
@@ -76,8 +76,6 @@ class Recorded:
 
 def why_not(options: RunOptions) -> str:
     """Why a run with these options has no probes; '' if it has some."""
-    if options.backend == K8S:
-        return "paths of a cluster are not probed: its nodes have a clock each"
     return "" if options.probes else "the run was to be without probes (--no-probes)"
 
 

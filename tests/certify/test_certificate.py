@@ -203,10 +203,10 @@ def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:
     assert "no pair had enough probes" in found["unmeasured"]
 
 
-def test_a_cluster_has_no_verdict_and_says_why(tmp_path: Path) -> None:
-    found = Scene(tmp_path, options=RunOptions(backend="k8s")).judged()
+def test_a_run_without_probes_has_no_verdict_and_says_why(tmp_path: Path) -> None:
+    found = Scene(tmp_path, options=RunOptions(probes=False)).judged()
     assert found["state"] == "unknown"
-    assert "its nodes have a clock each" in found["unmeasured"]
+    assert "(--no-probes)" in found["unmeasured"]
     [first, *_] = told(found)
     assert first.startswith("UNKNOWN: ") and found["unmeasured"] in first
 

@@ -17,9 +17,10 @@ from tests.cluster.support import DEADLINE_SECONDS, Cluster
 pytestmark = pytest.mark.cluster
 
 TICK = "while true; do echo tick; sleep 1; done"
+PROGRAM = f"exec=\"/bin/sh -c '{TICK}'\" entrypoint=['/bin/sh'] command=['-c','{TICK}']"
 TEXT = f"""\
-service server img={PROGRAMS_IMAGE} replicas=2 entrypoint=['/bin/sh'] command=['-c','{TICK}']
-service client img={PROGRAMS_IMAGE} entrypoint=['/bin/sh'] command=['-c','{TICK}']
+service server img={PROGRAMS_IMAGE} replicas=2 {PROGRAM}
+service client img={PROGRAMS_IMAGE} {PROGRAM}
 bridges s t
 link server--s latency=5ms up=100Mb symmetric
 link client--t latency=20ms up=20Mb symmetric
@@ -30,6 +31,9 @@ at 2s server crash 1
 at 3s server join 1
 at 4s client disconnect
 at 5s client reconnect
+expect run "/bin/sh -c 'test $TSTORM_INSTANCE = client.0'" ok on client within 3s after 1s
+expect log client "tick" within 2s after 2500ms
+expect rtt client server < 1s from 0s to 4s
 at 600s quit
 """
 
@@ -77,6 +81,10 @@ def test_a_run_over_local_hosts_is_replayed_in_a_cluster_with_the_same_events(
         assert not exists(cluster, namespace)
     finally:
         cluster.delete(namespace)
+    for run in (tmp_path / "local", out):
+        expected = json.loads((run / "summary.json").read_bytes())["expectations"]
+        messages = [one["message"] for one in expected]
+        assert [one["state"] for one in expected] == ["passed"] * 3, messages
     manifest = json.loads((out / "manifest.json").read_bytes())
     assert manifest["outcome"] == "completed"
     assert manifest["cluster"]["namespace"] == namespace

@@ -45,7 +45,7 @@ class Commands:
 
 @dataclass
 class Instance:
-    commands: Commands | None
+    runner: Commands | None
     present: object | None = "a life"
 
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_run() -> None:
     ):
         (record,) = Scene(instance, command(0, 150)).carry_out(1)
         assert record["error"].startswith(error[:20])
-        assert record.get("unavailable", False) == (instance.commands is None)
+        assert record.get("unavailable", False) == (instance.runner is None)
 
 
 def test_what_the_end_of_the_run_meets() -> None:

@@ -44,6 +44,26 @@ def test_probes_that_go_there_and_back_are_round_trips(tmp_path: Path) -> None:
     assert "one-way" not in found["message"]
 
 
+def test_what_is_lost_there_or_back_proves_no_more_than_it_does(tmp_path: Path) -> None:
+    """3 of 199 round trips were lost; from 30 s to 35 s the plan has no path."""
+    scene = Scene(tmp_path, CHANGING, measure="round-trip")
+    scene.probe(lambda sent, delay: None if sent in (SECOND, 3 * SECOND, 5 * SECOND) else delay)
+    when = {"to_ns": 20 * SECOND - 1}
+    little = expecting(scene, LOSS, *AB, op="<", value=2 * PERCENT, **when)
+    assert finding(scene, little)["state"] == "passed"
+    for op, value in (("<", PERCENT), (">", PERCENT)):
+        found = finding(scene, expecting(scene, LOSS, *AB, op=op, value=value, **when))
+        assert found["state"] == "not_measured"
+        assert "1.51 % of 199 round trips were lost, which may be on the way" in found["message"]
+    cut = {"from_ns": 31 * SECOND, "to_ns": 34 * SECOND}
+    assert finding(scene, expecting(scene, UNREACHABLE, *AB, **cut))["state"] == "passed"
+    scene.probe(lambda _sent, _delay: None)
+    open_ = {"from_ns": 21 * SECOND, "to_ns": 24 * SECOND}
+    found = finding(scene, expecting(scene, UNREACHABLE, *AB, **open_))
+    assert found["state"] == "not_measured"
+    assert "which may be on the way back" in found["message"]
+
+
 @pytest.mark.parametrize(
     ("statistic", "holds"),
     [("median", True), ("p90", False), ("max", False), ("mean", True), ("min", True)],

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from compiler.plan.types import Node
 from runtime.backend.base import Attaching, Change, Counters, Effect, Entrance, RunContext
 from runtime.backend.hosts.samples import HostSamples
-from runtime.backend.lives import Commands, Ended, Joined, Left, Life
+from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
 from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
+from runtime.probing.echoes import Echo, Heard
 from runtime.rundir.directory import append, write_all
 from runtime.rundir.records import LineFile
 
@@ -39,6 +40,7 @@ class FakeInstance:
         self.argv = ("there",)
         self.present: Life | None = None
         self.commands: Commands | None = None
+        self.runner: Runner | None = None
         self._life = FakeLife(port)
 
     def prepare(self) -> asyncio.Future[Any]:
@@ -182,6 +184,9 @@ class FakeBackend:
 
     def namespace(self, instance: str) -> str:
         return ""
+
+    async def echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
+        raise RunError("nobody sends echoes")
 
     async def finish(self) -> None:
         if self._hangs:

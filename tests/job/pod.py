@@ -96,7 +96,7 @@ class Pod:
     def grown(self) -> dict[str, bytes]:
         """What a mirror of the run directory should hold."""
         run = self.places.run
-        names = ["events.jsonl", "samples.jsonl", "driver.log"]
+        names = ["events.jsonl", "samples.jsonl", "probes.jsonl", "driver.log"]
         names += [f"logs/{path.name}" for path in sorted((run / "logs").iterdir())]
         return {name: (run / name).read_bytes() for name in names}
 

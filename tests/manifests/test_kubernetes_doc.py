@@ -162,7 +162,9 @@ def test_the_coordinator_s_rights() -> None:
     assert rules == {(p, v) for p, v in [("pods/log", "get")]} | {
         ("pods", verb) for verb in ("get", "list", "watch")
     }
-    assert row[1] == "get, list and watch pods of its namespace, and get their logs"
+    first, second = row[1].split("; ")
+    assert first == "get, list and watch pods of its namespace, and get their logs"
+    assert "(get and create pods/exec), if the experiment has `expect run`" in second
 
 
 def test_the_user_s_rights_are_those_that_are_asked_for() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import RunError
-from runtime.options import K8S, RunOptions
+from runtime.options import RunOptions
 from runtime.probing.record import ONE_CLOCK, ONE_WAY, Header, Probe, line, read, why_not
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile
@@ -55,7 +55,6 @@ def test_a_run_without_probes(tmp_path: Path) -> None:
     assert read(HeldDirectory.hold(tmp_path)) is None
     assert read(written(tmp_path)) is None
     assert "--no-probes" in why_not(RunOptions(probes=False))
-    assert "clock" in why_not(RunOptions(backend=K8S))
     assert why_not(RunOptions()) == ""
 
 

@@ -13,7 +13,7 @@ from compiler.pipeline import compile_source
 from compiler.plan.types import Node
 from compiler.sources import Content
 from runtime.backend.base import Change, Effect
-from runtime.backend.lives import Commands, Ended, Joined, Left, Life
+from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -55,6 +55,7 @@ class Elsewhere:
         self.started = self.killed = self.paused = False
         self.argv = ("there",)
         self.commands: Commands | None = None
+        self.runner: Runner | None = None
         self.present: Life | None = None
         self.refuses = ""
         self.gates: list[int] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.backend.local.environment import replaced
+from runtime.backend.runwords import replaced
 from runtime.errors import RunError
 from runtime.rundir import etchosts
 from runtime.system import machine, userids

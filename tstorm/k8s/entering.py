@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from runtime.backend.k8s.howended import ENTER_FAILED, SIZE, STDERR, STDIN, STDOUT
 from runtime.errors import RunError
 from runtime.system import terminal
 from tstorm import output
@@ -18,15 +19,7 @@ from tstorm.k8s import find, looking, podexec
 from tstorm.k8s.connection import ApiConnection
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.find import ClusterRun
-from tstorm.k8s.podexec import (
-    ENTER_FAILED,
-    SIZE,
-    STDERR,
-    STDIN,
-    STDOUT,
-    BrokenStreamError,
-    ContainerPlace,
-)
+from tstorm.k8s.podexec import BrokenStreamError, ContainerPlace
 
 CONTAINER = "instance"
 _INDEX = "apps.kubernetes.io/pod-index"

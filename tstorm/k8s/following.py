@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.backend.k8s.howended import STDERR, STDIN
 from runtime.errors import RunError
 from tstorm.k8s import podexec
 from tstorm.k8s.connection import ApiConnection, ServerError
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.frames import Frames
 from tstorm.k8s.mirror import MESSAGES, Mirror
-from tstorm.k8s.podexec import STDERR, STDIN, BrokenStreamError, ContainerPlace
+from tstorm.k8s.podexec import BrokenStreamError, ContainerPlace
 
 PROGRAM = "/usr/bin/tstorm-coordinator"
 CONTAINER = "coordinator"

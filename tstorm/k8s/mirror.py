@@ -12,10 +12,10 @@ import re
 from runtime.errors import RunError, unwritten
 from runtime.rundir.directory import HeldDirectory, write_all
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOGS, PROBES, SAMPLES
+from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, PROBES, SAMPLES
 
 MESSAGES = "messages.jsonl"  # of the stream only: it is no file of a run directory
-_TOP = (EVENTS, SAMPLES, PROBES, DRIVER_LOG)
+_TOP = (EVENTS, SAMPLES, LOG_TIMES, PROBES, DRIVER_LOG)
 _LOG = re.compile(r"[\w.-]+\.log", re.ASCII)
 _OPEN = 64  # descriptors kept for files that grow
 

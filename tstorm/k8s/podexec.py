@@ -6,21 +6,18 @@ Status object; 4 the terminal's size; with v5 the message 255, 0 ends stdin.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.backend.k8s.howended import ENDED, STDERR, STDOUT, How, how_ended
 from runtime.errors import RunError
 from tstorm.k8s.connection import FORBIDDEN, ApiConnection
 
-STDIN, STDOUT, STDERR, ENDED, SIZE = range(5)
-ENTER_FAILED, NOT_EXECUTABLE, NO_COMMAND = 125, 126, 127  # as `tstorm exec` on one machine
 CONNECT_SECONDS, CLOSE_SECONDS = 15.0, 1.0
 ANSWER_BYTES = 1 << 28
-_MISSING = ("executable file not found", "no such file or directory", "not found in $PATH")
 
 
 class BrokenStreamError(RunError):
@@ -34,14 +31,6 @@ class ContainerPlace:
     namespace: str
     pod: str
     container: str
-
-
-@dataclass(frozen=True, slots=True)
-class How:
-    """How a command ended: its exit status, or why it was never started."""
-
-    status: int
-    refusal: str = ""
 
 
 @contextmanager
@@ -113,29 +102,7 @@ def output(socket: Any, seconds: float) -> Iterator[bytes]:
 def ended(socket: Any) -> How | None:
     """After the end of the output; None if the connection broke before the command ended."""
     data = socket.read_channel(ENDED)
-    if not data:
-        return None
-    try:
-        said = json.loads(data)
-        if said["status"] == "Success":
-            return How(0)
-        for cause in (said.get("details") or {}).get("causes") or []:
-            if cause.get("reason") == "ExitCode":
-                return How(int(cause["message"]))
-        return _refused(str(said.get("message", "")))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return How(ENTER_FAILED, f"no Status object: {data[:200]!r}")
-
-
-def _refused(message: str) -> How:
-    """The container runtime says in words only why it could not start a command."""
-    _, _, inner = message.rpartition("unable to start container process: ")
-    message, low = inner or message, message.lower()
-    if any(words in low for words in _MISSING):
-        return How(NO_COMMAND, message)
-    if "permission denied" in low:
-        return How(NOT_EXECUTABLE, message)
-    return How(ENTER_FAILED, message)
+    return how_ended(data) if data else None
 
 
 def answer(

@@ -21,7 +21,7 @@ async def reach(network: int, probe: Probe) -> list[int]:
     `network` is a process in the network. Raises RunError where no echo can be sent at all.
     """
     seconds = (probe.count * probe.interval_ns + probe.timeout_ns) / 1e9 + SPARE_SECONDS
-    process = await _start(network, probe)
+    process = await start(network, probe)
     try:
         said, complaints = await asyncio.wait_for(process.communicate(), seconds)
     except TimeoutError as error:
@@ -35,7 +35,8 @@ async def reach(network: int, probe: Probe) -> list[int]:
     return [round(line["rtt_us"] * 1000) for line in lines if "rtt_us" in line]
 
 
-async def _start(network: int, probe: Probe) -> asyncio.subprocess.Process:
+async def start(network: int, probe: Probe) -> asyncio.subprocess.Process:
+    """A tprobe there, with a line for each echo."""
     words = ["rtt", probe.address, "--mode", "icmp", "--each", "--count", str(probe.count)]
     words += ["--interval", f"{probe.interval_ns}ns", "--timeout", f"{probe.timeout_ns}ns"]
     try:

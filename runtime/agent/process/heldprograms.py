@@ -145,6 +145,16 @@ class HeldPrograms:
 
         return list(await asyncio.gather(*map(one, probes)))
 
+    def networks_of(self, nodes: Iterable[int]) -> dict[int, int]:
+        """A process in the network of each. OrderError if one was not found."""
+        found = {}
+        for node in nodes:
+            kept = self._program(node).kept
+            if kept is None:
+                raise OrderError(f"no pod of node {node} was found")
+            found[node] = kept.network
+        return found
+
     def know(self, processes: Mapping[int, int]) -> None:
         """From now on these nodes' programs are kept by these processes. OrderError if one of them
         does not take orders; then nothing has changed."""

@@ -20,9 +20,10 @@ from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.needs import Needs, Stage
 from runtime.agent.pod import ending
+from runtime.agent.pod.echoes import Echoes
 from runtime.agent.pod.ending import Ending
 from runtime.agent.process.heldprograms import HeldPrograms
-from runtime.agent.process.orders import OrderError, PrepareOrder, Resume
+from runtime.agent.process.orders import EchoOrder, OrderError, PrepareOrder, Resume
 from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
 from runtime.agent.vocabulary import Change, Moved, PathDelay
 from runtime.datapath import dialect
@@ -88,6 +89,7 @@ class HostRun:
         self._apart_ns = apart_ns(order)
         self._scenes = Scenes(order.placement, len(order.hosts))
         self._tasks: list[asyncio.Task[None]] = []
+        self._echoing: asyncio.Task[None] | None = None
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -272,6 +274,18 @@ class HostRun:
         if strangers:
             raise OrderError(f"node {strangers[0]} is not on this host")
 
+    def echo(self, wanted: Sequence[EchoOrder]) -> None:
+        """From now on, in the place of what was wanted before. OrderError."""
+        if not self.started or self._finished:
+            raise OrderError("the experiment does not go on")
+        networks = self.programs.networks_of({one.probe.node for one in wanted})
+        if self._echoing is not None:
+            self._echoing.cancel()
+        running = Echoes(self._say, self._since_ns).run(
+            [(networks[one.probe.node], one) for one in wanted]
+        )
+        self._echoing = self._spawn(running)
+
     def announce(self, starts: Sequence[int]) -> None:
         self._metadata.announce(starts)
 
@@ -311,10 +325,11 @@ class HostRun:
 
     # -- tasks and the end -------------------------------------------------------------------------
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(coroutine)
         task.add_done_callback(self._ended)
         self._tasks.append(task)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

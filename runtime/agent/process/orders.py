@@ -19,6 +19,9 @@ MAX_PORT = 65535
 MAX_NETWORKS = 32  # of one `attach` (docs/tcal.md)
 MAX_HOSTS_BYTES = 4 << 20  # of lines for /etc/hosts
 MAX_PROBES = 1000  # of one path
+MAX_ECHO_PAIRS = 4096
+MAX_ECHOES = 1_000_001  # of one pair
+MAX_ECHO_NS = 3_600_000_000_000
 MAX_PROBE_NS = 10_000_000_000  # of an interval or a wait
 LIVES = ("join", "leave", "crash", "pause", "resume")
 WAITS = ("set_up", "started", "ready", "released")  # of what is done before the start
@@ -140,7 +143,34 @@ def probes(value: Any, instances: int) -> list[Probe]:
     return [_probe(item, instances) for item in items(value, "probes")]
 
 
-def _probe(item: Any, instances: int) -> Probe:
+@dataclass(frozen=True, slots=True)
+class EchoOrder:
+    """Echoes for as long as the run goes on; the first one after `wait_ns`. `pair`: its number."""
+
+    pair: int
+    probe: Probe
+    wait_ns: int
+
+
+def echoes(value: Any, instances: int) -> list[EchoOrder]:
+    """From [[pair, node, address, count, interval, timeout, wait], …], times in ns."""
+    found = []
+    for item in items(value, "echoes"):
+        if not isinstance(item, list) or len(item) != 7:
+            raise OrderError(
+                f"an echo is {item!r:.60}: [pair, node, address, count, interval, timeout, wait] is"
+                " expected"
+            )
+        pair = number(item[0], "the pair of an echo", 0, MAX_ECHO_PAIRS)
+        wait_ns = number(item[6], "the wait of an echo", 0, MAX_ECHO_NS + 1)
+        probe = _probe(item[1:6], instances, MAX_ECHOES, MAX_ECHO_NS)
+        found.append(EchoOrder(pair, probe, wait_ns))
+    return found
+
+
+def _probe(
+    item: Any, instances: int, most: int = MAX_PROBES, longest_ns: int = MAX_PROBE_NS
+) -> Probe:
     if not isinstance(item, list) or len(item) != 5:
         raise OrderError(
             f"a probe is {item!r:.60}: [node, address, count, interval, timeout] is expected"
@@ -153,9 +183,9 @@ def _probe(item: Any, instances: int) -> Probe:
     return Probe(
         number(item[0], "a node of probes", 0, instances),
         address,
-        number(item[2], "the count of a probe", 1, MAX_PROBES + 1),
-        number(item[3], "the interval of a probe", 1, MAX_PROBE_NS + 1),
-        number(item[4], "the timeout of a probe", 1, MAX_PROBE_NS + 1),
+        number(item[2], "the count of a probe", 1, most + 1),
+        number(item[3], "the interval of a probe", 1, longest_ns + 1),
+        number(item[4], "the timeout of a probe", 1, longest_ns + 1),
     )
 
 

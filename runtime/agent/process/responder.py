@@ -27,6 +27,7 @@ from runtime.agent.process.orders import OrderError, PrepareOrder
 from runtime.agent.share.sharing import Sharing
 from runtime.datapath.pktd import EngineError
 from runtime.errors import MachineError, RunError
+from runtime.system import hostfigures
 
 MAX_PATHS = 1_048_575  # of one datapath (docs/tcal.md)
 
@@ -83,6 +84,7 @@ class Responder:
             "cut": self._cut,
             "pods": self._pods,
             "reach": self._reach,
+            "echo": self._echo,
             "lives": self._lives,
             "early": self._do_early,
             "move": self._move,
@@ -95,7 +97,9 @@ class Responder:
         """`at_ns` is when it came (CLOCK_MONOTONIC). Raises RunError."""
         what = str(request.get("do"))
         if what == "time":
-            return {"t2": self._clock.agent_ns(at_ns), "t3": self._clock.now_ns()}
+            ahead_ns = hostfigures.ahead_ns() - self._clock.agent_ns(0)
+            t2_ns = self._clock.agent_ns(at_ns)
+            return {"t2": t2_ns, "wall": ahead_ns, "t3": self._clock.now_ns()}
         handler = self._handlers.get(what)
         if handler is None:
             known = ", ".join(sorted(("time", *self._handlers)))
@@ -243,6 +247,13 @@ class Responder:
         probes = orders.probes(request["probes"], self._instances)
         conduct.check_own(probe.node for probe in probes)
         return {"answers": await conduct.programs.reach(probes)}
+
+    async def _echo(self, request: Request) -> Answer:
+        conduct = self._prepared()
+        found = orders.echoes(request["echoes"], self._instances)
+        conduct.check_own(one.probe.node for one in found)
+        conduct.echo(found)
+        return {}
 
     async def _do_early(self, request: Request) -> Answer:
         conduct = self._prepared()

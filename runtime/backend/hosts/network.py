@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from runtime.coordinator.placement import NO_HOST
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
+from runtime.probing.echoes import Heard
 from runtime.rundir.records import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
 from runtime.system.scheduling import prefer
@@ -72,6 +73,8 @@ class AgentNetwork:
         self._digests = options.time == VIRTUAL and options.datapath != "kernel"
         self._beside: set[asyncio.Task[None]] = set()
         self._lives: set[tuple[int, int, str]] = set()  # step, node, what: that agents have said
+        self._echoes: Mapping[int, list[list[object]]] = {}  # that agents send, by host
+        self._heard: Heard | None = None
         self._reason = RunError("nothing has failed")
         self._t0_ns = 0
         self._in_force = False  # the network of the first step, before T0
@@ -169,6 +172,22 @@ class AgentNetwork:
         self._samples = HostSamples(file, clock, names, digests=self._digests)
         return self._samples
 
+    async def echo(self, rows: Mapping[int, list[list[object]]], heard: Heard) -> None:
+        """Has agents send echoes to the end (docs/agent.md), by host. RunError."""
+        self._echoes, self._heard = rows, heard
+        for host in sorted(rows):
+            await self._insist(host, {"do": "echo", "echoes": rows[host]})
+
+    def _echoed(self, host: int, rows: Sequence[tuple[int, int, int | None]]) -> None:
+        own = {row[0] for row in self._echoes.get(host, ())}
+        if self._heard is not None:
+            self._heard([(row[0], row[1], row[2]) for row in rows if row[0] in own])
+
+    def elapsed_ns(self, host: int, unix_ns: int) -> tuple[int, int] | None:
+        """A time of a host's wall clock since T0, and within which bound; None before T0."""
+        found = self._coordinator.here_ns(host, unix_ns) if self._t0_ns else None
+        return None if found is None else (found[0] - self._t0_ns, found[1])
+
     # -- instances ------------------------------------------------------------------------------
 
     def _elapsed(self) -> int:
@@ -251,6 +270,8 @@ class AgentNetwork:
         elif kind == "report":
             report = AgentReport(**_fields(message))
             self._if_its_own(host, report.node, lambda: self._hosts.reported(host, report))
+        elif kind == "echoes":
+            self._echoed(host, message["rows"])
         elif kind == "notice":
             self._notice(f"{self._names[host]}: {message['text']}")
         elif kind == "failed":
@@ -329,6 +350,8 @@ class AgentNetwork:
         """What was said while the agent was not there."""
         for request in self._told.back(host):
             await self._insist(host, request)
+        if self._echoes.get(host):
+            await self._insist(host, {"do": "echo", "echoes": self._echoes[host]})
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""What the coordinator asks of the cluster: pods of its own namespace, and their logs.
+"""What the coordinator asks of the cluster: pods of its own namespace, their logs, and commands in
+them.
 
 Input: the files that every pod with a token has. No library: the official one is 126 MB, and the
 coordinator's image is to stay small (docs/dependencies.md). The token is read again for each
@@ -10,14 +11,14 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from runtime.backend.k8s import httpget
+from runtime.backend.k8s import httpget, websocket
 from runtime.backend.k8s.httpget import Answer, HttpError, Server
 from runtime.errors import RunError
 
@@ -26,6 +27,7 @@ PAGE = 500  # pods in one answer: a few megabytes
 PAGE_BYTES = 256 << 20
 REASON_BYTES = 65536
 WATCH_SECONDS = 240  # then the server ends it, and a new one begins
+EXEC_PROTOCOL = "v4.channel.k8s.io"
 GONE = 410  # what was asked for is older than what the server remembers
 REFUSALS = {401: "does not know this account", 403: "does not allow it", 404: "has no such thing"}
 
@@ -108,6 +110,33 @@ class Api:
         async with self._get(self._path("pods", pod, "log"), query) as answer:
             async for line in answer.lines():
                 yield line
+
+    async def execute(
+        self, pod: str, container: str, argv: Sequence[str]
+    ) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Runs a command there to its end: channels (howended.py) and what came on them. ApiError.
+
+        Who stops reading closes the connection; whether the command ends then is the container
+        runtime's affair.
+        """
+        query = [("container", container), ("stdout", "true"), ("stderr", "true")]
+        query += [("command", word) for word in argv]
+        path = self._path("pods", pod, "exec")
+        wanted = f"{path}?{urlencode(query)}"
+        try:
+            async with websocket.opened(self._server, wanted, self._headers(), EXEC_PROTOCOL) as (
+                answer,
+                messages,
+            ):
+                if answer.status != websocket.SWITCHED:
+                    body = await answer.whole(REASON_BYTES)
+                    raise _refusal(f"GET {path}", _told(body), answer.status)
+                async with aclosing(messages):
+                    async for message in messages:
+                        if message:
+                            yield message[0], message[1:]
+        except HttpError as error:
+            raise ApiError(f"the API server: {error.message}") from error
 
     def _path(self, *words: str) -> str:
         return "/".join(["/api/v1/namespaces", *map(quote, (self.namespace, *words))])

@@ -24,16 +24,21 @@ from runtime.backend.k8s.api import Api
 from runtime.backend.k8s.datapathchoice import DatapathChoice
 from runtime.backend.k8s.earlystarts import EarlyStarts
 from runtime.backend.k8s.hosts import ClusterHosts
+from runtime.backend.k8s.logtimes import LogTimes
+from runtime.backend.k8s.podcommands import PodCommands, variables
 from runtime.backend.k8s.podlives import Hearers, PodInstance
 from runtime.backend.k8s.podlogs import PodLogs
-from runtime.backend.k8s.podplacement import Placed, placed
+from runtime.backend.k8s.podplacement import Placed, addresses_of, placed
 from runtime.backend.k8s.pods import Pod, PodWatch
 from runtime.backend.k8s.proof import Proof
 from runtime.backend.k8s.readiness import Readiness
 from runtime.backend.k8s.supervisors import NodeParts
-from runtime.errors import RunError
+from runtime.errors import RunError, unwritten
+from runtime.probing.echoes import Echo, Heard
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.records import LineFile
+from runtime.rundir.runfiles import LOG_TIMES
 from runtime.schedule import first_incarnations
-from runtime.system import wallclock
 
 CONNECT_SECONDS = 60.0
 
@@ -81,7 +86,7 @@ class ClusterBackend:
         by_node = {
             node: pods[each.name] for node, each in enumerate(topology.nodes) if each.name in pods
         }
-        self._add_instances()
+        self._add_instances(pods)
         of_node = {instance.index: instance for instance in self.instances.values()}
         self._hosts = ClusterHosts(self._context, self._key, where, self._parts, of_node, by_node)
         self.network = AgentNetwork(self._context, self._hosts)
@@ -89,15 +94,25 @@ class ClusterBackend:
         await self.network.start()
         await self._prepare(self._hosts, self.network, choice)
         self.network.facts.update(self._facts(choice, facts, pods))
-        self._logs = PodLogs(
-            self._api,
-            self._context.directory,
-            {name: pods[name].name for name in self.instances},
-            self._context.notice,
-            lambda: wallclock.unix_ns(self._t0_ns()) if self._t0_ns() else 0,
-        )
+        self._logs = self._followed(where, self.network, pods)
         self._logs.begin()
         return self.network
+
+    def _followed(self, where: Placed, network: AgentNetwork, pods: Mapping[str, Pod]) -> PodLogs:
+        """The logs of instances."""
+        context = self._context
+        hosts = where.placement.hosts
+
+        def moment(instance: str, unix_ns: int) -> tuple[int, int] | None:
+            return network.elapsed_ns(hosts[self.instances[instance].index], unix_ns)
+
+        held = HeldDirectory.hold(context.directory)
+        try:
+            times = LogTimes(LineFile(held, LOG_TIMES, context.warn), moment)
+        except OSError as error:
+            raise unwritten(error) from error
+        names = {name: pods[name].name for name in self.instances}
+        return PodLogs(self._api, context.directory, names, context.notice, times, moment)
 
     async def _gather(self, ready: Readiness) -> tuple[dict[str, Pod], Placed, dict[str, Pod]]:
         """The pods of instances, where they are, and the agents' pods there, by node: all as they
@@ -143,7 +158,7 @@ class ClusterBackend:
             raise RunError(f"{found} with this datapath, at {found.at_ns / 1e9:g} s", "lower it")
         return choice
 
-    def _add_instances(self) -> None:
+    def _add_instances(self, pods: Mapping[str, Pod]) -> None:
         """Those that are ever there, in the order of the topology."""
         context = self._context
         topology = context.plan.topology
@@ -151,12 +166,12 @@ class ClusterBackend:
         for index, node in enumerate(topology.nodes):
             if node.service >= 0 and node.name in wanted:
                 self.instances[node.name] = self._instance(
-                    index, node, topology.services[node.service]
+                    index, node, topology.services[node.service], pods[node.name]
                 )
 
-    def _instance(self, index: int, node: Node, service: Service) -> PodInstance:
+    def _instance(self, index: int, node: Node, service: Service, pod: Pod) -> PodInstance:
         argv = (*service.entrypoint, *service.command) or (service.image,)
-        return PodInstance(
+        instance = PodInstance(
             index,
             node,
             argv,
@@ -165,6 +180,10 @@ class ClusterBackend:
             self._hearers,
             _check_ns(service),
         )
+        plan = self._context.plan
+        env = variables(node, plan.seed, plan.digest, addresses_of(pod))
+        instance.runner = PodCommands(self._api, pod.name, env)
+        return instance
 
     def _t0_ns(self) -> int:
         return self.network.t0_ns if self.network is not None else 0
@@ -243,6 +262,19 @@ class ClusterBackend:
 
     def namespace(self, _instance: str) -> str:
         return ""
+
+    async def echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
+        if self._hosts is None or self.network is None:
+            raise RunError("nobody is there to send echoes")
+        rows: dict[int, list[list[object]]] = {}
+        for one in echoes:
+            address = self._hosts.address(one.src, one.dst)
+            if not address:
+                continue  # they have no family in common, so they have no path
+            times = (one.count, one.interval_ns, one.timeout_ns, one.wait_ns)
+            host = self._hosts.placement.hosts[one.src]
+            rows.setdefault(host, []).append([one.number, one.src, address, *times])
+        await self.network.echo(rows, heard)
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -101,6 +101,12 @@ class ClusterHosts:
         moved = self._ties.told.moved
         return [moved.get(node, pair) for node, pair in enumerate(self.placement.addresses)]
 
+    def address(self, source: int, destination: int) -> str:
+        """Of the destination, of a family that both have in this network; '' if there is none."""
+        addresses, network = self._addresses(), self._context.plan.topology.network
+        mine, other = (of_family(addresses[node], network) for node in (source, destination))
+        return next((there for here, there in zip(mine, other, strict=True) if here and there), "")
+
     # -- before the start -----------------------------------------------------------------------
 
     async def ask(self, host: int, request: Mapping[str, object]) -> object:

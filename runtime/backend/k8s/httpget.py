@@ -21,6 +21,7 @@ CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 60.0  # until the answer begins: a large list takes its time
 HEAD_BYTES = 65536
 LINE_BYTES = 16 << 20  # an object of the API has at most 1.5 MB in its store
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _PROBES = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 
 
@@ -58,7 +59,7 @@ class Answer:
                 async for part in self._plain():
                     yield part
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-            raise HttpError(f"the answer broke off: {_reason(error)}") from error
+            raise HttpError(f"the answer broke off: {reason(error)}") from error
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         while True:
@@ -112,8 +113,8 @@ class Answer:
 
 
 @asynccontextmanager
-async def get(server: Server, path: str, headers: Mapping[str, str]) -> AsyncIterator[Answer]:
-    """The answer to one request; the connection ends with the block. HttpError."""
+async def connected(server: Server) -> AsyncIterator[Streams]:
+    """A connection, which ends with the block. HttpError."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             reader, writer = await asyncio.open_connection(
@@ -122,14 +123,21 @@ async def get(server: Server, path: str, headers: Mapping[str, str]) -> AsyncIte
     except TimeoutError as error:
         raise HttpError(f"{server} does not answer within {CONNECT_SECONDS:g} s") from error
     except OSError as error:
-        raise HttpError(f"cannot reach {server}: {_reason(error)}") from error
+        raise HttpError(f"cannot reach {server}: {reason(error)}") from error
     try:
         _probe(writer)
-        yield await _ask(server, path, headers, reader, writer)
+        yield reader, writer
     finally:
         writer.transport.abort()
         with suppress(OSError, asyncio.CancelledError):
             await writer.wait_closed()
+
+
+@asynccontextmanager
+async def get(server: Server, path: str, headers: Mapping[str, str]) -> AsyncIterator[Answer]:
+    """The answer to one request; the connection ends with the block. HttpError."""
+    async with connected(server) as streams:
+        yield await ask(server, path, headers, streams)
 
 
 def _probe(writer: asyncio.StreamWriter) -> None:
@@ -139,13 +147,9 @@ def _probe(writer: asyncio.StreamWriter) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-async def _ask(
-    server: Server,
-    path: str,
-    headers: Mapping[str, str],
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-) -> Answer:
+async def ask(server: Server, path: str, headers: Mapping[str, str], streams: Streams) -> Answer:
+    """One request on this connection. HttpError."""
+    reader, writer = streams
     wanted = {"Host": str(server), "Connection": "close", **headers}
     lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in wanted.items())]
     try:
@@ -157,7 +161,7 @@ async def _ask(
     except TimeoutError as error:
         raise HttpError(f"{server} does not answer within {ANSWER_SECONDS:g} s") from error
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
-        raise HttpError(f"{server} gave no answer: {_reason(error)}") from error
+        raise HttpError(f"{server} gave no answer: {reason(error)}") from error
 
 
 def _head(head: bytes) -> tuple[int, dict[str, str]]:
@@ -173,7 +177,7 @@ def _head(head: bytes) -> tuple[int, dict[str, str]]:
     return status, headers
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     if isinstance(error, asyncio.IncompleteReadError):
         return "it ended in the middle"
     if isinstance(error, OSError):

@@ -21,7 +21,7 @@ from runtime.backend.base import Log, OnEnded, OnKilled
 from runtime.backend.hosts.hosts import AgentLife, AgentReport
 from runtime.backend.k8s.kubeletready import KubeletReadiness
 from runtime.backend.k8s.pods import INSTANCE, Pod
-from runtime.backend.lives import Commands, Ended, Joined, Left, Life
+from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
 from runtime.errors import fail
 
 START_SECONDS = 30.0  # for the report of a start; what takes longer is told as an error
@@ -92,6 +92,7 @@ class PodInstance:
         self.held = held
         self.state = "down"
         self.commands: Commands | None = None  # its agent sees to setup and readiness
+        self.runner: Runner | None = None
         self.start_error = ""
         self.ended: Ended | None = None
         self.started = False

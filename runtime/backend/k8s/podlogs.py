@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
 from runtime.backend.base import Notice
 from runtime.backend.k8s.api import Api, ApiError
+from runtime.backend.k8s.logtimes import LogTimes, Moment, unix_ns
 from runtime.backend.k8s.pods import INSTANCE
 from runtime.rundir import directory, logmarks
 from runtime.rundir.runfiles import LOGS
@@ -30,6 +33,7 @@ PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.5, 5.0
 FOLLOWED = 200  # instances with a stream each
 AT_ONCE, LOOK_SECONDS = 16, 0.02  # where they take turns: connections, and time for each look
 QUIET_SECONDS, LAST_SECONDS = 0.4, 5.0  # at the end, for what is on its way
+TIMES_SECONDS = 0.25  # between rows of logs.jsonl
 OWN = b'{"tstorm_hold":"'
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT")  # how a line begins, unless kubelet speaks for itself
 
@@ -47,8 +51,8 @@ class _Place(NamedTuple):
 
 
 class PodLogs:
-    """`pods` are their names, by the name of the instance. `start_unix_ns` is time 0 by the wall
-    clock, 0 before it is known."""
+    """`pods` are their names, by the name of the instance. `times` are told of each line; `moment`:
+    see LogTimes."""
 
     def __init__(
         self,
@@ -56,13 +60,15 @@ class PodLogs:
         run: Path,
         pods: Mapping[str, str],
         notice: Notice,
-        start_unix_ns: Callable[[], int] = lambda: 0,
+        times: LogTimes | None = None,
+        moment: Moment = lambda _instance, _unix_ns: None,
     ) -> None:
         self._api = api
         self._directory = run / LOGS
         self._pods = pods
         self._notice = notice
-        self._start_unix_ns = start_unix_ns
+        self._times = times
+        self._moment = moment
         self._few = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
@@ -72,6 +78,7 @@ class PodLogs:
 
     def begin(self) -> None:
         loop = asyncio.get_running_loop()
+        self._writing = loop.create_task(self._write_times())
         if len(self._pods) > FOLLOWED:
             self._tasks.add(loop.create_task(self._take_turns()))
             return
@@ -146,10 +153,22 @@ class PodLogs:
                     self._lines += 1
                     if not text.startswith(OWN):
                         log.write(text + b"\n")
-                    elif mark := self._mark(text):
+                    elif mark := self._mark(instance, text):
                         log.write(logmarks.line(mark, cut=False))
+                    self._time(instance, at, log)
 
-    def _mark(self, text: bytes) -> str:
+    def _time(self, instance: str, at: str, log: FileIO) -> None:
+        """A line of this time is there."""
+        written_ns = unix_ns(at)
+        if self._times is not None and written_ns is not None:
+            self._times.add(instance, written_ns, log.seek(0, os.SEEK_END))
+
+    async def _write_times(self) -> None:
+        while self._times is not None:
+            await asyncio.sleep(TIMES_SECONDS)
+            self._times.write()
+
+    def _mark(self, instance: str, text: bytes) -> str:
         """What stands in the log for a line of tstorm-hold: where its setup begins and ends, so
         that this output is told from the program's. '' for all others."""
         try:
@@ -157,8 +176,8 @@ class PodLogs:
             what, at_ns = str(found["tstorm_hold"]), int(found["unix_ns"])
         except (ValueError, KeyError, TypeError):
             return ""
-        start_ns = self._start_unix_ns()
-        since_ns = at_ns - start_ns if start_ns else None
+        known = self._moment(instance, at_ns)
+        since_ns = None if known is None else known[0]
         if what == "setup":
             return logmarks.words(since_ns, "setup")
         how = f"by signal {found['signal']}" if "signal" in found else f"with {found.get('status')}"
@@ -175,6 +194,8 @@ class PodLogs:
         while self._tasks and self._lines != before and loop.time() < deadline:
             before = self._lines
             await asyncio.sleep(QUIET_SECONDS)
-        for task in self._tasks:
+        for task in (*self._tasks, self._writing):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, self._writing, return_exceptions=True)
+        if self._times is not None:
+            self._times.close()

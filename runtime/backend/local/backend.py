@@ -6,7 +6,7 @@ Their network is one engine, or local hosts with an agent and a datapath each.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,10 @@ from runtime.backend.local.limits import Limits
 from runtime.backend.local.nursery import Holder, Program
 from runtime.backend.local.surroundings import Facts, Furnisher, Surroundings
 from runtime.backend.onehost import network as onehost
+from runtime.backend.runwords import replaced
 from runtime.errors import RunError, unwritten
 from runtime.options import VIRTUAL
+from runtime.probing.echoes import Echo, Heard
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.etchosts import addressed
 from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
@@ -166,7 +168,7 @@ class LocalBackend:
             )
             if image is not None:
                 log = directory / LOGS / f"{node.name}.log"
-                program = Program(environment.replaced(image.argv, env), env, Path(), log)
+                program = Program(replaced(image.argv, env), env, Path(), log)
             if program is not None:
                 program = replace(program, directory=Path(around.directory), owner=around.owner)
             instance = Instance(
@@ -181,7 +183,7 @@ class LocalBackend:
                 around.furniture,
                 self._context.stacks,
             )
-            instance.commands = self._commands(instance, service)
+            instance.runner = instance.commands = self._commands(instance, service)
             self.instances[node.name] = instance
 
     def _commands(self, instance: Instance, service: Service) -> InstanceCommands:
@@ -190,7 +192,7 @@ class LocalBackend:
         image = given.images.get(service.name)
         if image is not None:  # its commands are its own
             ready = image.ready
-            resolved = partial(environment.replaced, env=instance.environment)
+            resolved = partial(replaced, env=instance.environment)
         else:
             ready = service.ready
             resolved = partial(
@@ -285,6 +287,9 @@ class LocalBackend:
         }
 
     # -- the end --------------------------------------------------------------------------------
+
+    async def echo(self, _echoes: Sequence[Echo], _heard: Heard) -> None:
+        raise RunError("on this machine probes are no echoes")
 
     async def finish(self) -> None:
         if self.instances:

@@ -8,15 +8,15 @@ is in /proc/1/environ: but for what Python itself needs, which nothing in an ins
 from __future__ import annotations
 
 import os
-import re
 import site
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from compiler.plan.types import RUN_VARIABLE, Node, Service
+from compiler.plan.types import Node, Service
 from runtime.backend.local.nursery import Program
+from runtime.backend.runwords import replaced
 from runtime.system import searchpath
 
 _INHERITED = ("PATH", "LANG", "LANGUAGE", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH")
@@ -103,16 +103,6 @@ def misplaced(program: Program, source: str) -> str:
             if (Path(source) / word).exists() and not (program.directory / word).exists():
                 return f"; '{word}' is in {source}, but the program runs in {program.directory}"
     return ""
-
-
-def replaced(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Words of a command with the run's own variables, `$TSTORM_IPV4` or `${TSTORM_IPV4}`, put in.
-    There is no shell that would do that; any other `$` is left for the one that there may be."""
-
-    def value(found: re.Match[str]) -> str:
-        return env.get(found[1] or found[2], found[0])
-
-    return tuple(RUN_VARIABLE.sub(value, word) for word in argv)
 
 
 def resolved(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from compiler.plan.types import Node
 from runtime.backend.base import Attaching
-from runtime.backend.lives import Commands, Ended, Joined, Left, Life
+from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
 from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
@@ -160,6 +160,7 @@ class Instance:
     ) -> None:
         self.index = index  # of the node in the topology
         self.commands: Commands | None = None
+        self.runner: Runner | None = None
         self.node = node
         self.environment = environment
         self.name = node.name

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import json
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -19,6 +21,7 @@ from runtime.backend.k8s.httpget import Server
 
 DEADLINE_SECONDS = 20.0  # only a test that fails takes so long
 NAMESPACE = "tstorm-test"
+WELL: dict[str, Any] = {"status": "Success"}  # how a command ends
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class FakeApi:
         self.requests: list[tuple[str, dict[str, str], dict[str, str]]] = []
         self.logs: dict[str, list[bytes]] = {}
         self.log_ends = False  # a stream of a log ends with its last line
+        self.command: Callable[[list[str]], tuple[bytes, dict[str, Any]]] = lambda _: (b"", WELL)
+        self.ran: list[tuple[str, list[str]]] = []  # commands, with their pods
         self.oldest = 0  # versions before are gone
         self.page = 0  # most pods in one answer; 0: as many as are asked for
         self._history: list[tuple[int, dict[str, Any]]] = []
@@ -159,6 +164,9 @@ class FakeApi:
         trouble = self.trouble.popleft() if self.trouble else None
         if trouble is not None:
             await self._misbehave(trouble, writer)
+        elif url.path.endswith("/exec"):
+            argv = parse_qs(url.query)["command"]
+            await self._exec(url.path.split("/")[-2], argv, headers, reader, writer)
         elif url.path.endswith("/log"):
             await self._log(url.path.split("/")[-2], query, writer)
         elif query.get("watch"):
@@ -205,6 +213,31 @@ class FakeApi:
     def _later(self, version: int) -> list[tuple[int, dict[str, Any]]]:
         return [(at, change) for at, change in self._history if at > version]
 
+    async def _exec(
+        self,
+        pod: str,
+        argv: list[str],
+        headers: dict[str, str],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """Output in two frames with a ping between them, then how it ended."""
+        key = headers["Sec-WebSocket-Key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1(key).digest()).decode()
+        head = ["HTTP/1.1 101 Switching Protocols", f"Sec-WebSocket-Accept: {accept}"]
+        head += [f"Sec-WebSocket-Protocol: {headers['Sec-WebSocket-Protocol']}", "", ""]
+        writer.write("\r\n".join(head).encode())
+        self.ran.append((pod, argv))
+        output, ended = self.command(argv)
+        said = b"\x01" + output
+        writer.write(_frame(0x02, said[:5]) + _frame(0x89, b"there?") + _frame(0x80, said[5:]))
+        writer.write(_frame(0x82, b"\x03" + json.dumps(ended).encode()) + _frame(0x88, b"\x03\xe8"))
+        await writer.drain()
+        answers = await reader.readexactly(2 + 4 + 6 + 2 + 4 + 2)  # a pong and a close, masked
+        assert (answers[0], answers[12]) == (0x8A, 0x88)
+        unmasked = bytes(answers[6 + at] ^ answers[2 + at % 4] for at in range(6))
+        assert unmasked == b"there?"
+
     async def _log(self, pod: str, query: dict[str, str], writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         since, sent = query.get("sinceTime", "")[:19], 0  # as the real one: whole seconds
@@ -223,6 +256,12 @@ class FakeApi:
                 return
             async with self._moved:
                 await self._moved.wait_for(more)
+
+
+def _frame(first: int, data: bytes) -> bytes:
+    """Of a server's websocket."""
+    size = bytes([len(data)]) if len(data) < 126 else b"\x7e" + len(data).to_bytes(2, "big")
+    return bytes([first]) + size + data
 
 
 async def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:

@@ -63,6 +63,7 @@ class FakeNode:
             open=self._put_in_force,
             start=self._start,
             status=self._status,
+            echo=self._echo,
             finish=lambda _request: {"running": []},
         )
 
@@ -146,6 +147,22 @@ class FakeNode:
                 self.drops += 0 if rtt_ns <= timeout or self.uncounted else count
             answers.append([node, address, count, [rtt_ns] * count if rtt_ns <= timeout else []])
         return {"answers": answers}
+
+    def _echo(self, request: dict[str, Any]) -> Mapping[str, object]:
+        self._do(self._echoes(request["echoes"]))
+        return {}
+
+    async def _echoes(self, wanted: list[list[Any]]) -> None:
+        """More than are asked for, so that a short run has enough; and some of no pair of ours."""
+        while True:
+            await asyncio.sleep(0.05)
+            now = self._elapsed()
+            rows = [
+                [row[0], now - back * 1_000_000, self.rtt_ns(row[1], row[2])]
+                for row in wanted
+                for back in range(40, 90, 5)
+            ]
+            self.agent.say(say="echoes", rows=[*rows, [4000, now, 1]])
 
     def _attach(self, request: dict[str, Any]) -> Mapping[str, object]:
         self.attached.add(request["node"])

@@ -64,7 +64,7 @@ class Scene:
         self.server = FakeApi()
         self.nodes = [FakeNode(number, self.plan) for number in range(nodes)]
         self.channel = Followed()
-        self.options = RunOptions(clock_budget_ns=50_000_000)
+        self.options = RunOptions(clock_budget_ns=50_000_000, backend="k8s")
         self.instances = [node for node in self.plan.topology.nodes if node.service >= 0]
         self.addresses = [f"10.244.{n % nodes}.{n + 2}" for n in range(len(self.instances))]
         for node in self.nodes:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from runtime.backend.k8s import podlogs
+from runtime.backend.k8s.logtimes import LogTimes, unix_ns
 from runtime.backend.k8s.podlogs import PodLogs
+from runtime.results.loglines import Merger
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.records import LineFile
+from runtime.rundir.runfiles import LOG_TIMES
 from tests.runtime.k8s.fakeapi import FakeApi, Trouble, act
 from tests.waiting import until
 
@@ -66,7 +72,13 @@ def test_marks_say_where_a_setup_begins_and_ends(tmp_path: Path) -> None:
             line(4, '{"tstorm_hold":"a program may say so"'),
         )
         pods = {"server.0": "server-0"}
-        logs = PodLogs(server.api(), tmp_path, pods, lambda _: None, lambda: start_ns)
+        logs = PodLogs(
+            server.api(),
+            tmp_path,
+            pods,
+            lambda _: None,
+            moment=lambda _, at_ns: (at_ns - start_ns, 0),
+        )
         logs.begin()
         lines = [
             "[tstorm] before 0 s: setup",
@@ -168,3 +180,71 @@ def test_what_kubelet_says_itself_is_told_and_no_output(tmp_path: Path) -> None:
     own = b"unable to retrieve container logs for containerd://x"
     told = followed(tmp_path, [line(1, "a"), own, line(2, "b")], [own, line(3, "c")], b"a\nb\nc\n")
     assert len(told) == 1 and "unable to retrieve container logs" in told[0]
+
+
+def test_lines_have_the_times_of_their_node(tmp_path: Path) -> None:
+    """Its wall clock is 2 s behind, and known within 3 ms; what was written before time 0 is told
+    as such, and a clock that steps back moves no line before the one above it."""
+    (tmp_path / "logs").mkdir()
+    start_ns, ms = unix_ns("2026-01-01T00:00:03Z"), 1_000_000
+    assert start_ns is not None
+    held = HeldDirectory.hold(tmp_path.resolve())
+
+    def moment(instance: str, at_ns: int) -> tuple[int, int]:
+        assert instance == "server.0"
+        return at_ns + 2000 * ms - start_ns, 3 * ms
+
+    async def play(server: FakeApi) -> None:
+        times = LogTimes(LineFile(held, LOG_TIMES, print), moment)
+        pods = {"server.0": "server-0"}
+        logs = PodLogs(server.api(), tmp_path, pods, lambda _: None, times, moment)
+        lines = [line(5, "early"), line(35, "a"), line(35, "b"), line(60, "c"), line(41, "d")]
+        await server.write("server-0", *lines)
+        logs.begin()
+        file = tmp_path / "logs/server.0.log"
+        await until(lambda: file.exists() and file.read_bytes().endswith(b"d\n"), "all lines")
+        await logs.end()
+
+    act(play)
+    found = [(one.text, one.from_ns, one.until_ns) for one in Merger(held).lines("server.0")]
+    assert found == [
+        ("early", None, -497 * ms),
+        *((text, 2397 * ms, 2503 * ms) for text in "ab"),
+        *((text, 4897 * ms, 5003 * ms) for text in "cd"),
+    ]
+
+
+def test_what_came_before_time_0_was_known_was_written_before_it(tmp_path: Path) -> None:
+    held = HeldDirectory.hold(tmp_path.resolve())
+    began_ns: list[int] = []
+
+    def moment(_instance: str, at_ns: int) -> tuple[int, int] | None:
+        return (at_ns - began_ns[0], 0) if began_ns else None
+
+    times = LogTimes(LineFile(held, LOG_TIMES, print), moment)
+    times.add("a.0", 5, 10)
+    times.write()
+    assert (tmp_path / LOG_TIMES).read_bytes() == b""
+    began_ns.append(1)
+    times.write()
+    times.add("a.0", 2_000_000_001, 20)
+    times.close()
+    found = [json.loads(line) for line in (tmp_path / LOG_TIMES).read_text().splitlines()]
+    assert found == [
+        {"from_ns": 0, "elapsed_ns": 0, "bytes": {"a.0": 10}},
+        {"from_ns": 1_900_000_000, "elapsed_ns": 2_000_000_000, "bytes": {"a.0": 20}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stamp", "found"),
+    [
+        ("1970-01-01T00:00:01.5Z", 1_500_000_000),
+        ("1970-01-01T02:00:00.000000001+02:00", 1),
+        ("2026-13-01T00:00:00Z", None),
+        ("2026-01-01", None),
+        ("", None),
+    ],
+)
+def test_times_of_kubelet(stamp: str, found: int | None) -> None:
+    assert unix_ns(stamp) == found

@@ -1,0 +1,90 @@
+"""Commands of the run's own in the container of an instance, by the API server's exec: what
+`expect run` asks for in a cluster.
+
+As with `tstorm exec` there, a command has the user, directory and variables of the container, which
+are not those of a program that tstorm-hold has started.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+
+from compiler.plan.types import Node
+from runtime.backend.k8s.api import Api, ApiError
+from runtime.backend.k8s.howended import ENDED, ENTER_FAILED, STDERR, STDOUT, how_ended
+from runtime.backend.k8s.pods import INSTANCE
+from runtime.backend.lives import Life, Ran, UnreachableError
+from runtime.backend.runwords import replaced
+from runtime.errors import RunError
+
+LINES = 10  # of a command's output that are kept
+LINE_BYTES, LINE_CHARACTERS = 4096, 200
+
+
+class PodCommands:
+    """See runtime.backend.lives (Runner)."""
+
+    def __init__(self, api: Api, pod: str, env: Mapping[str, str]) -> None:
+        self._api = api
+        self._pod = pod
+        self._env = env
+
+    def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
+        return replaced(argv, self._env)
+
+    async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
+        """A life that is over may have another one in its place."""
+        if logged:
+            raise RunError("nothing is written into the log of a container from outside")
+        if life.gone.done():
+            raise RunError("the instance is dead")
+        last, ended = _Last(), b""
+        try:
+            async with aclosing(self._api.execute(self._pod, INSTANCE, argv)) as parts:
+                async for channel, data in parts:
+                    if channel in (STDOUT, STDERR):
+                        last.take(data)
+                    elif channel == ENDED:
+                        ended += data
+        except ApiError as error:
+            raise UnreachableError(error.message, error.remedy) from error
+        if not ended:
+            raise UnreachableError("the connection broke before the command had ended")
+        how = how_ended(ended)
+        if how.status == ENTER_FAILED and how.refusal:
+            raise RunError(how.refusal)
+        return Ran(how.status, (*last.lines(), *filter(None, [how.refusal[:LINE_CHARACTERS]])))
+
+
+class _Last:
+    """The last lines of an output that are not empty; of a line without an end its beginning."""
+
+    def __init__(self) -> None:
+        self._lines: deque[bytes] = deque(maxlen=LINES)
+        self._rest = b""
+
+    def take(self, data: bytes) -> None:
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        self._lines.extend(line for line in whole if line.strip())
+        self._rest = self._rest[:LINE_BYTES]
+
+    def lines(self) -> tuple[str, ...]:
+        found = [*self._lines, *filter(bytes.strip, [self._rest])][-LINES:]
+        return tuple(one.decode(errors="replace").strip()[:LINE_CHARACTERS] for one in found)
+
+
+def variables(node: Node, seed: int, digest: str, addresses: tuple[str, str]) -> dict[str, str]:
+    """Of an instance, as its program has them in a cluster."""
+    service, _, index = node.name.rpartition(".")
+    found = {
+        "TSTORM_INSTANCE": node.name,
+        "TSTORM_SERVICE": service,
+        "TSTORM_INDEX": index,
+        "TSTORM_SEED": str(seed),
+        "TSTORM_EXPERIMENT": digest,
+        "TSTORM_IPV4": addresses[0],
+        "TSTORM_IPV6": addresses[1],
+    }
+    return {name: value for name, value in found.items() if value}

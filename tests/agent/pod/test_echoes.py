@@ -1,0 +1,88 @@
+"""Echoes while a run goes on: what the agent tells of them, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from runtime.agent.pod import echoes
+from runtime.agent.pod.echoes import Echoes
+from runtime.agent.process import orders
+from runtime.agent.process.orders import EchoOrder, OrderError, Probe
+from runtime.coordinator import says
+from runtime.errors import RunError
+from tests.waiting import until
+
+LINES = """{"t_ns":1000,"seq":0,"rtt_us":20.5}
+{"t_ns":2000,"seq":1,"lost":true}
+{"summary":true,"sent":2}
+nonsense
+"""
+GOOD = [3, 1, "10.0.0.2", 100, 10**8, 5 * 10**9, 0]
+
+
+def order(pair: int) -> EchoOrder:
+    return EchoOrder(pair, Probe(1, "10.0.0.2", 2, 10**8, 10**9), 0)
+
+
+async def said(script: str, enough: Callable[[list[Mapping[str, Any]]], bool]) -> list[Any]:
+    """What is told where each tprobe is this script of a shell."""
+    found: list[Mapping[str, Any]] = []
+    started = []
+
+    async def start(_network: int, _probe: Probe) -> asyncio.subprocess.Process:
+        if not script:
+            raise RunError("the network of process 7 is gone")
+        pipe = subprocess.PIPE
+        started.append(
+            await asyncio.create_subprocess_exec("sh", "-c", script, stdout=pipe, stderr=pipe)
+        )
+        return started[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(echoes, "start", start)
+        patch.setattr(echoes, "SAY_SECONDS", 0.01)
+        running = Echoes(found.append, lambda at_ns: at_ns - 500).run([(7, order(3))])
+        task = asyncio.ensure_future(running)
+        await until(lambda: enough(found), "what is told")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert all(process.returncode is not None for process in started)
+    return list(found)
+
+
+def test_what_becomes_of_them_is_told_and_nobody_is_left() -> None:
+    found = asyncio.run(said(f"printf '%s' '{LINES}'; exec sleep 600", bool))
+    assert [row for message in found for row in message["rows"]] == [
+        [3, 500, 20500],
+        [3, 1500, None],
+    ]
+    assert all(says.fault(message) == "" for message in found)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"), [("echo no route >&2", "no route"), ("", "process 7 is gone")]
+)
+def test_what_cannot_be_sent_is_a_notice(script: str, words: str) -> None:
+    [notice] = asyncio.run(said(script, bool))
+    assert notice["say"] == "notice"
+    assert words in notice["text"]
+
+
+def test_an_order_that_makes_no_sense_is_refused() -> None:
+    [found] = orders.echoes([GOOD], 2)
+    assert (found.pair, found.probe.count) == (3, 100)
+    for at, value in enumerate([-1, 2, "x", 0, 0, 10**13, -1]):
+        with pytest.raises(OrderError):
+            orders.echoes([[*GOOD[:at], value, *GOOD[at + 1 :]]], 2)
+    with pytest.raises(OrderError, match="is expected"):
+        orders.echoes([GOOD[:6]], 2)
+
+
+@pytest.mark.parametrize("rows", [None, [[1, 2]], [[-1, 2, 3]], [[1, 2, -3]], [["1", 2, None]]])
+def test_an_agent_that_tells_nonsense_is_not_believed(rows: object) -> None:
+    assert says.fault({"say": "echoes", "rows": rows})

@@ -1,0 +1,106 @@
+"""Commands of `expect run` in a cluster: through the API server, into the container."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.backend.k8s.podcommands import PodCommands
+from runtime.backend.k8s.podlives import PodLife
+from runtime.backend.lives import Ran, UnreachableError
+from runtime.errors import RunError
+from tests.runtime.k8s import fakeapi, scene
+from tests.runtime.k8s.fakeapi import WELL, FakeApi, Trouble
+from tests.runtime.k8s.scene import Scene
+
+
+def failed(status: int) -> dict[str, Any]:
+    causes = [{"reason": "ExitCode", "message": str(status)}]
+    return {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
+
+
+def ran(server: FakeApi, *argv: str) -> Coroutine[Any, Any, Ran]:
+    commands = PodCommands(server.api(), "server-0", {"TSTORM_IPV4": "10.244.0.2"})
+    life = PodLife(0, asyncio.get_running_loop().create_future())
+    return commands.run(life, commands.resolved(argv), logged=False)
+
+
+def test_a_command_runs_to_its_end() -> None:
+    long = b"\n".join(b"line %d" % number for number in range(40))
+
+    async def play(server: FakeApi) -> None:
+        server.command = lambda _argv: (b"first\n\nlast", WELL)
+        assert await ran(server, "ping", "$TSTORM_IPV4", "$HOME") == Ran(0, ("first", "last"))
+        assert server.ran == [("server-0", ["ping", "10.244.0.2", "$HOME"])]
+        _, query, _ = server.requests[-1]
+        assert query["container"] == "instance"
+        server.command = lambda _argv: (long, failed(3))
+        found = await ran(server, "check")
+        assert (found.status, found.said, len(found.lines)) == (3, "line 39", 10)
+
+    fakeapi.act(play)
+
+
+def test_a_command_that_cannot_be_run() -> None:
+    missing = 'exec: "pong": executable file not found in $PATH'
+
+    async def play(server: FakeApi) -> None:
+        server.command = lambda _argv: (b"", {"status": "Failure", "message": missing})
+        assert await ran(server, "pong") == Ran(127, (missing,))
+        server.command = lambda _argv: (b"", {"status": "Failure", "message": "no container"})
+        with pytest.raises(RunError, match="no container") as refusal:
+            await ran(server, "x")
+        assert not isinstance(refusal.value, UnreachableError)
+        life = PodLife(0, asyncio.get_running_loop().create_future())
+        life.over()
+        with pytest.raises(RunError, match="the instance is dead"):
+            await PodCommands(server.api(), "server-0", {}).run(life, ["x"], logged=False)
+
+    fakeapi.act(play)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        (Trouble(status=403), "refuses to GET .*/exec: as asked"),
+        (Trouble(cut=True), "gave no answer"),
+        (Trouble(sends=b"HTTP/1.1 101 OK\r\nUpgrade: x\r\n\r\n"), "is no websocket"),
+    ],
+)
+def test_an_api_server_that_is_away_proves_nothing(trouble: Trouble, words: str) -> None:
+    async def play(server: FakeApi) -> None:
+        server.trouble.append(trouble)
+        with pytest.raises(UnreachableError, match=words):
+            await ran(server, "x")
+
+    fakeapi.act(play)
+
+
+TEXT = """
+service server img=x entrypoint=["/bin/server"]
+service client img=x entrypoint=["/bin/client"]
+bridge s
+link server--s latency=5 up=10Mb symmetric
+link client--s latency=5 up=10Mb symmetric
+expect run "check $TSTORM_INSTANCE" ok on client within 1800ms after 100ms
+at 2s quit
+"""
+
+
+def test_a_whole_run_runs_them_until_they_end_well(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        answers = iter([(b"not yet", failed(1)), (b"it is there", WELL)])
+        scene.server.command = lambda _argv: next(answers)
+        await scene.fill()
+        final = await scene.run()
+        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert scene.server.ran == [("client-0", ["check", "client.0"])] * 2
+        [record] = scene.of("expect_run")
+        assert (record["target"], record["status"], record["tries"]) == ("client.0", 0, 2)
+        assert record["output"] == ["it is there"]
+
+    scene.act(TEXT, 2, tmp_path, play)
