@@ -123,8 +123,9 @@ class Api:
         query += [("command", word) for word in argv]
         path = self._path("pods", pod, "exec")
         wanted = f"{path}?{urlencode(query)}"
+        headers = {**self._headers(), "Accept": "*/*"}  # JSON would be refused (406)
         try:
-            async with websocket.opened(self._server, wanted, self._headers(), EXEC_PROTOCOL) as (
+            async with websocket.opened(self._server, wanted, headers, EXEC_PROTOCOL) as (
                 answer,
                 messages,
             ):

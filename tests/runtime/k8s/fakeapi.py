@@ -164,6 +164,8 @@ class FakeApi:
         trouble = self.trouble.popleft() if self.trouble else None
         if trouble is not None:
             await self._misbehave(trouble, writer)
+        elif url.path.endswith("/exec") and headers["Accept"] != "*/*":
+            await self._misbehave(Trouble(status=406), writer)
         elif url.path.endswith("/exec"):
             argv = parse_qs(url.query)["command"]
             await self._exec(url.path.split("/")[-2], argv, headers, reader, writer)
