@@ -19,10 +19,11 @@ KNOWS = {
     "pktd/capture": ["pktd/record", "pktd/core/packet.h"],
     "pktd/ports": ["common", "common/netlink"],
     "pktd/hands": ["common", "pktd/core", "pktd/core/structures", "pktd/ports"],
+    "pktd/steer": ["common", "pktd/core/structures"],
     "pktd/protocol": ["common", "pktd/core", "pktd/ports"],
     "pktd/loop": [
         *("common", "pktd/core", "pktd/core/structures"),
-        *("pktd/capture", "pktd/hands", "pktd/ports"),
+        *("pktd/capture", "pktd/hands", "pktd/ports", "pktd/steer"),
     ],
     "pktd": ["common", "pktd/core", "pktd/loop", "pktd/ports", "pktd/protocol"],
     "tcal/tree": ["common", "common/netlink", "tcal/tcal.h"],

@@ -2,7 +2,6 @@
 #include "host.h"
 
 #include "common/clock.h"
-#include "pktd/loop/steers.h"
 #include "pktd/ports/closer.h"
 
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "arrivals.h"
 #include "common/clock.h"
 #include "messages.h"
-#include "steers.h"
 
 #include <errno.h>
 

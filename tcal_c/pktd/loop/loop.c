@@ -11,7 +11,6 @@
 #include "exact.h"
 #include "messages.h"
 #include "reading.h"
-#include "steers.h"
 #include "turns.h"
 #include "wait.h"
 

@@ -9,7 +9,7 @@
 #include "pktd/core/structures/histogram.h"
 #include "pktd/core/load.h"
 #include "pktd/core/pace.h"
-#include "pktd/core/steer.h"
+#include "pktd/steer/steer.h"
 #include "pktd/hands/hands.h"
 #include "pktd/ports/port.h"
 #include "uring.h"
@@ -60,7 +60,7 @@ struct burden {
     uint64_t next_ns;
 };
 
-/* See steers.h. The data thread's, but for what is the control thread's or atomic. */
+/* See steers.c. The data thread's, but for what is the control thread's or atomic. */
 struct steers {
     bool may; /* set once, before the control thread looks */
     bool is_pinned;
@@ -144,5 +144,31 @@ bool loop_moved(struct loop *loop);
 
 /* Ends the data thread and frees everything but the ports. */
 void loop_stop(struct loop *loop);
+
+/* Steering receivers' protocol work to other processors, where steer/steer.h says so (steers.c).
+ */
+
+/* Finds out whether there is anywhere to steer to. Data thread, like what follows. */
+void steers_open(struct loop *loop, const struct loop_options *options);
+
+/* After its end. */
+void steers_close(struct loop *loop);
+
+/* The port is there from now on. */
+static inline void steers_add(struct loop *loop, const struct port *port) {
+    uint32_t end = port->number + 1;
+    loop->steers.ports = loop->steers.ports > end ? loop->steers.ports : end;
+}
+
+/* A frame was written to the port. */
+static inline void steers_wrote(struct port *port) {
+    port->window_frames++;
+}
+
+/* Decides now and then, and takes back what is not wanted any more. */
+void steers_look(struct loop *loop, uint64_t now_ns);
+
+/* Does what the data thread has asked for, some of it at a time. Control thread. */
+void steers_apply(struct loop *loop, struct port *const *ports, uint32_t end);
 
 #endif

@@ -7,7 +7,6 @@
 #include "common/bell.h"
 #include "common/clock.h"
 #include "reading.h"
-#include "steers.h"
 #include "turns.h"
 #include "wait.h"
 

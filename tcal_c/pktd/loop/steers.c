@@ -4,7 +4,7 @@
  * data thread's: what is written after it must not overtake what still waits on another processor,
  * so nothing may wait there, and nothing be written in between.
  */
-#include "steers.h"
+#include "loop.h"
 
 #include "common/bell.h"
 #include "common/clock.h"

@@ -4,7 +4,6 @@
 
 #include "arrivals.h"
 #include "exact.h"
-#include "steers.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

@@ -68,7 +68,7 @@ struct port {
     struct frame *first;
     struct frame *last;
     struct port *next_line;
-    /* Where its receivers' protocol work is done, see loop/steers.h. */
+    /* Where its receivers' protocol work is done, see loop/loop.h. */
     int rps; /* the file that says so; -1: not open */
     _Atomic enum port_steered steered;
     uint32_t window_frames; /* data thread: written since it last looked */

@@ -1,6 +1,6 @@
 /* When steering goes on and off, for which ports, to which processors. */
 #include "common/tests/check.h"
-#include "pktd/core/steer.h"
+#include "pktd/steer/steer.h"
 
 #define MANY ((struct steer_window){5000, 100, 100, 960000})
 
