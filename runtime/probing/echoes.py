@@ -17,10 +17,9 @@ from typing import IO, Any
 
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
-from runtime.probing import budget, draws
-from runtime.probing.leftout import left_out
+from runtime.probing import beginning, budget, draws
 from runtime.probing.pairs import Choice, choose, wanted
-from runtime.probing.record import EACH_CLOCK, ROUND_TRIP, Header, Probe, line
+from runtime.probing.record import EACH_CLOCK, ROUND_TRIP, Probe, line
 from runtime.probing.ways import Pair, Way, Ways
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule
@@ -116,23 +115,18 @@ class EchoProber:
         if self._file is None:
             return
         self._t0_ns = t0_ns
-        header = Header(
-            start_monotonic_ns=t0_ns,
+        beginning.begin(
+            self._plan,
+            self._file,
+            self._notice,
+            t0_ns=t0_ns,
             clock=EACH_CLOCK,
             measure=ROUND_TRIP,
-            pairs=self._names([there for there, _ in self._ways]),
-            interval_ns=min(self._intervals, default=0),
-            intervals_ns=tuple(self._intervals),
+            ways=[there for there, _ in self._ways],
+            intervals_ns=self._intervals,
             of=self._of,
-            not_probed=self._names(self._not_probed),
+            not_probed=self._not_probed,
         )
-        self._file.append(header.to_record())
-        for text in left_out(header):
-            self._notice(text)
-
-    def _names(self, ways: Sequence[Way]) -> tuple[tuple[str, str], ...]:
-        nodes = self._plan.topology.nodes
-        return tuple((nodes[way.src].name, nodes[way.dst].name) for way in ways)
 
     # -- while it goes on -----------------------------------------------------------------------
 

@@ -19,10 +19,9 @@ from runtime.datapath import pktd
 from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
-from runtime.probing import budget, timetable
-from runtime.probing.leftout import left_out
+from runtime.probing import beginning, budget, timetable
 from runtime.probing.pairs import Choice, choose
-from runtime.probing.record import ONE_CLOCK, ONE_WAY, Header, Probe, line
+from runtime.probing.record import ONE_CLOCK, ONE_WAY, Probe, line
 from runtime.probing.ways import Way
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule
@@ -113,23 +112,18 @@ class Prober:
         if self._file is None:
             return
         self._t0_ns = t0_ns
-        header = Header(
-            start_monotonic_ns=t0_ns,
+        beginning.begin(
+            self._plan,
+            self._file,
+            self._notice,
+            t0_ns=t0_ns,
             clock=ONE_CLOCK,
             measure=ONE_WAY,
-            pairs=self._names(self._ways),
-            interval_ns=min(self._intervals, default=0),
-            intervals_ns=tuple(self._intervals),
+            ways=self._ways,
+            intervals_ns=self._intervals,
             of=self._of,
-            not_probed=self._names(self._not_probed),
+            not_probed=self._not_probed,
         )
-        self._file.append(header.to_record())
-        for text in left_out(header):
-            self._notice(text)
-
-    def _names(self, ways: list[Way]) -> tuple[tuple[str, str], ...]:
-        nodes = self._plan.topology.nodes
-        return tuple((nodes[way.src].name, nodes[way.dst].name) for way in ways)
 
     # -- who is there ---------------------------------------------------------------------------
 
