@@ -20,7 +20,7 @@ import pytest
 
 from runtime.results.compare import differ, load
 from runtime.rundir import logmarks
-from runtime.rundir.runfiles import PROBES, STACKS
+from runtime.rundir.runfiles import STACKS
 from tests.cluster.debian import PROGRAMS
 from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.cluster
 SOURCE = PROGRAMS / "programs.tdl"
 RUN_SECONDS = 23
 WAYS = ("cluster", "hosts")
-PROGRAMS_KEPT, GROWTH = "programs", "logs.jsonl"
+PROGRAMS_KEPT = "programs"
 AGENT_CPU = "500m"  # of the processors that all nodes share
 
 
@@ -85,15 +85,15 @@ def test_the_events_are_the_same(runs: dict[str, Path]) -> None:
 
 
 def test_the_run_directory_has_the_same_files(runs: dict[str, Path]) -> None:
-    """But for copies of programs of this machine, when their logs grew, and what only a process
-    beside the instances measures."""
+    """But for copies of programs of this machine, and what only a process beside the instances
+    measures."""
     names = {
         way: {path.relative_to(run) for path in run.rglob("*") if "instances" not in path.parts}
         for way, run in runs.items()
     }
     assert names["cluster"] <= names["hosts"]
     only_here = {path.parts[0] for path in names["hosts"] - names["cluster"]}
-    assert only_here == {PROGRAMS_KEPT, GROWTH, PROBES, STACKS}
+    assert only_here == {PROGRAMS_KEPT, STACKS}
 
 
 def test_redis_is_cut_off_and_killed_and_loses_nothing(run: Path) -> None:
