@@ -14,9 +14,10 @@ from tests.datapath.client import Client
 _TCP_MEMORY = "4096 262144 268435456"
 MTU_BYTES = 1500
 MSS_BYTES = 1448  # of TCP payload in a full packet with time stamps: 1500 - 20 - 32
-_GSO_BYTES = 80_000  # 64 KiB, and 66 bytes of headers for each segment
+GSO_BYTES = 80_000  # 64 KiB, and 66 bytes of headers for each segment
 _GSO_BPS = 50_000_000  # from here on the sender's stack makes such packets
 ETHERNET_BYTES = 14  # what htb and tbf count on top of the IP packet
+FRAME_BYTES = MTU_BYTES + ETHERNET_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def burst_bytes(rate_bps: int) -> int:
     """1 ms of the rate, at least two packets, and one GSO packet where such come. That counts as
     its 45 segments with a header each; tbf cuts up what is larger than its burst, for which 32
     flows of 100 Mb/s on two cores got 60 % of their rate instead of all of it."""
-    return max(rate_bps // 8000, 2 * 1514, _GSO_BYTES if rate_bps >= _GSO_BPS else 0)
+    return max(rate_bps // 8000, 2 * FRAME_BYTES, GSO_BYTES if rate_bps >= _GSO_BPS else 0)
 
 
 def _shape(middle: Namespace, kind: str, rate_bps: int) -> None:

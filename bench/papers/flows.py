@@ -7,12 +7,10 @@ full, theory is its rate less headers.
 from __future__ import annotations
 
 import statistics
-import subprocess
-import time
 from pathlib import Path
 
 from bench.papers.context import EXACT, HOSTS, SCENES, Context, log
-from bench.papers.rows import RELATIVE, TOLD, VIRTUAL, fold, goal, row
+from bench.papers.rows import RELATIVE, TOLD, VIRTUAL, fold, goal, number, row
 from bench.papers.said import curl_bps, curl_span, iperf3_bps, iperf3_intervals, wrk_bps
 from bench.papers.theory import goodput_bps
 from bench.tables import Record
@@ -22,7 +20,6 @@ LONG_WITHIN, SHORT_WITHIN, MIXED_WITHIN = 0.02, 0.02, 0.05
 KERNEL = "kernel, bridge and tbf"
 BY_PAIR = "over hosts two pairs share alike, in the kernel the 101 connections do"
 _BYTES = 65536
-_STARTS = 50
 _WEB = f"./web.sh {_BYTES}"
 
 
@@ -114,9 +111,6 @@ def figure_6(context: Context) -> list[Record]:
     """What all clients got together while all of them had answers; wanted is the kernel's."""
     seconds = 3 if context.quick else 10
     note_default(context)
-    starts = (
-        f"to start and end a curl takes {_start_ms():.1f} ms, of an answer's 5.4 ms in the link"
-    )
     rows: list[Record] = []
     for clients in (2,) if context.quick else (1, 4, 8):
         peer = _kernel_curl(context, clients, seconds)
@@ -133,19 +127,11 @@ def figure_6(context: Context) -> list[Record]:
                     peer,
                     of_peer="kernel",
                     goal=goal(RELATIVE, MIXED_WITHIN) if peer else goal(TOLD),
-                    why="; ".join(filter(None, (context.why(run), starts))),
+                    why=context.why(run),
                     paper="like bare metal; Mininet falls behind",
                 )
                 rows.append(made)
     return rows
-
-
-def _start_ms() -> float:
-    """Mean, on a machine that does nothing else; beside an engine it takes longer."""
-    began = time.monotonic()
-    for _ in range(_STARTS):
-        subprocess.run(["curl", "--version"], check=True, stdout=subprocess.DEVNULL)
-    return (time.monotonic() - began) / _STARTS * 1000
 
 
 def _curls(texts: list[str]) -> float:
@@ -163,7 +149,7 @@ def _kernel_curl(context: Context, clients: int, seconds: int) -> float | None:
 def figure_7(context: Context) -> list[Record]:
     """Three thirds: the long flow alone, with requests beside it, alone again."""
     long_s, short_s, pace = (12, 4, 3) if context.quick else (36, 12, 1)
-    peer = _kernel_mixed(context, long_s, short_s)
+    own = [_kernel_mixed(context, long_s, short_s) for _ in range(1 if context.quick else 2)]
     note_default(context)
     source = context.scene("mixed", long=long_s, short=short_s)
     rows: list[Record] = []
@@ -172,35 +158,45 @@ def figure_7(context: Context) -> list[Record]:
             run = context.run(source, place, "--pace", str(pace))
             found = thirds(log(run, "one.0"), log(run, "two.0"), long_s)
             why = context.why(run)
-            rows += [_third(name, got, place, peer, why) for name, got in found.items()]
+            rows += [_third(name, got, place, own, why) for name, got in found.items()]
     return rows
 
 
-def _third(name: str, got: float, place: str, kernel: dict[str, float], why: str) -> Record:
-    """Two that share a link have no theory: there the kernel's figure is wanted."""
+def _third(name: str, got: float, place: str, own: list[dict[str, float]], run_said: str) -> Record:
+    """Two that share a link have no theory: there the mean of the kernel's own runs is wanted."""
     theory = "alone" in name
-    if place == HOSTS and not theory:
-        why = "; ".join(filter(None, (BY_PAIR, why)))
+    kernel = [one[name] for one in own if name in one]
+    mean = statistics.fmean(kernel) if kernel else None
+    causes = [run_said]
+    if not theory:
+        causes[:0] = [BY_PAIR if place == HOSTS else "", _apart(kernel)]
     return row(
         name,
         place,
         "b/s",
         got,
-        goodput_bps(GIGA) if theory else kernel.get(name),
+        goodput_bps(GIGA) if theory else mean,
         of_peer="" if theory else "kernel",
         goal=goal(RELATIVE, MIXED_WITHIN) if theory or kernel else goal(TOLD),
-        why=why,
+        why="; ".join(filter(None, causes)),
         paper="error mostly below 5 %, Mininet alike",
-        peers={"kernel": kernel[name]} if theory and kernel and place == EXACT else {},
+        peers={"kernel": mean} if theory and kernel and place == EXACT else {},
     )
+
+
+def _apart(kernel: list[float]) -> str:
+    """How far the kernel's own runs are apart, in words."""
+    if len(kernel) < 2:
+        return ""
+    return "the kernel's own runs had " + " and ".join(number(one, "b/s") for one in kernel)
 
 
 def thirds(long_text: str, short_text: str, seconds: int) -> dict[str, float]:
     """Means over each third, without a tenth of the whole on either side of a change."""
     third, margin = seconds / 3, seconds / 12
     parts: list[float] = []
-    for number in range(3):
-        low, high = number * third + margin, (number + 1) * third - margin
+    for part in range(3):
+        low, high = part * third + margin, (part + 1) * third - margin
         inside = [rate for a, b, rate in iperf3_intervals(long_text) if low <= a and b <= high]
         parts.append(statistics.fmean(inside))
     return {

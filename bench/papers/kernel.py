@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO
 
 from bench.engine.netns import Namespace, isolate
-from bench.engine.wiring import Ends, address, bridged, burst_bytes, qdisc
+from bench.engine.wiring import FRAME_BYTES, GSO_BYTES, Ends, address, bridged, qdisc
 from bench.errors import BenchError
 from bench.papers.mininet_ends import MininetEnds
 from bench.papers.theory import ethernet_bps
@@ -51,6 +51,20 @@ def shape(rate_bps: int, netem: str) -> list[str]:
     return lines
 
 
+def burst_bytes(rate_bps: int) -> int:
+    """1 ms of the rate, at least two packets. Fig. 6 asks for 64 KiB at a time: with a burst of one
+    GSO packet the whole answer left at once, as if there were no link."""
+    return max(rate_bps // 8000, 2 * FRAME_BYTES)
+
+
+def gso_arguments(rate_bps: int) -> list[str]:
+    """Arguments of `ip link set DEV`, so that an end makes no GSO packet that is larger than the
+    burst of its tbf (bench.engine.wiring.burst_bytes tells what cutting up costs)."""
+    burst = burst_bytes(ethernet_bps(rate_bps))
+    segments = burst // FRAME_BYTES
+    return [] if burst >= GSO_BYTES else ["gso_max_segs", str(segments)]
+
+
 def carry_out(task: Record) -> list[str]:
     """What each of the programs wrote to stdout, in their order."""
     if "between" in task:
@@ -63,6 +77,8 @@ def carry_out(task: Record) -> list[str]:
     ends = bridged(task["ends"])
     try:
         for end, rate_bps, netem in task["links"]:
+            if rate_bps and (found := gso_arguments(rate_bps)):
+                ends.spaces[end].run(["ip", "link", "set", "eth0", *found])
             for words in shape(rate_bps, netem):
                 ends.spaces[end].run(["tc", "qdisc", "add", "dev", "eth0", *words.split()])
             for words in shape(rate_bps, ""):

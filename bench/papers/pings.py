@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.papers.context import EXACT, HOSTS, Context
 from bench.papers.rows import ABSOLUTE, RELATIVE, TOLD, VIRTUAL, fold, goal, row
-from bench.papers.theory import deviation_error, jitter_ratio
+from bench.papers.theory import jitter_ratio, middle_ratio
 from bench.tables import Record
 from tests.runs.runlog import RunLog
 
@@ -56,6 +56,7 @@ TABLE_42 = (
     15.76,
     16.83,
 )
+_STILL_RTT_MS = 6.0  # of the pair without jitter
 _NETEM_ENDS = ("ap-south-1", "us-east-1")  # regions that netem has to do, too
 
 
@@ -82,17 +83,21 @@ def table_3(context: Context) -> list[Record]:
 def _regions(
     run: Path, place: str, reason: str, peers: dict[str, dict[str, float]]
 ) -> list[Record]:
-    """Two rows for each region."""
-    rows: list[Record] = []
+    """Two rows for each region, after one of the pair without jitter."""
+    still = round_trips(run, f"source.{len(TABLE_3)}")
+    rows = [_still(still, place)]
     for number, (region, rtt_ms, jitter_ms, theirs) in enumerate(TABLE_3):
         found = round_trips(run, f"source.{number}")
-        why = reason or _stalled(found, rtt_ms, jitter_ms) or _chance(len(found), jitter_ms)
+        causes = (reason or _stalled(found, rtt_ms, jitter_ms), _beside(still, jitter_ms))
+        why = "; ".join(filter(None, causes))
+        whole, middle = jitter_ratio(found, jitter_ms), middle_ratio(found, jitter_ms)
         ratio = row(
             f"{region}: jitter / {jitter_ms} ms",
             place,
             "",
-            jitter_ratio(found, jitter_ms),
+            whole,
             1.0,
+            shown=f"{whole:.4g}, by the middle half {middle:.4g}",
             goal=goal(RELATIVE, WITHIN),
             paper=f"{theirs / jitter_ms:.3f}",
             peers=peers.get(region, {}),
@@ -124,12 +129,28 @@ def _stalled(found: list[float], rtt_ms: float, jitter_ms: float) -> str:
     )
 
 
-def _chance(probes: int, jitter_ms: float) -> str:
-    """What the figures of so many probes are off by themselves."""
-    mean_us = jitter_ms * 1000 / math.sqrt(probes)
+def _still(found: list[float], place: str) -> Record:
+    """A row of the pair without jitter: what its round trips vary by is the machine's doing."""
+    mean_ms, deviation_ms = statistics.fmean(found), statistics.pstdev(found)
+    return row(
+        "a pair without jitter beside them",
+        place,
+        "ms",
+        mean_ms,
+        _STILL_RTT_MS,
+        shown=f"{mean_ms:.4g} ms, deviation {deviation_ms:.3f} ms",
+    )
+
+
+def _beside(still: list[float], jitter_ms: float) -> str:
+    """What the deviation of the pair without jitter makes of a region's, as independent ones add
+    up."""
+    own_ms = statistics.pstdev(still)
+    made = math.hypot(jitter_ms, own_ms) / jitter_ms
     return (
-        f"standard errors of {probes} probes are {deviation_error(probes):.1%} of the jitter and "
-        f"{mean_us:.0f} µs of the mean"
+        f"a pair without jitter had a deviation of {own_ms:.3f} ms in the same run, which makes "
+        f"{made:.3f} of this jitter, and its mean was off by "
+        f"{(statistics.fmean(still) - _STILL_RTT_MS) * 1000:+.0f} µs"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 
@@ -52,8 +53,33 @@ def test_the_papers_rates_are_told_with_and_without_headers() -> None:
 
 def test_jitter_is_held_against_what_was_configured() -> None:
     assert theory.jitter_ratio([9.0, 11.0, 9.0, 11.0], 0.5) == 2.0
-    assert theory.deviation_error(10_000) == pytest.approx(0.00707, rel=1e-2)
-    assert 2.8 * theory.deviation_error(pings.PROBES) < pings.WITHIN
+    middle = NormalDist(100.0, 0.5).samples(2000, seed=1)
+    assert theory.middle_ratio(middle, 0.5) == pytest.approx(1.0, rel=0.1)
+    stalled = [*middle[:-20], *[150.0] * 20]
+    assert theory.middle_ratio(stalled, 0.5) == pytest.approx(1.0, rel=0.1)
+    assert theory.jitter_ratio(stalled, 0.5) > 5
+    # The relative standard error of a deviation of n normal samples is one over the root of 2n.
+    assert 2.8 / math.sqrt(2 * pings.PROBES) < pings.WITHIN
+
+
+def test_what_the_machine_adds_is_told_by_a_pair_without_jitter() -> None:
+    said = pings._beside([6.01, 6.61], 0.4)
+    assert "a deviation of 0.300 ms in the same run, which makes 1.250 of this jitter" in said
+    assert said.endswith("its mean was off by +310 µs")
+
+
+def test_single_late_round_trips_are_told_apart() -> None:
+    assert scalefree._single([0.01, -0.1]) == ""
+    said = scalefree._single([0.01, -0.01, 5.0])
+    assert said == "1 of 3 round trips were more than 0.2 ms off; the others make 0.00010 ms²"
+
+
+def test_a_share_without_theory_is_told_beside_the_kernels_own_runs() -> None:
+    own = [{"long flow beside requests": 100e6}, {"long flow beside requests": 140e6}]
+    made = flows._third("long flow beside requests", 90e6, "hosts 2", own, "late")
+    assert made["wanted"] == 120e6
+    assert made["why"] == f"{flows.BY_PAIR}; the kernel's own runs had 100 Mb/s and 140 Mb/s; late"
+    assert flows._third("requests beside it (wrk)", 90e6, "hop-exact", [], "")["wanted"] is None
 
 
 def test_the_error_of_table_4_is_a_mean_of_squares() -> None:
@@ -95,6 +121,9 @@ def test_the_regions_are_those_of_the_table(tmp_path: Path) -> None:
         assert there.at(1.0).rtt_ms == pytest.approx(rtt_ms)
         jitters = jitter_of(plan, f"source.{number}", f"region.{number}")
         assert jitters == (round(jitter_ms * 1e6), 0)
+    still = len(pings.TABLE_3)
+    assert jitter_of(plan, f"source.{still}", f"region.{still}") == (0, 0)
+    assert Planned(plan, f"source.{still}", f"region.{still}").at(1.0).rtt_ms == pings._STILL_RTT_MS
 
 
 def jitter_of(plan: Plan, source: str, dest: str) -> tuple[int, int]:
@@ -253,6 +282,15 @@ def test_a_peers_link_is_shaped_to_the_same_rate_of_ip() -> None:
     assert netem == "parent 1:1 netem limit 100000 delay 3ms"
     assert kernel.shape(0, "loss 1%") == ["root netem limit 100000 loss 1%"]
     assert kernel.shape(128_000, "")[0].endswith("limit 30000")
+
+
+def test_no_packet_of_an_end_is_larger_than_its_peers_burst() -> None:
+    for rate_bps in (128_000, 100_000_000, 500_000_000):
+        [_, segments] = kernel.gso_arguments(rate_bps)
+        burst = kernel.burst_bytes(theory.ethernet_bps(rate_bps))
+        assert 2 * 1514 <= int(segments) * 1514 <= burst
+    assert kernel.burst_bytes(100_000_000) == 12_500
+    assert kernel.gso_arguments(1_000_000_000) == []
 
 
 def test_destinations_are_hashed_by_their_last_two_bytes() -> None:
