@@ -175,7 +175,7 @@ class _Gathering:
         wanted = [(nodes[a], nodes[b]) for a, b in pairs if a in nodes and b in nodes]
         known = [link_numbers[name] for name in links if name in link_numbers]
         every = self._stride(SAMPLES)
-        flows = flowed.Flows(axis, known, wanted, some=every > 1)
+        flows = flowed.Flows(axis, known, wanted, some=every > 1, pace=self.clock.pace)
         with self._unless_damaged("counters are missing from some moment on"):
             for record in read_some(self.directory, SAMPLES):
                 if "columns" in record:
@@ -205,7 +205,7 @@ class _Gathering:
             return
         self._stride(PROBES)
         with self._unless_damaged("probes are missing from some moment on"):
-            self.probes = probed.Probes(axis, self.header, MOST_PAIRS)
+            self.probes = probed.Probes(axis, self.header, MOST_PAIRS, self.clock.pace)
             for record in read_some(self.directory, PROBES):
                 self.probes.take(record)
         if self.probes is None:
