@@ -81,7 +81,7 @@ class _Gathering:
             "measure": self.probes.measure if self.probes else "",
             "permille": list(probed.PERMILLE),
             "planned": told,
-            "programs": [tables.failures(summary), tables.ends(summary), tables.starts(summary)],
+            "programs": self._programs(),
             "logs": self._logs(),
             "tables": self._tables(),
             "notes": self.notes,
@@ -294,6 +294,13 @@ class _Gathering:
             first = [str(one.get("target", "")) for part in told for one in part]
             return logs.record(self.directory, self.clock, first, self.notes)
         return []
+
+    def _programs(self) -> list[dict[str, Any]]:
+        found = []
+        for make in (tables.failures, tables.ends, tables.starts):
+            with self._unless_damaged("a table of programs is not shown"):
+                found.append(make(self.summary))
+        return found
 
     def _tables(self) -> list[dict[str, Any]]:
         with self._unless_damaged("tables are not shown"):

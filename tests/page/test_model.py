@@ -222,6 +222,16 @@ def test_what_is_missing_breaks_nothing(run: Path, name: str) -> None:
     assert model(run)["run"]["outcome"] == "completed"
 
 
+def test_how_a_program_ended_may_be_missing(run: Path) -> None:
+    summary = json.loads((run / "summary.json").read_text())
+    for kind in ("exits", "failures"):
+        summary[kind] = [{"target": "client.0", "last_log_line": ""}]
+    (run / "summary.json").write_text(json.dumps(summary))
+    failures, ends, _ = model(run)["programs"]
+    assert failures["rows"] == [["client.0", "status unknown", ""]]
+    assert ends["rows"] == [["client.0", "", "status unknown", ""]]
+
+
 def test_a_run_that_was_killed_is_shown_as_far_as_it_came(run: Path) -> None:
     """Files of lines end in the middle of one; there is neither summary nor certificate."""
     for name in ("events.jsonl", "samples.jsonl", "probes.jsonl"):
