@@ -118,7 +118,11 @@ def _carry_out(campaign: Campaign, asked: Asked, grid: Grid, many: int | None) -
     if missing:
         cleanup.sweep()  # nothing of a run that was killed writes any more
     for point in missing:
-        campaign.clear(point)
+        aside = campaign.clear(point)
+        if aside:
+            with output.kept_going(sys.stderr):
+                anew = f"{point.words} is carried out anew: {campaign.damaged[point]}"
+                output.note(f"{anew}; what was there is {aside}")
     work = partial(_at, asked, campaign.place)
     shares = jobs.shares(many, max(len(missing), 1), virtual=asked.options.time == VIRTUAL)
     found = dict(campaign.done)
