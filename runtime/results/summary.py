@@ -12,7 +12,7 @@ from runtime.foreign import REMEDY
 from runtime.judge import lateness, outcomes, programs
 from runtime.judge.lateness import PROCESS_KINDS, late_for_delays
 from runtime.judge.verdict import Judge
-from runtime.options import COMPLETED, RunOptions
+from runtime.options import COMPLETED, FAILED, RunOptions
 from runtime.results.logtail import last_line
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
@@ -142,7 +142,10 @@ def _failures(
 def programs_failed(
     summary: Mapping[str, Any], final: Mapping[str, Any], options: RunOptions
 ) -> bool:
-    """Whether programs, or expectations that failed, make the run end with PROGRAMS_FAILED."""
+    """Whether programs, or expectations that failed, make the run end with PROGRAMS_FAILED. Of one
+    that has failed only if they have ended it: else what ended it may have ended them, too."""
+    if summary.get("outcome") == FAILED:
+        return bool(final.get("programs_failed"))
     found = summary.get("failures", ())
     asked = options.fail_on_exit or options.fail_fast
     counted = any(programs.counts(one, fail_on_exit=asked) for one in found)

@@ -15,8 +15,10 @@ import pytest
 from runtime.driver.programends import NOTICED
 from runtime.judge import programs
 from runtime.judge.lateness import late_for_delays
+from runtime.options import COMPLETED, DEFAULTS, FAILED
 from runtime.results.compare import Log, differ
 from runtime.results.logtail import last_line
+from runtime.results.summary import programs_failed
 from runtime.rundir import logmarks
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.discard import discard
@@ -93,6 +95,14 @@ def test_who_states_nothing_counts_where_that_is_asked_for() -> None:
 
 
 # -- what is said -----------------------------------------------------------------------------
+
+
+def test_a_run_that_failed_blames_programs_only_where_they_have_ended_it() -> None:
+    """What ended the run may have ended them, too, as when memory runs out."""
+    summary = {"outcome": FAILED, "failures": [{"target": "a.0", "expect": "success", "signal": 9}]}
+    assert not programs_failed(summary, {}, DEFAULTS)
+    assert programs_failed(summary, {"programs_failed": True}, DEFAULTS)
+    assert programs_failed({**summary, "outcome": COMPLETED}, {}, DEFAULTS)
 
 
 def test_packets_that_are_late_for_small_delays_are_said() -> None:
