@@ -78,7 +78,8 @@ def test_a_run_is_shrunk_to_the_two_causes_that_it_needs(tmp_path: Path) -> None
     tstorm(tmp_path, "run", "ways.tdl", *options, "--out", "failed", code=5)
     done = tstorm(tmp_path, "shrink", "failed", "-o", "small.tdl", "--format", "json")
     found = json.loads(done.stdout)
-    assert found["failures"] == [{"what": "expectation", "name": "expect exit client 0"}]
+    failure = {"what": "expectation", "name": "expect exit client 0", "by_end": False}
+    assert found["failures"] == [failure]
     assert found["statements"] == {"before": 10, "after": 2}
     assert found["events"] == {"before": 33, "after": 4}
     small = (tmp_path / "small.tdl").read_text()

@@ -14,7 +14,13 @@ from tstorm.shrink.failures import Failure
 from tstorm.shrink.reading import Reading
 from tstorm.shrink.script import read
 from tstorm.shrink.search import Shrunk, search
-from tstorm.shrink.trials import Attempt, Bounds, InterruptedTrialError, Trials
+from tstorm.shrink.trials import (
+    Attempt,
+    Bounds,
+    InterruptedTrialError,
+    SilentRunError,
+    Trials,
+)
 
 SECOND = 10**9
 WANTED = Failure("expectation", "at 7s expect rtt a b < 5ms")
@@ -159,3 +165,12 @@ def test_so_many_of_so_many_runs_must_fail_and_no_more_are_made(
     found, _, seen = shrunk(lambda _text: {WANTED} if next(answers) == "1" else set(), bounds)
     assert found.confirmed is confirmed
     assert seen[0].runs == runs
+
+
+def test_no_run_is_repeated_when_the_time_is_over() -> None:
+    def run(_text: str) -> Collection[Failure] | None:
+        raise SilentRunError("the machine was busy")
+
+    found, trials, _ = shrunk(run, Bounds(100, until=1.0))
+    assert "--budget" in found.stopped
+    assert (found.error, trials.attempts) == (None, [])

@@ -20,6 +20,7 @@ from tstorm.options.run import running
 from tstorm.options.shared import params, seed
 
 if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
     from runtime.options import RunOptions
     from tstorm.loading import PlanToRun
     from tstorm.shrink.failures import Failure
@@ -163,12 +164,12 @@ def _shrink(
     until = None if budget_ns is None else begun + budget_ns / 1e9
     reading = runner.reading
     text = script.read(found.plan.source, reading.sources, reading.params)
-    wanted = _wanted(source, runner, text.text, recorded)
+    wanted = _wanted(source, runner, found.plan, recorded)
     for one in sorted(wanted):
         _note(f"failed: {one.words}")
     limits = Bounds(attempts, needed, whole, until)
     trials = Trials(runner, wanted, limits, time.monotonic, tell)
-    decided = [at_ns for at_ns in wanted.values() if at_ns is not None]
+    decided = [at_ns for one, at_ns in wanted.items() if at_ns is not None and not one.by_end]
     shrunk = search.search(text, trials, reading, max(decided, default=None))
     return shrunk, trials, wanted
 
@@ -185,11 +186,12 @@ def _runner(source: str, found: PlanToRun, options: RunOptions, out: str | None)
     fresh = recorded_plan(source) is None
     sources = Folder(folder_of(source)) if fresh else Recorded(found.plan)
     reading = Reading(sources, found.plan.params, found.plan.seed)
-    return Runner(source, reading, options, f"{found.name}-shrink", kept)
+    name = f"{found.name}-shrink"
+    return Runner(source, reading, options, name, found.plan.end_ns, kept)
 
 
 def _wanted(
-    source: str, runner: Runner, text: str, recorded: Mapping[str, Any] | None
+    source: str, runner: Runner, plan: Plan, recorded: Mapping[str, Any] | None
 ) -> Mapping[Failure, int | None]:
     """What must go on failing: what failed in the run, or does in a first one of the text."""
     from runtime.rundir import rundir
@@ -198,10 +200,11 @@ def _wanted(
 
     if recorded is not None:
         summary = rundir.recorded(source).summary()
-        found: Mapping[Failure, int | None] = failures.of(summary, runner.options, source)
+        found: Mapping[Failure, int | None]
+        found = failures.of(summary, runner.options, plan, source)
     else:
         try:
-            found = runner(text) or {}
+            found = runner(plan.source.decode("utf-8")) or {}
         except InterruptedTrialError:
             raise CommandError(code=INTERRUPTED) from None
     if not found:

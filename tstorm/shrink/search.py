@@ -3,8 +3,8 @@
 Input: a script, trials, what a text means, and when the failure was decided. Output: the shortest
 text that failed, also where the attempts were not enough to be sure that there is no shorter one.
 Algorithm: ddmin (ddmin.py) over the statements of the timeline; then the end of the experiment is
-halved between what was too early and what was late enough, to within a tenth of the time; then the
-statements that are left are shrunk themselves (finer.py).
+halved between what was too early and what was late enough, to within a tenth of the time, unless
+only the end decides; then the statements that are left are shrunk themselves (finer.py).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _fewer(found: Shrunk, trials: Trials, reading: Reading) -> Sequence[Range]:
 
 def _shorter(found: Shrunk, kept: Sequence[Range], trials: Trials, decided_ns: int | None) -> None:
     """The moment that decided is tried first: most failures need nothing that comes later."""
-    if found.script.quit is None:
+    if found.script.quit is None or not trials.may_end_earlier:
         return
     early_ns, late_ns = 0, found.script.end_ns
     tried_ns = _rounded(decided_ns or 0) + STEP_NS if decided_ns else 0

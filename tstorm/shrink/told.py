@@ -67,7 +67,9 @@ def to_json(
 ) -> dict[str, Any]:
     script = found.script
     return {
-        "failures": [{"what": one.what, "name": one.name} for one in sorted(wanted)],
+        "failures": [
+            {"what": one.what, "name": one.name, "by_end": one.by_end} for one in sorted(wanted)
+        ],
         "confirmed": found.confirmed,
         "stopped": found.stopped,
         "text": found.text,

@@ -1,7 +1,8 @@
 """Tries texts out, within bounds: the same text once, and not more of them than was allowed.
 
 Input: what runs a text once, and what must fail. A text fails if so many of its runs fail that way;
-no more of them are made than it takes to know. One that does not compile does not fail.
+no more of them are made than it takes to know. One that does not compile does not fail. A run that
+says nothing about its text does not count, and is made once more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+from runtime.errors import RunError
 from tstorm.shrink.failures import Failure
 
 
@@ -22,9 +24,14 @@ class InterruptedTrialError(Exception):
     """Somebody stopped a run."""
 
 
+class SilentRunError(RunError):
+    """A run says nothing about its text."""
+
+
 class Runs(Protocol):
     def __call__(self, text: str, /) -> Collection[Failure] | None:
-        """What failed in a run of the text; None if it does not compile. InterruptedTrialError."""
+        """What failed in a run of the text; None if it does not compile. InterruptedTrialError,
+        SilentRunError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +74,14 @@ class Trials:
         self._tell = tell
         self._known: dict[bytes, bool] = {}
 
+    @property
+    def may_end_earlier(self) -> bool:
+        """Whether an earlier end could show what must fail."""
+        return not all(one.by_end for one in self._wanted)
+
     def fails(self, text: str, what: str) -> bool:
-        """`what` says what the text is, for people. SpentError, InterruptedTrialError."""
+        """`what` says what the text is, for people. SpentError, InterruptedTrialError, and
+        SilentRunError if two runs in a row were silent."""
         digest = hashlib.sha256(text.encode("utf-8")).digest()
         if digest in self._known:
             self.remembered += 1
@@ -84,12 +97,20 @@ class Trials:
     def _attempt(self, text: str, what: str) -> Attempt:
         bounds, runs, fails = self._bounds, 0, 0
         while fails < bounds.needed and runs - fails <= bounds.repeat - bounds.needed:
-            if bounds.until is not None and self._clock() >= bounds.until:
-                raise SpentError("the time for it is over (--budget)")
-            found = self._run(text)
+            found = self._found(text)
             if found is None:
                 break
             runs += 1
             fails += not self._wanted.isdisjoint(found)
         number = len(self.attempts) + 1
         return Attempt(number, text, what, runs, fails, fails >= bounds.needed)
+
+    def _found(self, text: str, *, again: bool = True) -> Collection[Failure] | None:
+        if self._bounds.until is not None and self._clock() >= self._bounds.until:
+            raise SpentError("the time for it is over (--budget)")
+        try:
+            return self._run(text)
+        except SilentRunError:
+            if not again:
+                raise
+        return self._found(text, again=False)
