@@ -5,6 +5,7 @@ The first line of the experiment's text says what the run comes to, as JSON behi
     verdict        a state
     expectations   as in summary.json
     open           it goes on until it is interrupted
+    outcome        `completed` unless it is stated; an open one is interrupted
     fails          it ends with this code before it has begun
 """
 
@@ -46,7 +47,9 @@ def main() -> int:
     (draft / "words.json").write_text(json.dumps(words))
     (draft / "events.jsonl").write_text(f"{json.dumps(HEADER)}\n{_text(draft, 'events.jsonl')}")
     _add(draft, "summary.json", verdict=_verdict(asked), expectations=asked.get("expectations", []))
-    end = {"seed": int(said.get("seed", 0)), "outcome": "completed"}
+    options = json.loads(_text(draft, "manifest.json"))["options"]
+    _add(draft, "manifest.json", options={**options, "time": said.get("time", "real")})
+    end = {"seed": int(said.get("seed", 0)), "outcome": asked.get("outcome", "completed")}
     if asked.get("open"):
         whole = json.loads(_text(draft, "manifest.json"))
         del whole["outcome"]

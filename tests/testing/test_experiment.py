@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.testing.fake import text
-from tstorm.testing import DeadlineError, Experiment, ExperimentError, StartError, run
+from tests.waiting import wait_until
+from tstorm.testing import DeadlineError, Experiment, ExperimentError, StartError, child, run
 
 pytestmark = pytest.mark.usefixtures("fake")
 
@@ -72,6 +76,27 @@ def test_a_run_that_was_killed_has_no_results(going: Experiment) -> None:
         going.finish()
 
 
+@pytest.mark.parametrize("outcome", ["failed", "interrupted", "killed"])
+def test_a_run_that_something_else_has_ended_is_an_error(tmp_path: Path, outcome: str) -> None:
+    found = run(text(outcome=outcome), out=tmp_path / "run")
+    how = "failed" if outcome == "failed" else f"was {outcome} from outside"
+    with pytest.raises(ExperimentError, match=f"^the run {how}\n"):
+        found.finish()
+    assert found.finish(check=False).outcome == outcome
+    assert found.stop().outcome == outcome  # it had ended before
+    with pytest.raises(ExperimentError, match=how):
+        found.finish()
+
+
+def test_a_clock_that_cannot_be_asked_any_more_is_told(tmp_path: Path) -> None:
+    """In virtual time, of a run that is ending: nobody registers it any more."""
+    with run(text(open=True), time="virtual", out=tmp_path / "run") as found:
+        with pytest.raises(ExperimentError, match="cannot be asked for its time: it goes on, 4"):
+            _ = found.at_ns
+        with pytest.raises(DeadlineError, match=r"not within 0\.05 s: 2s"):
+            found.wait_until("2s", timeout=0.05)
+
+
 def test_a_run_that_does_not_begin_is_told_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(StartError) as error:
         run(text(fails=2), out=tmp_path / "run")
@@ -82,3 +107,24 @@ def test_a_run_that_does_not_begin_is_told_in_its_words(tmp_path: Path) -> None:
 def test_a_command_is_a_list(going: Experiment) -> None:
     with pytest.raises(TypeError, match=r"list of words: \['ping', '-c1'\]"):
         going.exec("a.0", "ping -c1")
+
+
+def test_a_daemon_does_not_hold_up_the_end_of_its_command(tmp_path: Path) -> None:
+    """It has the command's pipes, and a session of its own, so that it is not killed with it."""
+    there = tmp_path / "there"
+    script = "setsid sh -c 'echo $$ > $0.new && mv $0.new $0 && exec sleep 60' $0 & exec sleep 60"
+    process = subprocess.Popen(
+        ["sh", "-c", script, str(there)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    daemon = int(wait_until(lambda: there.exists() and there.read_text(), "the daemon"))
+    try:
+        with pytest.raises(subprocess.TimeoutExpired), child._ended(process):
+            process.communicate(timeout=0.01)
+        assert process.returncode == -signal.SIGKILL
+        assert Path(f"/proc/{daemon}/cmdline").read_text(), "it was waited for"
+    finally:
+        os.kill(daemon, signal.SIGKILL)

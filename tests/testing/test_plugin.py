@@ -139,6 +139,19 @@ def test_a_run_that_is_not_to_be_trusted_fails(pytester: pytest.Pytester, mark: 
     assert len(re.findall("^FAILED .*NotTrusted", found.stdout.str(), re.MULTILINE)) == 2
 
 
+def test_a_run_without_results_is_not_to_be_trusted(pytester: pytest.Pytester) -> None:
+    test = f"""
+        import pytest
+        @pytest.mark.tstorm_require
+        def test_it(tstorm):
+            tstorm.run({text_of(open=True)}).kill()
+        """
+    found = session(pytester, test)
+    found.assert_outcomes(failed=1)
+    lines = ["*NotTrustedError: not to be trusted: UNKNOWN: there are no results: *has not ended"]
+    found.stdout.fnmatch_lines([*lines, "*required: valid", "*run: */tstorm/run"])
+
+
 def test_the_ini_file_requires_it_of_all(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ntstorm_require = valid\n")
     test = f"""

@@ -87,7 +87,8 @@ def execute(
     run: Path, instance: str, argv: Sequence[str], text: str, seconds: float
 ) -> tuple[Executed, str]:
     """A command in an instance that has ended, and what kept it from being run, '' if nothing did.
-    subprocess.TimeoutExpired; then it and what it has started are killed."""
+    subprocess.TimeoutExpired; then it and what it has started are killed. What has left its session
+    (a daemon) goes on as long as its instance does."""
     refusal, theirs = os.pipe()
     words = ["exec", str(theirs), str(run), instance, *argv]
     try:
@@ -116,11 +117,15 @@ def _call(argv: Sequence[str], refusal: int, text: str, seconds: float) -> Execu
 
 @contextmanager
 def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """With everything that it has started, if something goes wrong inside."""
+    """With everything that it has started in its session, if something goes wrong inside."""
     try:
         yield
     except BaseException:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:  # whoever has left the session may have its other end
+                with suppress(BrokenPipeError):
+                    pipe.close()
+        process.wait()
         raise

@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar
 from compiler.plan.reader import read_plan
 from runtime.errors import RunError
 from runtime.launch.lookup import inspect
-from runtime.options import FAILED, VIRTUAL, RunOptions, decode
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, VIRTUAL, RunOptions, decode
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import MANIFEST, PLAN
@@ -98,6 +98,7 @@ class Experiment:
         self._held: RunDirectory | None = None
         self._follower: Follower | None = None
         self._finished: Run | None = None
+        self._stopped = False
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +141,10 @@ class Experiment:
         """Plan time now. In virtual time the run is asked, which counts as talking to it."""
         if self._options.time == VIRTUAL:
             with readable():
-                return int(inspect(str(self.directory))["at_ns"])
+                found = inspect(str(self.directory))
+            if "at_ns" not in found:  # it has just ended, or is about to
+                raise ExperimentError(f"the run cannot be asked for its time: it {self.state()}")
+            return int(found["at_ns"])
         return self._clock.plan_time(max(clocks.monotonic_ns() - self._start_ns, 0))
 
     def said(self) -> str:
@@ -198,8 +202,9 @@ class Experiment:
         return self._wait(found, f"an event {' '.join(named.values())}", seconds)
 
     def finish(self, timeout: float | None = None, *, check: bool = True) -> Run:
-        """Waits for the end and reads what it came to. ExperimentError if the run has failed, which
-        is not what programs or expectations did: that is told by the Run. `check=False`: no error.
+        """Waits for the end and reads what it came to. ExperimentError if that is not the end of
+        its plan, and not by `stop()`: the run has failed, or was ended from outside. What programs
+        or expectations did is told by the Run. `check=False`: no error.
         """
         if self._finished is None:
             seconds = self._patience(self._end_ns) if timeout is None else timeout
@@ -209,6 +214,7 @@ class Experiment:
     def stop(self) -> Run:
         """Ends the run as ^C does, and reads what it came to."""
         if self.is_running:
+            self._stopped = True
             self._child.interrupt()
             if not self._child.wait(STOP_SECONDS):
                 self.kill()
@@ -316,11 +322,13 @@ class Experiment:
 
     def _read(self, *, check: bool) -> Run:
         found = self._finished = self._finished or Run(self.directory)
-        if check and found.outcome == FAILED:
-            raise ExperimentError(
-                f"the run failed: {found.message}\n{self.said()}\n{found.page_line}"
-            )
-        return found
+        expected = (COMPLETED, INTERRUPTED) if self._stopped else (COMPLETED,)
+        if not check or found.outcome in expected:
+            return found
+        how = "failed" if found.outcome == FAILED else f"was {found.outcome} from outside"
+        why = f": {found.message}" if found.message else ""
+        lines = (f"the run {how}{why}", self.said(), found.page_line)
+        raise ExperimentError("\n".join(filter(None, lines)))
 
     @cached_property
     def _options(self) -> RunOptions:

@@ -148,7 +148,7 @@ class Run:
 
     @property
     def outcome(self) -> str:
-        """completed, interrupted or failed."""
+        """completed, interrupted, failed, or killed: closed by something else."""
         return str(self._manifest["outcome"])
 
     @property

@@ -98,14 +98,18 @@ class Tstorm:
 
     def judge(self, error: BaseException | None) -> None:
         """NotTrustedError if the runs are not what is required; `error` is what the test found."""
-        if not self._asked.required:
+        required = self._asked.required
+        if not required:
             return
         self.end()
         for one in self.experiments:
-            with suppress(_Missing):
+            try:
                 found = _finished(one)
-                if not found.verdict.is_enough(self._asked.required):
-                    raise _untrusted(found, self._asked.required, error) from error
+            except _Missing as missing:
+                verdict = f"UNKNOWN: there are no results: {missing}"
+                raise _untrusted(verdict, required, f"run: {one.directory}", error) from error
+            if not found.verdict.is_enough(required):
+                raise _untrusted(str(found.verdict), required, found.page_line, error) from error
 
     def tidy(self) -> None:
         """A directory without a run in it says nothing."""
@@ -172,11 +176,11 @@ class Tstorm:
         return shlex.join(words)
 
 
-def _untrusted(found: Run, required: str, error: BaseException | None) -> NotTrustedError:
+def _untrusted(
+    verdict: str, required: str, place: str, error: BaseException | None
+) -> NotTrustedError:
     said = "" if error is None else f"\nthe test failed in it: {type(error).__name__}: {error}"
-    return NotTrustedError(
-        f"not to be trusted: {found.verdict}\nrequired: {required}{said}\n{found.page_line}"
-    )
+    return NotTrustedError(f"not to be trusted: {verdict}\nrequired: {required}{said}\n{place}")
 
 
 class _Missing(Exception):  # noqa: N818 (nothing failed: there is nothing to say)
