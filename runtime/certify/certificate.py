@@ -185,17 +185,17 @@ class _Paths:
         )
 
     def _moments(self) -> dict[int, int]:
-        """When each step was in force, as far as its events tell."""
-        number: dict[int, int] = {}
-        for position, step in enumerate(self.timeline.steps):
-            number.update((event.seq, position) for event in step.events)
+        """When each step was in force, as far as its events tell: on the last host, also one that
+        was lost then and did it when it was back (`late`)."""
+        steps = self.timeline.steps
+        number = {event.seq: at for at, step in enumerate(steps) for event in step.events}
         found: dict[int, int] = {}
         for record in self.records:
-            seq = record.get("seq")
-            if seq in number and "network_ns" in record:
-                at = number[seq]
-                due = self.timeline.steps[at].due_ns
-                found[at] = max(found.get(at, due), record["network_ns"])
+            late = record.get("kind") == "late"
+            at = record.get("step") if late else number.get(record.get("seq", -1))
+            moment_ns = record.get("applied_ns" if late else "network_ns")
+            if type(at) is int and 0 <= at < len(steps) and type(moment_ns) is int:
+                found[at] = max(found.get(at, steps[at].due_ns), moment_ns)
         return found
 
     def _judge(self, header: Header, met: Sequence[Visit], found: Evidence) -> None:
