@@ -394,6 +394,7 @@ class AgentNetwork:
             facts["drift_ppb"] = clock["drift_ppb"]
             facts["drift_bound_ppb"] = clock["drift_bound_ppb"]
             facts["largest_bound_ns"] = clock["largest_bound_ns"]
+            facts["away_ns"] = clock["away_ns"]
         counters: list[dict[str, Any]] = [
             {"name": name, **stopped.answers.get(host, {"missing": stopped.missing.get(host, "")})}
             for host, name in enumerate(self._names)

@@ -97,6 +97,7 @@ def test_agents_are_told_what_the_hosts_have_learnt() -> None:
         assert run.network.pids == []
         found = await run.network.end()
         assert found["refused"] == [{"instance": "a.0", "source": 1}]
+        assert [host["away_ns"] for host in found["hosts"]] == [0, 0]
         assert str(run.network.fault) == "a datapath was tired"
         assert run.hosts.told == [0, 1]
 
