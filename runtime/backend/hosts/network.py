@@ -351,7 +351,13 @@ class AgentNetwork:
         for request in self._told.back(host):
             await self._insist(host, request)
         if self._echoes.get(host):
-            await self._insist(host, {"do": "echo", "echoes": self._echoes[host]})
+            try:
+                await self._insist(host, {"do": "echo", "echoes": self._echoes[host]})
+            except LostError:
+                raise
+            except AgentError as error:  # a run goes on without them
+                name = self._names[host]
+                self._notice(f"paths from {name} are not measured any more: {error.message}")
 
     # -- the end --------------------------------------------------------------------------------
 
