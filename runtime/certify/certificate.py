@@ -31,6 +31,7 @@ from runtime.rundir.runfiles import (
     CERTIFICATE_FORMAT,
     CERTIFICATE_VERSION,
     EVENTS,
+    LOGS_INCOMPLETE,
     PROBES,
     SAMPLES,
 )
@@ -53,6 +54,7 @@ class Evidence:
     header: Header | None = None  # of probes, and those that met one network each
     met: Sequence[Visit] = ()
     planned: Planned | None = None  # of what is probed, expected or busy
+    logs_incomplete: Mapping[str, str] | None = None  # by instance why; None: nobody has said
 
 
 def gather(
@@ -67,6 +69,7 @@ def gather(
     records = list(read_events(directory)) if directory.has(EVENTS) else []
     _events(found, records)
     _machines(found, facts, judge, timeline.options)
+    found.logs_incomplete = _logs_incomplete(facts)
     traffic = Traffic(len(plan.topology.nodes))
     if directory.has(SAMPLES):
         traffic.take(read_lines(directory, SAMPLES))
@@ -85,6 +88,13 @@ def _events(found: Evidence, records: Sequence[Mapping[str, Any]]) -> None:
         found.events.append({**{key: record[key] for key in _EVENT}, "applied_ns": applied})
     if len(done) > MOST_EVENTS:
         found.not_measured.append(f"of {len(done)} events the first {MOST_EVENTS} are listed here")
+
+
+def _logs_incomplete(facts: Mapping[str, Any]) -> dict[str, str] | None:
+    told = facts.get(LOGS_INCOMPLETE)
+    if not isinstance(told, dict):
+        return None
+    return {str(name): str(why) for name, why in told.items()}
 
 
 def _machines(found: Evidence, facts: Mapping[str, Any], judge: Judge, options: RunOptions) -> None:
