@@ -15,8 +15,10 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime import thresholds
 from runtime.certify import interfaces, paths
+from runtime.certify.lives import Lives
 from runtime.certify.planned import Pair, Planned
-from runtime.certify.probed import Header, Visit, visits
+from runtime.certify.probed import Header, Met, Visit, meet
+from runtime.certify.silence import silent
 from runtime.certify.traffic import Traffic
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
@@ -77,7 +79,7 @@ def gather(
     own = facts.get("interfaces")
     if isinstance(own, dict) and not timeline.options.allow_spoofing:
         interfaces.look_at_interfaces(judge, own, numbers, traffic)
-    _Paths(directory, plan, timeline, records, traffic, numbers, judge).look(found)
+    _Paths(directory, plan, timeline, records, facts, traffic, numbers, judge).look(found)
     return found
 
 
@@ -131,6 +133,7 @@ class _Paths:
     plan: Plan
     timeline: Schedule
     records: Sequence[Mapping[str, Any]]
+    facts: Mapping[str, Any]
     traffic: Traffic
     numbers: Mapping[str, int]
     judge: Judge
@@ -154,14 +157,41 @@ class _Paths:
             self.judge.unmeasured = why
             found.not_measured.append(f"delay, jitter and loss of all pairs: {why}")
             return
-        clock = self.timeline.clock
-        found.met = met = visits(header, _reports(lines), planned, self.traffic, clock)
+        clock, lives = self.timeline.clock, self._lives(header)
+        told = meet(header, _reports(lines), planned, self.traffic, clock, lives)
+        found.met = met = told.visits
         self._judge(header, met, found)
+        self._look_for_silence(header, planned, told, lives)
         rows = paths.rows(header, met, self.traffic, clock)
         found.pairs = list(islice(rows, MOST_ROWS))
         if len(met) > MOST_ROWS:
             text = f"of {len(met)} epochs of pairs the first {MOST_ROWS} are listed here"
             found.not_measured.append(text)
+
+    def _lives(self, header: Header) -> Lives:
+        done = [one for one in self.records if "seq" in one or one.get("kind") == "quit"]
+        last = [int(one["applied_ns"]) for one in done if one.get("applied_ns") is not None]
+        reached_ns = max((*last, self.traffic.last_ns), default=0)
+        return Lives(
+            self.records,
+            self.numbers,
+            min(reached_ns, self.timeline.end_due_ns),
+            ended_well=bool(self.facts),
+            both=header.both,
+        )
+
+    def _look_for_silence(self, header: Header, planned: Planned, told: Met, lives: Lives) -> None:
+        """Whether probing ended before the run did, or had holes."""
+        stretches = [planned.stretches[pair] for pair in header.pairs]
+        found = silent(header, stretches, told.sent_ns, lives)
+        if found:
+            first = min(found, key=lambda one: (one.since_ns, one.pair))
+            self.judge.miss(
+                "probes",
+                f"{len(found)} of {len(header.pairs)} pairs were not probed all the time, first"
+                f" {header.name(first.pair)} from {first.since_ns / 1e9:.3f} s on: {first.told} of"
+                f" {first.due} probes are known, and of the rest nobody knows what packets met",
+            )
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         if self.directory.has(PROBES):

@@ -123,7 +123,7 @@ def _deviation(arrived: Sequence[tuple[Probe, int]], planned: Expected, alarm: f
 def _loss(
     probes: Sequence[Probe], planned: Expected, alarm: float
 ) -> tuple[int | None, int | None]:
-    counted = [probe for probe in probes if not probe.wait.may_drop]
+    counted = [probe for probe in probes if probe.tells_loss and not probe.wait.may_drop]
     whole, lost = len(counted), sum(probe.delay_ns is None for probe in counted)
     if whole < chances.needed(alarm):
         return None, None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.reader import Plan
-from compiler.plan.state import NetworkState
+from compiler.plan.state import DOWN, NetworkState
 from runtime.schedule import Schedule, Step
 
 Pair = tuple[int, int]
@@ -33,7 +33,7 @@ class Way:
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """[begin_ns, end_ns) of one pair. `there` is None where no path is; `ends_up`: both instances
-    are."""
+    run, cut off or not."""
 
     begin_ns: int
     end_ns: int
@@ -44,7 +44,8 @@ class Stretch:
 
 class Planned:
     """Stretches by pair, in order. From when a change was due until it was in force is none: nobody
-    knows which network was there. `whole` is False if there were too many to follow."""
+    knows which network was there. `whole` is False if there were too many to follow: then they end
+    before the run does."""
 
     def __init__(
         self,
@@ -66,13 +67,20 @@ class Planned:
         self._both = {way for pair in self.stretches for way in (pair, pair[::-1])}
         self._compose(self._both)
         self._begin(self.stretches, 0, 0)
+        self._close_all(self._follow(plan, timeline, moments))
+
+    def _follow(self, plan: Plan, timeline: Schedule, moments: Mapping[int, int]) -> int:
+        """To the end, or until there are too many stretches; when that is."""
         for number, step in enumerate(timeline.steps[1:], 1):
             if self._count > MOST_STRETCHES:
                 self.whole = False
-                break
+                return step.due_ns
             self._advance(plan, step, max(moments.get(number, 0), step.due_ns))
+        return timeline.end_due_ns
+
+    def _close_all(self, at_ns: int) -> None:
         for pair in self._open:
-            self._close(pair, timeline.end_due_ns)
+            self._close(pair, at_ns)
 
     def _advance(self, plan: Plan, step: Step, at_ns: int) -> None:
         epoch = step.epoch
@@ -124,7 +132,7 @@ class Planned:
 
     def _begin(self, pairs: Iterable[Pair], at_ns: int, due_ns: int) -> None:
         for pair in pairs:
-            up = all(self._nodes[node] == "up" for node in pair)
+            up = all(self._nodes[node] != DOWN for node in pair)
             now = (self._ways[pair], self._ways[pair[::-1]], up)
             if pair in self._open:
                 if self._open[pair][1:] == now:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.certify.expected import Expected, Queue, Wait, expected, queues, wait, ways
+from runtime.certify.lives import Lives
 from runtime.certify.planned import Pair, Planned, Stretch
 from runtime.certify.traffic import Traffic
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
+from runtime.probing.record import LOST_NS
 from runtime.rundir.runfiles import PROBES
 from runtime.schedule import PlanClock
 
@@ -25,9 +27,12 @@ ROUND_TRIP = "round-trip"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
+    """`tells_loss`: it would have been told of, whether it had arrived or not."""
+
     sent_ns: int
     delay_ns: int | None  # None: lost
     wait: Wait
+    tells_loss: bool
 
 
 @dataclass(slots=True)
@@ -39,6 +44,15 @@ class Visit:
     expected: Expected | None  # None: no path
     queues: tuple[Queue, ...]  # on its way
     probes: list[Probe] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """`visits` by pair and time. `sent_ns`: of each pair all probes that were told of, ascending,
+    also those that were under way at a change."""
+
+    visits: list[Visit]
+    sent_ns: list[list[int]]
 
 
 class Header:
@@ -65,32 +79,50 @@ class Header:
         return "{} to {}".format(*self.names[pair])
 
 
-def visits(
+def meet(
     header: Header,
     records: Iterable[Mapping[str, Any]],
     planned: Planned,
     traffic: Traffic,
     clock: PlanClock,
-) -> list[Visit]:
-    """By pair and time. RunError for a pair that the header does not have."""
-    found: list[list[Visit]] = []
-    for number, pair in enumerate(header.pairs):
-        rows = []
-        for stretch in planned.stretches[pair]:
-            crossed = ways(stretch, both=header.both)
-            there = expected(crossed) if crossed else None
-            rows.append(Visit(number, stretch, there, queues(crossed)))
-        found.append(rows)
+    lives: Lives,
+) -> Met:
+    """RunError for a pair that the header does not have."""
+    numbered = enumerate(header.pairs)
+    found = [_visits(number, planned.stretches[pair], header) for number, pair in numbered]
     begins = [[visit.stretch.begin_ns for visit in rows] for rows in found]
+    most_ns = [
+        max((_longest_ns(visit.stretch, header) for visit in rows), default=0) for rows in found
+    ]
+    sent_ns: list[list[int]] = [[] for _ in header.pairs]
     for number, sent, delay in _rows(records, len(header.pairs)):
-        sent_ns = clock.due(sent)
-        position = bisect_right(begins[number], sent_ns) - 1
+        at_ns = clock.due(sent)
+        sent_ns[number].append(at_ns)
+        position = bisect_right(begins[number], at_ns) - 1
         if position >= 0:
-            _place(found[number][position], sent_ns, delay, traffic)
+            known = lives.knows_loss(header.pairs[number], at_ns, most_ns[number])
+            _place(found[number][position], at_ns, delay, traffic, known)
     whole = [visit for rows in found for visit in rows]
     for visit in whole:  # the lost ones are told last
         visit.probes.sort(key=lambda probe: probe.sent_ns)
-    return whole
+    for times in sent_ns:
+        times.sort()
+    return Met(whole, sent_ns)
+
+
+def _longest_ns(stretch: Stretch, header: Header) -> int:
+    """What a way is planned to take at most (docs/probes.md, How exact)."""
+    crossed = ways(stretch, both=header.both)
+    return sum(state.delay_ns + 4 * state.jitter_ns for way in crossed for state in way.states)
+
+
+def _visits(number: int, stretches: Sequence[Stretch], header: Header) -> list[Visit]:
+    found = []
+    for stretch in stretches:
+        crossed = ways(stretch, both=header.both)
+        there = expected(crossed) if crossed else None
+        found.append(Visit(number, stretch, there, queues(crossed)))
+    return found
 
 
 def _rows(
@@ -103,13 +135,22 @@ def _rows(
             yield row[0], row[1], row[2]
 
 
-def _place(visit: Visit, sent_ns: int, delay_ns: int | None, traffic: Traffic) -> None:
+def _place(
+    visit: Visit, sent_ns: int, delay_ns: int | None, traffic: Traffic, knows_loss: bool
+) -> None:
+    """A probe that a queue may have held up until something changed says nothing of loss: with a
+    link that goes down goes what waits there, and it is told as lost after LOST_NS whatever it
+    waits for. One that was lost says nothing at all then."""
     stretch, there = visit.stretch, visit.expected
     planned_ns = there.delay_ns if there else 0
     until_ns = sent_ns + (planned_ns if delay_ns is None else delay_ns)
     if sent_ns < stretch.begin_ns + GUARD_NS or until_ns + GUARD_NS > stretch.end_ns:
         return
-    visit.probes.append(Probe(sent_ns, delay_ns, wait(traffic, visit.queues, sent_ns, until_ns)))
+    met = wait(traffic, visit.queues, sent_ns, until_ns)
+    latest_ns = sent_ns + planned_ns + met.most_ns + GUARD_NS
+    in_time = latest_ns <= stretch.end_ns and met.most_ns < LOST_NS
+    if in_time or delay_ns is not None:
+        visit.probes.append(Probe(sent_ns, delay_ns, met, knows_loss and in_time))
 
 
 def grouped(found: Sequence[Visit]) -> list[list[Visit]]:

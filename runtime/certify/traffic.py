@@ -46,6 +46,7 @@ class Traffic:
         self._of_links = _picked((), _LINK)
         self._of_pairs = _picked((), _PAIR)
         self._times: dict[str, list[int]] = defaultdict(list)  # of samples, by who took them
+        self.last_ns = 0  # of all samples
 
     def key(self, pair: Pair) -> int:
         return pair[0] * self._nodes + pair[1]
@@ -72,6 +73,7 @@ class Traffic:
     def _take_sample(self, record: Mapping[str, Any]) -> None:
         at_ns = max(int(record.get("elapsed_ns", 0)), 0)
         self._times[str(record.get("host", ""))].append(at_ns)
+        self.last_ns = max(self.last_ns, at_ns)
         links, *counts = self._of_links(record["links"])
         self._links.take(at_ns, links, counts)
         sources, dests, *counts = self._of_pairs(record["pairs"])

@@ -20,6 +20,11 @@ from runtime.expectations.records import Records
 from runtime.expectations.window import Window
 from runtime.expectations.words import count, quantity
 
+_UNTOLD = (
+    "; of the last probes before the run or an instance ends, or a full queue goes with its link,"
+    " only those are told that arrived"
+)
+
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
     return over_pairs(expectation, records, seen, _of_pair)
@@ -29,9 +34,11 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
     why = records.why_no_probes(pair)
     if why:
         return not_measured(why)
-    sent = [probe for _, probe in records.probes(pair, seen.from_ns, seen.to_ns)]
+    met = [probe for _, probe in records.probes(pair, seen.from_ns, seen.to_ns)]
+    sent = [probe for probe in met if probe.tells_loss]
     if len(sent) < FEWEST:
-        return too_few(len(sent), "probe", pair, records, seen)
+        found = too_few(len(sent), "probe", pair, records, seen)
+        return found.saying(_UNTOLD) if len(met) > len(sent) else found
     shares = _from_each(sent)
     ends = range(len(sent) - FEWEST + 1) if expectation.eventually else range(1)
     good = (at for at in ends if holds(shares[at], expectation.op, expectation.value))

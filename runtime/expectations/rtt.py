@@ -12,6 +12,7 @@ planned round trips of the same moments.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from runtime.expectations.words import count, span
 from runtime.judge.verdict import milliseconds
 
 _PERCENT = {"median": 50, "p90": 90, "p99": 99, "max": 100, "min": 0}
+Delays = tuple[tuple[int, int] | None, ...]
 _COMPOSED = " (one-way probes there and back)"
 
 
@@ -80,24 +82,33 @@ def _whole(sent: Sequence[tuple[Visit, Probe]]) -> list[Trip]:
 
 
 def _composed(sent: Sequence[tuple[Visit, Probe]], records: Records, pair: Pair) -> list[Trip]:
-    """Each with the probe back that was sent nearest to its arrival, in the same or in another
-    stretch: also one that was sent after the interval."""
-    back = [
-        (probe.sent_ns, probe.delay_ns)
-        for visit in records.visits(pair[::-1])
-        for probe in visit.probes
-        if probe.delay_ns is not None
-    ]
+    """Each with the probe back that was sent nearest to its arrival, also after the interval, but
+    while the plan had the same network there: an answer would have met that one."""
+    back: dict[Delays, list[tuple[int, int]]] = defaultdict(list)
+    for visit in records.visits(pair[::-1]):
+        back[_delays(visit.stretch)[::-1]] += [
+            (probe.sent_ns, probe.delay_ns) for probe in visit.probes if probe.delay_ns is not None
+        ]
     farthest_ns = 2 * max(records.interval_ns(pair), records.interval_ns(pair[::-1]))
-    found = []
+    trips = []
     for visit, probe in sent:
         if probe.delay_ns is None:
             continue
-        nearest = _nearest(back, probe.sent_ns + probe.delay_ns)
-        if nearest is not None and abs(nearest[0] - probe.sent_ns) <= farthest_ns:
+        near = back.get(_delays(visit.stretch), ())
+        arrived_ns = probe.sent_ns + probe.delay_ns
+        nearest = _nearest(near, arrived_ns)
+        if nearest is not None and abs(nearest[0] - arrived_ns) <= farthest_ns:
             rtt_ns = probe.delay_ns + nearest[1]
-            found.append(Trip(probe.sent_ns, rtt_ns, _planned_ns(visit.stretch)))
-    return found
+            trips.append(Trip(probe.sent_ns, rtt_ns, _planned_ns(visit.stretch)))
+    return trips
+
+
+def _delays(stretch: Stretch) -> Delays:
+    """There and back, with their jitters."""
+    ways = (stretch.there, stretch.back)
+    return tuple(
+        None if way is None else (way.totals.delay_ns, way.totals.jitter_ns) for way in ways
+    )
 
 
 def _nearest(ordered: Sequence[tuple[int, int]], at_ns: int) -> tuple[int, int] | None:

@@ -20,6 +20,10 @@ from runtime.expectations.records import Records
 from runtime.expectations.window import Window
 from runtime.expectations.words import count, moment, span
 from runtime.judge.verdict import milliseconds
+from runtime.probing.record import LOST_NS
+
+UNTOLD_NS = LOST_NS + 2_000_000_000  # the last lost ones before an end are told nowhere
+SEVERAL = 3  # intervals between probes
 
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
@@ -42,15 +46,44 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
         return _reached(records, pair, wrong, sent)
     if sent[-1].delay_ns is not None:  # and it was sent before the end: nobody knows of later ones
         return too_few(0, "later probe", pair, records, looked)
+    if _stopped(records, pair, lost := _lost(sent), seen.from_ns, until_ns):
+        return _unknown(records, pair, lost[-1], until_ns)
     name, since_ns = records.pair_name(pair), seen.from_ns
     came = [one for one in sent if one.delay_ns is not None]
-    lost = sent[sent.index(came[-1]) + 1 :] if came else sent
     if came:
         since_ns = records.clock.plan_time(came[-1].sent_ns)
     text = f"{name}: none of {count(len(lost), 'probe')} came through {span(since_ns, until_ns)}"
     if records.round_trips and any(visit.stretch.there for visit, _ in met[-len(lost) :]):
         return not_measured(f"{text}, which may be on the way back: there the plan has a path")
     return Finding(PASSED, text, 0, 0)
+
+
+def _lost(sent: Sequence[Probe]) -> Sequence[Probe]:
+    """Those after the last one that arrived."""
+    last = max((at for at, one in enumerate(sent) if one.delay_ns is not None), default=-1)
+    return sent[last + 1 :]
+
+
+def _stopped(
+    records: Records, pair: Pair, lost: Sequence[Probe], from_ns: int, until_ns: int
+) -> bool:
+    """Whether the last one was sent long before the last moment at which both instances were there:
+    whatever came through later nobody would have seen. Near the end of the run a lost one is told
+    nowhere."""
+    low, high = records.clock.due(from_ns), records.clock.due(until_ns)
+    there = [
+        min(visit.stretch.end_ns, high)
+        for visit in records.visits(pair)
+        if visit.stretch.ends_up and visit.stretch.begin_ns <= high and visit.stretch.end_ns > low
+    ]
+    long_ns = UNTOLD_NS + SEVERAL * records.interval_ns(pair)
+    return bool(there) and there[-1] - lost[-1].sent_ns > long_ns
+
+
+def _unknown(records: Records, pair: Pair, last: Probe, until_ns: int) -> Finding:
+    at_ns = records.clock.plan_time(last.sent_ns)
+    text = f"of {records.pair_name(pair)} no probe is known {span(at_ns, until_ns)}"
+    return not_measured(f"{text}: nobody would have seen what came through")
 
 
 def _until_ns(records: Records, pair: Pair, seen: Window) -> int:

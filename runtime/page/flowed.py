@@ -3,7 +3,8 @@
 Input: the file's lines in order, the grid, and which links and pairs are wanted. Counters are
 cumulative. What has come between two samples is taken to have come evenly; a pause without samples
 is one in which nothing moved. Of each bucket the mean is exact; `lo` and `hi` are the smallest and
-largest rate between two samples in it, where it is longer than a sample.
+largest rate between two samples in it, where it is longer than a sample. Times are plan time; rates
+are of the run's own time, in which `pace` times as much flows.
 """
 
 from __future__ import annotations
@@ -94,9 +95,16 @@ class Flows:
     """Takes the lines of the file. `links` and `pairs` have those that are wanted, by number."""
 
     def __init__(
-        self, grid: Grid, links: Iterable[int], pairs: Iterable[tuple[int, int]], *, some: bool
+        self,
+        grid: Grid,
+        links: Iterable[int],
+        pairs: Iterable[tuple[int, int]],
+        *,
+        some: bool,
+        pace: int,
     ) -> None:
         self._grid, self._some = grid, some
+        self._bits = 8 * 10**9 * pace  # per second, of a byte per ns of plan time
         self.links = {link: Flow() for link in links}
         self.pairs = {pair: Flow() for pair in pairs}
         self._tables: dict[str, Table] = {}
@@ -163,7 +171,7 @@ class Flows:
                     flow.size[bucket] = flow.size.get(bucket, 0) + part
             span = when.at_ns - when.from_ns
             if self._grid.step_ns > span:
-                flow.rate(last, size * 8 * 10**9 // span, span)
+                flow.rate(last, size * self._bits // span, span)
         if packets:
             flow.packets[last] = flow.packets.get(last, 0) + packets
         if drops:
@@ -192,7 +200,7 @@ class Flows:
     def _rates(self, flow: Flow) -> dict[str, Any]:
         """Bits per second; without `lo` and `hi` where a bucket is no longer than a sample."""
         step = self._grid.step_ns
-        mean = {bucket: size * 8 * 10**9 // step for bucket, size in flow.size.items() if size}
+        mean = {bucket: size * self._bits // step for bucket, size in flow.size.items() if size}
         found = {"rate": packed(mean, self._grid.count)}
         if flow.high:
             low = {

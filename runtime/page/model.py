@@ -81,7 +81,7 @@ class _Gathering:
             "measure": self.probes.measure if self.probes else "",
             "permille": list(probed.PERMILLE),
             "planned": told,
-            "programs": [tables.failures(summary), tables.ends(summary), tables.starts(summary)],
+            "programs": self._programs(),
             "logs": self._logs(),
             "tables": self._tables(),
             "notes": self.notes,
@@ -175,7 +175,7 @@ class _Gathering:
         wanted = [(nodes[a], nodes[b]) for a, b in pairs if a in nodes and b in nodes]
         known = [link_numbers[name] for name in links if name in link_numbers]
         every = self._stride(SAMPLES)
-        flows = flowed.Flows(axis, known, wanted, some=every > 1)
+        flows = flowed.Flows(axis, known, wanted, some=every > 1, pace=self.clock.pace)
         with self._unless_damaged("counters are missing from some moment on"):
             for record in read_some(self.directory, SAMPLES):
                 if "columns" in record:
@@ -205,7 +205,7 @@ class _Gathering:
             return
         self._stride(PROBES)
         with self._unless_damaged("probes are missing from some moment on"):
-            self.probes = probed.Probes(axis, self.header, MOST_PAIRS)
+            self.probes = probed.Probes(axis, self.header, MOST_PAIRS, self.clock.pace)
             for record in read_some(self.directory, PROBES):
                 self.probes.take(record)
         if self.probes is None:
@@ -294,6 +294,13 @@ class _Gathering:
             first = [str(one.get("target", "")) for part in told for one in part]
             return logs.record(self.directory, self.clock, first, self.notes)
         return []
+
+    def _programs(self) -> list[dict[str, Any]]:
+        found = []
+        for make in (tables.failures, tables.ends, tables.starts):
+            with self._unless_damaged("a table of programs is not shown"):
+                found.append(make(self.summary))
+        return found
 
     def _tables(self) -> list[dict[str, Any]]:
         with self._unless_damaged("tables are not shown"):

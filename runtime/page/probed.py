@@ -26,8 +26,8 @@ MOST_DELAY_NS = (1 << 63) - 1
 class Probes:
     """`pairs` are those of the header that are shown."""
 
-    def __init__(self, grid: Grid, header: Mapping[str, Any], most_pairs: int) -> None:
-        self._grid = grid
+    def __init__(self, grid: Grid, header: Mapping[str, Any], most_pairs: int, pace: int) -> None:
+        self._grid, self._pace = grid, pace
         self.measure = str(header["measure"])
         named: list[list[str]] = header["pairs"]
         self.pairs = [(src, dst) for src, dst in named[:most_pairs]]
@@ -82,4 +82,5 @@ class Probes:
         return found
 
     def _interval(self, pair: int) -> int:
-        return self.intervals_ns[pair] if pair < len(self.intervals_ns) else 0
+        """Plan time, as the grid is."""
+        return self.intervals_ns[pair] * self._pace if pair < len(self.intervals_ns) else 0

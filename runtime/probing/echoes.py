@@ -19,13 +19,12 @@ from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.probing import beginning, budget, draws
 from runtime.probing.pairs import Choice, choose, wanted
-from runtime.probing.record import EACH_CLOCK, ROUND_TRIP, Probe, line
+from runtime.probing.record import EACH_CLOCK, LOST_NS, ROUND_TRIP, Probe, line
 from runtime.probing.ways import Pair, Way, Ways
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule
 
 ECHO_BITS = 84 * 8  # an IP packet of tprobe rtt
-LOST_NS = 5_000_000_000  # beyond what is planned
 MOST_WAIT_NS = 3_600_000_000_000
 MOST_ECHOES = 1_000_000  # of a pair
 _KEY = 0x6563686F  # `echo`

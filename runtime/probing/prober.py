@@ -21,13 +21,12 @@ from runtime.errors import RunError
 from runtime.options import VIRTUAL
 from runtime.probing import beginning, budget, timetable
 from runtime.probing.pairs import Choice, choose
-from runtime.probing.record import ONE_CLOCK, ONE_WAY, Probe, line
+from runtime.probing.record import LOST_AT_END_NS, LOST_NS, ONE_CLOCK, ONE_WAY, Probe, line
 from runtime.probing.ways import Way
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule
 from runtime.system import programs
 
-LOST_NS, LOST_AT_END_NS = 5_000_000_000, 2_000_000_000  # beyond what is planned
 WINDOW_NS, AHEAD_NS = 1_000_000_000, 200_000_000
 VIRTUAL_WINDOWS = 100  # in a run
 VIRTUAL_SPREAD_NS = 100_000_000  # to wake up is what takes this machine's time: all at once

@@ -19,6 +19,9 @@ from runtime.rundir.runfiles import HEADER, PROBES, PROBES_FORMAT, PROBES_VERSIO
 
 ONE_CLOCK, EACH_CLOCK = "one", "each"
 ONE_WAY, ROUND_TRIP = "one-way", "round-trip"
+# Beyond what is planned: from then on a probe is lost. At the end of a run, or of an instance,
+# nobody waits so long for one that goes one way.
+LOST_NS, LOST_AT_END_NS = 5_000_000_000, 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

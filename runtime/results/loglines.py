@@ -97,7 +97,9 @@ class Merger:
 def lines_of(
     file: BinaryIO, name: str, growth: Growth, begin: int = 0, end: int = MAX_BYTES
 ) -> Iterator[Line]:
-    """Of one log; marks bound the lines before and after them. With `begin` and `end` only lines
+    """Of one log; marks bound the lines before and after them, unless that contradicts when the log
+    grew: a program may print what looks like one, as whoever shows the log of another run. With
+    `begin` and `end` only lines
     that begin in that part of the file, from the first whole one on."""
     waiting: list[Line] = []
     marked_ns: int | None = None
@@ -114,16 +116,15 @@ def lines_of(
                 yield Line(marked_ns, marked_ns, name, text)
         else:
             from_ns, until_ns = growth.bounds(at)
-            waiting.append(Line(_later(from_ns, marked_ns), until_ns, name, text))
+            if marked_ns is not None and (until_ns is None or marked_ns <= until_ns):
+                from_ns = marked_ns if from_ns is None else max(from_ns, marked_ns)
+            waiting.append(Line(from_ns, until_ns, name, text))
     yield from waiting
 
 
-def _later(first: int | None, second: int | None) -> int | None:
-    both = [one for one in (first, second) if one is not None]
-    return max(both) if both else None
-
-
 def _until(line: Line, at_ns: int) -> Line:
+    if line.from_ns is not None and at_ns < line.from_ns:
+        return line
     until_ns = at_ns if line.until_ns is None else min(line.until_ns, at_ns)
     return Line(line.from_ns, until_ns, line.instance, line.text)
 

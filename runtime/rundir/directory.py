@@ -132,18 +132,32 @@ class HeldDirectory:
 
     # -- writing ------------------------------------------------------------------------------
 
-    def write(self, name: str, data: bytes) -> None:
-        """Whole or not at all, in the place of whatever has the name. OSError."""
+    def write(self, name: str, data: bytes, *, lasting: bool = False) -> None:
+        """Whole or not at all, in the place of whatever has the name. `lasting`: on the disk, so
+        that a power cut does not undo it. OSError."""
         draft = f".{name}.{secrets.token_hex(8)}.new"
         with self._named(name):
             descriptor = os.open(draft, _NEW, 0o644, dir_fd=self._descriptor)
         try:
             with self._named(name):
                 write_all(descriptor, data)
+                if lasting:
+                    os.fsync(descriptor)
                 self.rename(draft, name)
+                if lasting:
+                    self._sync()
         except BaseException:
             self.remove(draft)
             raise
+        finally:
+            os.close(descriptor)
+
+    def _sync(self) -> None:
+        """Its names are on the disk, where the file system can do that for a directory."""
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | _SAFE, dir_fd=self._descriptor)
+        try:
+            with suppress(OSError):
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
 

@@ -53,8 +53,10 @@ class EventLog:
 
 
 def how_ended(record: Mapping[str, Any]) -> str:
-    """Of a program's exit: by a signal, or with a status."""
-    return f"signal {record['signal']}" if record["signal"] else f"status {record['status']}"
+    """Of a program's exit: by a signal, or with a status. Somebody else's summary may lack both."""
+    if record.get("signal"):
+        return f"signal {record['signal']}"
+    return f"status {record.get('status', 'unknown')}"
 
 
 def read_events(directory: HeldDirectory) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +28,17 @@ def found(seed: int, outcome: str = "completed") -> Found:
     return Found(Point(seed), 5, outcome, "valid", ("a.0",), expected, "", ran=True)
 
 
+def ended(place: Path) -> None:
+    """What there is of a run that has ended, as far as a campaign looks."""
+    place.mkdir()
+    for name in ("manifest.json", "summary.json"):
+        (place / name).write_text('{"outcome":"completed"}')
+
+
 def begun(place: Path, *seeds: int) -> None:
     with directory.opened(place, RECORD) as campaign:
         for seed in seeds:
-            campaign.place(Point(seed)).mkdir()
+            ended(campaign.place(Point(seed)))
             campaign.add(found(seed))
 
 
@@ -43,7 +52,7 @@ def test_what_is_done_is_known_again(tmp_path: Path) -> None:
 
 def test_what_was_interrupted_or_is_gone_is_not_done(tmp_path: Path) -> None:
     begun(tmp_path / "c", 1, 2)
-    (tmp_path / "c/seed-2").rmdir()
+    shutil.rmtree(tmp_path / "c/seed-2")
     with directory.opened(tmp_path / "c", RECORD) as campaign:
         campaign.place(Point(3)).mkdir()
         campaign.add(found(3, "interrupted"))
@@ -60,6 +69,36 @@ def test_a_line_that_was_cut_is_left_out_and_written_over(tmp_path: Path) -> Non
         campaign.place(Point(2)).mkdir()
         campaign.add(found(2))
     assert list(directory.load(tmp_path / "c")[2]) == [Point(1), Point(2)]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json"])
+@pytest.mark.parametrize("left", [None, "", "\0" * 64, "{}", '{"outcome":"com'])
+def test_a_run_that_a_power_cut_has_damaged_is_not_done_and_put_aside(
+    tmp_path: Path, name: str, left: str | None
+) -> None:
+    begun(tmp_path / "c", 1, 2)
+    damaged = tmp_path / "c/seed-2" / name
+    damaged.unlink()
+    if left is not None:
+        damaged.write_text(left)
+    with directory.opened(tmp_path / "c", RECORD) as campaign:
+        assert campaign.done == {Point(1): found(1)}
+        assert list(campaign.damaged) == [Point(2)]
+        assert name in campaign.damaged[Point(2)]
+        assert campaign.clear(Point(2)) == "seed-2.damaged-1"
+        assert not campaign.place(Point(2)).exists()
+        assert (tmp_path / "c/seed-2.damaged-1").is_dir()
+
+
+def test_a_result_is_on_the_disk_when_it_has_been_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda one: synced.append(os.fstat(one).st_size))
+    with directory.opened(tmp_path / "c", RECORD) as campaign:
+        assert (tmp_path / "c/campaign.json").stat().st_size in synced
+        campaign.add(found(1))
+        assert synced[-1] == (tmp_path / "c/results.jsonl").stat().st_size > 0
 
 
 @pytest.mark.parametrize(

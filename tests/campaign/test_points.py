@@ -46,7 +46,7 @@ def test_a_grid_has_every_combination_in_order() -> None:
         "loss=0%25,rtt=9ms,seed-1",
         "loss=0%25,rtt=9ms,seed-2",
     ]
-    assert len(grid) == 4
+    assert grid.count == 4
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,11 @@ def test_a_larger_grid_goes_on_with_a_smaller_one(
 def test_values_of_parameters_stand_between_commas() -> None:
     made = grid(range(1, 3), {"rtt": "5ms,9ms", "loss": "1%"})
     assert made == Grid(range(1, 3), (("loss", ("1%",)), ("rtt", ("5ms", "9ms"))))
+
+
+def test_values_whose_combinations_no_number_counts_are_refused() -> None:
+    with pytest.raises(click.UsageError, match="more than 10000 points"):
+        grid(range(1, 3), {f"p{number}": "a,b" for number in range(63)})
 
 
 MANY = ",".join(map(str, range(6000)))

@@ -54,7 +54,7 @@ class Scene:
     interval_ns: int = INTERVAL_NS
     options: RunOptions = DEFAULTS
     late_ns: int = 100_000
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=lambda: {"machine": {}})  # it ended as it should
 
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True, exist_ok=True)
@@ -114,6 +114,12 @@ class Scene:
         }
         found.sort(key=lambda row: (row[1] or 0, row[0] or 0))
         self._write("probes.jsonl", [header, {"at_ns": self.timeline.end_due_ns, "probes": found}])
+
+    def forget(self, unknown: Callable[[int, int | None], bool]) -> None:
+        """Takes probes out of the file, by when they were sent and what they got."""
+        header, report = map(json.loads, (self.place / "probes.jsonl").read_text().splitlines())
+        report["probes"] = [row for row in report["probes"] if not unknown(*row[1:])]
+        self._write("probes.jsonl", [header, report])
 
     def _drawn(self, crossed: Any) -> int | None:
         planned, delay = expected(crossed), 0.0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
+from runtime.certify import planned
 from runtime.errors import RunError
 from runtime.judge.telling import told
 from runtime.options import RunOptions
@@ -120,6 +121,77 @@ def test_packets_that_come_where_there_is_no_path(tmp_path: Path) -> None:
     scene.probe(lambda _sent, delay: 10 * MS if delay is None else delay)
     found = scene.judged()
     assert (found["state"], whats(found)) == ("invalid", ["path_open"])
+
+
+def test_packets_that_reach_an_instance_that_is_cut_off(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, TDL.replace("at 60s", "from 30s to 35s b disconnect\nat 60s"))
+    scene.probe()
+    assert scene.judged()["state"] == "valid"
+    scene.probe(lambda _sent, delay: 10 * MS if delay is None else delay)
+    found = scene.judged()
+    assert (found["state"], whats(found)) == ("invalid", ["path_open"])
+
+
+def test_what_changes_too_often_to_be_followed_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last network that was followed is not held against the rest of the run."""
+    scene = Scene(tmp_path, TDL.replace("at 60s", "from 10s to 50s a--s flap 1s\nat 60s"))
+    scene.probe()
+    monkeypatch.setattr(planned, "MOST_STRETCHES", 20)
+    found = scene.judged()
+    assert (found["state"], found["reasons"]) == ("valid", [])
+    assert any("too much changes" in text for text in found["evidence"].not_measured)
+
+
+def test_probes_that_stop_before_the_run_does(tmp_path: Path) -> None:
+    """After 20 of 60 s, or most of them all the time; not after 55 s, when lost ones are not told
+    any more, nor while there is no path."""
+    for unknown, first in (
+        (lambda sent, _delay: sent > 20 * SECOND, "from 20.000 s on: 201 of 575 probes are known"),
+        (lambda sent, _delay: sent % SECOND != 0, "from 0.000 s on: 58 of 575 probes are known"),
+    ):
+        scene = Scene(tmp_path)
+        scene.flow("a.0", "b.0", 1_000_000)
+        scene.probe()
+        scene.forget(unknown)
+        found = scene.judged()
+        assert (found["state"], whats(found)) == ("degraded", ["missing"])
+        text = found["reasons"][0]["text"]
+        assert "2 of 2 pairs were not probed all the time, first a.0 to b.0 " in text
+        assert first in text
+    scene.probe()
+    scene.forget(lambda sent, _delay: sent > 55 * SECOND)
+    assert scene.judged()["state"] == "valid"
+    scene = Scene(tmp_path, TDL.replace("at 60s", "from 20s to 40s b disconnect\nat 60s"))
+    scene.flow("a.0", "b.0", 1_000_000)
+    scene.probe()
+    scene.forget(lambda _sent, delay: delay is None)
+    assert scene.judged()["state"] == "valid"
+
+
+def test_the_last_probes_say_nothing_of_loss(tmp_path: Path) -> None:
+    """Those that arrived are told, and those that were lost are not any more: as if the planned
+    loss were missing."""
+    text = TDL.replace("a--s latency=5ms", "a--s latency=5ms loss=60%")
+    scene = Scene(tmp_path, text.replace("at 60s", "at 2s"))
+    scene.probe()
+    scene.forget(lambda _sent, delay: delay is None)
+    found = scene.judged()
+    assert "path_loss" not in whats(found)
+
+
+def test_what_waited_in_a_queue_went_with_its_link(tmp_path: Path) -> None:
+    """900 kB wait at a link of 1 Mb/s from 13 s on, and all of it goes when it goes at 15 s."""
+    text = TDL.replace("a--s latency=5ms up=100Mb", "a--s latency=5ms up=1Mb queue=1MB")
+    text = text.replace("at 60s", "at 15s a--s leave\nat 20s a--s join\nat 60s")
+    scene = Scene(tmp_path, text, pairs=(("a.0", "b.0"),))
+    scene.flow("a.0", "b.0", 7_200_000, 12, 13)
+    scene.probe(
+        lambda sent, delay: None if 13 * SECOND <= sent < 15 * SECOND or delay is None else delay
+    )
+    found = scene.judged()
+    assert "path_loss" not in whats(found)
 
 
 def test_loss_that_is_missing_or_too_much(tmp_path: Path) -> None:

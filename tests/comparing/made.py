@@ -20,6 +20,18 @@ from tstorm.campaign.results import Found
 MS = 10**6
 SECOND = 10**9
 PAIRS = (("a.0", "b.0"), ("b.0", "a.0"))
+# The programs of a run end after it, which takes them 5 s here.
+EVENTS = (
+    {"kind": "quit", "target": "", "applied_ns": 2 * SECOND, "planned_ns": 2 * SECOND},
+    {
+        "kind": "exit",
+        "target": "a.0",
+        "applied_ns": 7 * SECOND,
+        "status": 0,
+        "signal": 15,
+        "asked": True,
+    },
+)
 HEADER = Header(0, ONE_CLOCK, ONE_WAY, PAIRS, SECOND, (SECOND, SECOND), 2)
 
 
@@ -32,8 +44,12 @@ def run(
     delivered_bytes: int = 0,
     failures: Sequence[str] = (),
     expectations: Sequence[Mapping[str, Any]] = (),
+    outcome: str = "completed",
+    events: Sequence[Mapping[str, Any]] = EVENTS,
+    **options: Any,
 ) -> Path:
-    """`delays_ns` of the probes from a.0 to b.0; back they take 1 ms."""
+    """`delays_ns` of the probes from a.0 to b.0; those back are sent between two of them, and take
+    1 ms."""
     place.mkdir(parents=True)
     manifest = {
         "format": FORMAT,
@@ -42,13 +58,14 @@ def run(
         "experiment": "e",
         "plan_digest": "d",
         "seed": seed,
-        "options": DEFAULTS.to_record(),
+        "options": {**DEFAULTS.to_record(), **options},
+        "outcome": outcome,
     }
     drops = {"drop_queue": 0, "drop_loss": 0, "drop_down": 0}
     counted = {"offered_pkts": 1, "delivered_pkts": 1, "delivered_bytes": delivered_bytes}
     summary = {
         "verdict": {"state": verdict},
-        "outcome": "completed",
+        "outcome": outcome,
         "events": {"applied": 0, "planned": 0, "lag": {"p99_ns": 0, "max_ns": 0}},
         "links": [],
         "failures": [{"target": name, "last_log_line": ""} for name in failures],
@@ -57,14 +74,17 @@ def run(
     }
     (place / "manifest.json").write_bytes(encode_json(manifest))
     (place / "summary.json").write_bytes(encode_json(summary))
-    ended = {"kind": "quit", "target": "", "applied_ns": 2 * SECOND, "planned_ns": 2 * SECOND}
-    (place / "events.jsonl").write_bytes(encode(ended))
+    (place / "events.jsonl").write_bytes(b"".join(map(encode, events)))
+    apart_ns = SECOND * options.get("pace", 1)  # plan time, which alone is faster
     probes = [
         probe
         for number, delay_ns in enumerate(delays_ns)
-        for probe in (Probe(0, number * SECOND, delay_ns), Probe(1, number * SECOND, MS))
+        for probe in (
+            Probe(0, number * apart_ns, delay_ns),
+            Probe(1, number * apart_ns + apart_ns // 2, MS),
+        )
     ]
-    records = [HEADER.to_record(), line(len(delays_ns) * SECOND, probes)]
+    records = [HEADER.to_record(), line(len(delays_ns) * apart_ns, probes)]
     if probes:
         (place / "probes.jsonl").write_bytes(b"".join(map(encode, records)))
     return place
@@ -80,7 +100,8 @@ def campaign(
         for point in grid.points():
             figures = runs[point.seed - 1]
             run(made.place(point), seed=point.seed, **{**figures, **more})
-            made.add(Found(point, 0, "completed", "valid", ran=True))
+            outcome = str(figures.get("outcome", "completed"))
+            made.add(Found(point, 0, outcome, "valid", ran=True))
     return place
 
 

@@ -7,11 +7,25 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
+from compiler.pipeline import compile_source, write
+from runtime.probing.record import Probe, Recorded
 from tests.cli.support import status, tstorm
-from tests.comparing.made import MS, campaign, expectation, rows, run
+from tests.comparing.made import (
+    EVENTS,
+    HEADER,
+    MS,
+    SECOND,
+    campaign,
+    expectation,
+    rows,
+    run,
+)
+from tests.runtime.recorded import TDL
+from tstorm.comparing import roundtrips
 from tstorm.comparing.metrics import Kind, Metric
 
 TEXT = "at 5s expect rtt a b < 5ms"
@@ -230,6 +244,98 @@ def test_a_program_that_failed_on_one_side_only(tmp_path: Path) -> None:
     bad = campaign(tmp_path / "b", [{"failures": ["a.0"]}] * 6)
     row = rows(tstorm("compare", str(good), str(bad), "--format", "json").stdout)["program", "a.0"]
     assert (row["values"], row["unit"], row["differs"]) == ([0, 1], "share", True)
+
+
+def test_round_trips_are_composed_whatever_the_pace(tmp_path: Path) -> None:
+    """Moments of probes go by sixty times as fast as what they measure and how often they are
+    sent."""
+    places = [run(tmp_path / name, delays_ns=[10 * MS] * 20, pace=60) for name in ("a", "b")]
+    found = tstorm("compare", *map(str, places), "--format", "json")
+    trip = rows(found.stdout)["rtt_median", "a.0 <-> b.0"]
+    assert (trip["counts"], trip["values"]) == ([20, 20], [11 * MS, 11 * MS])
+
+
+def test_a_probe_is_followed_by_the_one_that_was_sent_when_it_arrived() -> None:
+    there = Probe(0, 0, 400 * MS)  # 24 s of the plan
+    back = [Probe(1, 1 * SECOND, 9 * MS), Probe(1, 25 * SECOND, 5 * MS)]
+    for pace, trip in ((1, 409 * MS), (60, 405 * MS)):
+        found = roundtrips.gather(Recorded(HEADER, iter([there, *back])), pace)
+        assert found.round_trips == {("a.0", "b.0"): [trip]}
+
+
+def test_a_run_that_was_cut_short_is_told_to_be_a_part(tmp_path: Path) -> None:
+    """Its last probe was sent at 3.5 s; programs that did not fail until then might have."""
+    whole = str(run(tmp_path / "a", delays_ns=[MS] * 9, delivered_bytes=9, failures=["a.0"]))
+    events = [{"kind": "start", "target": "a.0", "applied_ns": 1 * SECOND}, EVENTS[1]]
+    given: dict[str, Any] = {"delays_ns": [MS] * 4, "delivered_bytes": 3_500_000, "events": events}
+    for outcome, words in (("interrupted", "was interrupted"), ("failed", "failed")):
+        part = str(run(tmp_path / outcome, outcome=outcome, **given))
+        found = tstorm("compare", whole, part, "--format", "json")
+        said = f"warning: {part} {words} at 3.5s: its figures are of a part of the timeline"
+        assert found.stderr.splitlines()[0] == said
+        figures = rows(found.stdout)
+        assert ("program", "a.0") not in figures
+        assert figures["throughput", "a.0 -> b.0"]["values"][1] == 8_000_000
+        assert json.loads(found.stdout)["sides"][1]["runs"][0]["outcome"] == outcome
+
+
+def test_runs_of_campaigns_that_were_cut_short_are_left_out_and_counted(tmp_path: Path) -> None:
+    cut = {"delays_ns": [90 * MS], "outcome": "failed"}
+    one = str(campaign(tmp_path / "a", [{"delays_ns": [10 * MS]}] * 3))
+    other = str(campaign(tmp_path / "b", [{"delays_ns": [10 * MS]}, cut, {"delays_ns": [10 * MS]}]))
+    found = tstorm("compare", one, other, "--format", "json")
+    assert found.stderr.splitlines()[0] == (
+        f"warning: {other}: 1 of 3 points have no run to its end and are left out: seed 2 failed"
+    )
+    assert json.loads(found.stdout)["sides"][1]["without_result"] == 1
+    trip = rows(found.stdout)["rtt_median", "a.0 <-> b.0"]
+    assert (trip["counts"], trip["values"]) == ([3, 2], [11 * MS, 11 * MS])
+    none = str(campaign(tmp_path / "c", [cut, cut]))
+    refused = tstorm("compare", one, none)
+    assert status(refused) == 1
+    assert "no run that came to its end: seed 1 failed; seed 2 failed" in str(refused.exception)
+
+
+def test_throughput_is_of_the_timeline_without_the_end_of_programs(tmp_path: Path) -> None:
+    """No event says when `--until` has ended a run."""
+    place = run(tmp_path / "a", delivered_bytes=2_500_000, events=EVENTS[1:], until_ns=SECOND // 2)
+    write(compile_source(TDL, filename="e.tdl", seed=None), place / "plan")
+    other = run(tmp_path / "b", delivered_bytes=2_500_000)
+    found = rows(tstorm("compare", str(place), str(other), "--format", "json").stdout)
+    assert found["throughput", "a.0 -> b.0"]["values"] == [40_000_000, 10_000_000]
+
+
+def test_figures_that_are_the_same_for_each_seed_are_no_tests(tmp_path: Path) -> None:
+    sides = []
+    for more in (0, 1):
+        runs = [
+            {
+                "delays_ns": [(10 + more) * MS] * 3,
+                "expectations": [expectation(f"e{n}", "passed", seed) for n in range(55)],
+            }
+            for seed in range(8)
+        ]
+        sides.append(str(campaign(tmp_path / str(more), runs)))
+    found = tstorm("compare", *sides, "--format", "json")
+    figures = rows(found.stdout)
+    trip = figures["rtt_median", "a.0 <-> b.0"]
+    assert (trip["differs"], trip["p_holm"]) == (True, 2 * trip["p"])
+    assert (figures["figure", "e7"]["p"], figures["figure", "e7"]["p_holm"]) == (1.0, 1.0)
+    assert json.loads(found.stdout)["notes"] == []
+
+
+def test_the_note_counts_all_tests_also_those_that_show_nothing(tmp_path: Path) -> None:
+    """Half of the seeds are one more, half one less: P is 1, and yet each is a test."""
+    sides = []
+    for more in (0, 1):
+        runs = [
+            {"expectations": [expectation(f"e{n}", "passed", (seed + more) % 2) for n in range(60)]}
+            for seed in range(8)
+        ]
+        sides.append(str(campaign(tmp_path / str(more), runs)))
+    found = tstorm("compare", *sides, "--format", "json")
+    assert rows(found.stdout)["figure", "e7"]["p"] == 1.0
+    assert "8 and 8 runs are too few for 60 figures" in found.stderr
 
 
 class Tags(HTMLParser):

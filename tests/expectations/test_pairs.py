@@ -139,7 +139,8 @@ def test_loss_of_probes(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.probe(lambda sent, delay: None if sent % (10 * SECOND) == 0 else delay)
     found = finding(scene, expecting(scene, LOSS, *AB, op="<", value=2 * PERCENT))
-    lost = 5 * 10**9 // 599  # the very first probe met the change at the start
+    # The very first probe met the change at the start, and of the last 2.5 s lost ones are unknown.
+    lost = 5 * 10**9 // 574
     assert (found["state"], found["figure"], found["unit"]) == ("passed", lost, "ppb")
     found = finding(scene, expecting(scene, LOSS, *AB, op="<", value=lost))
     assert (found["state"], found["at_ns"]) == ("failed", 10 * SECOND)
@@ -148,6 +149,40 @@ def test_loss_of_probes(tmp_path: Path) -> None:
     assert finding(scene, expecting(scene, LOSS, *AB, **none))["state"] == "failed"
     found = finding(scene, expecting(scene, LOSS, *AB, eventually=True, **none))
     assert (found["state"], found["figure"]) == ("passed", 0)
+
+
+def test_a_lossy_end_is_not_measured_by_what_arrived(tmp_path: Path) -> None:
+    """From 55 s on half are lost, and of the last two seconds only the others are told."""
+    scene = Scene(tmp_path)
+    scene.probe(lambda sent, delay: None if sent > 55 * SECOND and sent % (200 * MS) else delay)
+    scene.forget(lambda sent, delay: delay is None and sent > 58 * SECOND - 10 * MS)
+    little = {"op": "<", "value": PERCENT, "to_ns": scene.plan.end_ns}
+    found = finding(scene, expecting(scene, LOSS, *AB, from_ns=58 * SECOND, **little))
+    assert found["state"] == "not_measured"
+    assert "only those are told that arrived" in found["message"]
+    found = finding(scene, expecting(scene, LOSS, *AB, from_ns=50 * SECOND, **little))
+    assert found["state"] == "failed"
+
+
+def test_nothing_came_through_as_long_as_somebody_looked(tmp_path: Path) -> None:
+    """Probing ended at 31 of 60 s, one second after the path went."""
+    scene = _scene(tmp_path, CHANGING.replace("at 35s a--s join\n", ""))
+    scene.forget(lambda sent, _delay: sent > 31 * SECOND)
+    when = {"from_ns": 30 * SECOND, "to_ns": 45 * SECOND}
+    found = finding(scene, expecting(scene, UNREACHABLE, *AB, **when))
+    assert found["state"] == "not_measured"
+    assert "nobody would have seen what came through" in found["message"]
+    found = finding(scene, expecting(scene, UNREACHABLE, *AB, **{**when, "to_ns": 32 * SECOND}))
+    assert found["state"] == "passed"
+
+
+def test_round_trips_are_of_one_network(tmp_path: Path) -> None:
+    """200 ms each way, 700 from 20 s on: the way back of the last ones before it is no longer."""
+    text = CHANGING.replace("a--s latency=5ms", "a--s latency=195ms").replace("=25ms", "=695ms")
+    scene = _scene(tmp_path, text)
+    when = {"from_ns": 10 * SECOND, "to_ns": 20 * SECOND, "statistic": "max"}
+    found = finding(scene, expecting(scene, RTT, *AB, op="<", value=420 * MS, **when))
+    assert found["state"] == "passed"
 
 
 def test_unreachable_while_a_link_is_away(tmp_path: Path) -> None:

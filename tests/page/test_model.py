@@ -76,8 +76,8 @@ def test_a_series_is_written_as_it_is_shortest() -> None:
 # -- what flowed ----------------------------------------------------------------------------------
 
 
-def flows(axis: Grid, rows: list[tuple[int, list[list[int]]]]) -> flowed.Flows:
-    found = flowed.Flows(axis, [0], [], some=False)
+def flows(axis: Grid, rows: list[tuple[int, list[list[int]]]], pace: int = 1) -> flowed.Flows:
+    found = flowed.Flows(axis, [0], [], some=False, pace=pace)
     columns = ["link", "out_bytes", "out_pkts", "drop_loss", "backlog_bytes"]
     found.begin({"columns": {"links": columns, "pairs": []}}, 10)
     for at_ns, links in rows:
@@ -103,6 +103,15 @@ def test_a_bucket_of_several_samples_has_its_smallest_and_largest_rate() -> None
     per_byte = 8 * SECOND // 10
     assert (found["lo"]["v"], found["hi"]["v"]) == ([10 * per_byte], [100 * per_byte])
     assert found["rate"]["v"] == [160 * 8 * SECOND // 40]
+
+
+def test_a_faster_pace_leaves_rates_as_they_are() -> None:
+    """Sixty times as much comes in a second of the plan, and each link has its planned rate."""
+    rows = [(at, [[0, size, 0, 0, 0]]) for at, size in ((10, 10), (20, 40), (30, 60), (40, 160))]
+    found = flows(Grid(0, 40, 1), rows, pace=60).link_record(0)
+    per_byte = 60 * 8 * SECOND // 10
+    assert (found["lo"]["v"], found["hi"]["v"]) == ([10 * per_byte], [100 * per_byte])
+    assert found["rate"]["v"] == [160 * 60 * 8 * SECOND // 40]
 
 
 def test_a_counter_that_began_anew_and_rows_of_another_shape() -> None:
@@ -144,6 +153,17 @@ def test_a_page_has_what_the_run_has(two: Path) -> None:
         7 * SECOND + SECOND // 10,
         "7 s: server.0 is at work",
     ]
+
+
+def test_the_page_of_a_run_with_a_pace_has_real_rates(run: Path) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["options"]["pace"] = 10
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    found = model(run)
+    assert found["notes"] == []
+    last = json.loads((run / "summary.json").read_text())["pairs"]
+    assert abs(carried(found) - 10 * sum(row["delivered_bytes"] for row in last)) < 1000
+    assert found["pairs"][0]["probe"]["interval_ns"] == 10 * SECOND
 
 
 def test_the_same_directory_gives_the_same_bytes(two: Path) -> None:
@@ -200,6 +220,16 @@ def test_what_is_missing_breaks_nothing(run: Path, name: str) -> None:
     else:
         (run / name).unlink()
     assert model(run)["run"]["outcome"] == "completed"
+
+
+def test_how_a_program_ended_may_be_missing(run: Path) -> None:
+    summary = json.loads((run / "summary.json").read_text())
+    for kind in ("exits", "failures"):
+        summary[kind] = [{"target": "client.0", "last_log_line": ""}]
+    (run / "summary.json").write_text(json.dumps(summary))
+    failures, ends, _ = model(run)["programs"]
+    assert failures["rows"] == [["client.0", "status unknown", ""]]
+    assert ends["rows"] == [["client.0", "", "status unknown", ""]]
 
 
 def test_a_run_that_was_killed_is_shown_as_far_as_it_came(run: Path) -> None:

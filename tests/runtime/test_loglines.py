@@ -65,6 +65,14 @@ def test_marks_bound_lines_where_nothing_else_does(tmp_path: Path) -> None:
     ]
 
 
+def test_a_mark_that_a_program_printed_moves_no_line(tmp_path: Path) -> None:
+    """It shows the log of another run: of what stands around it more is known."""
+    log = "a\n[tstorm] 0.100000000 s: x\nb\n[tstorm] 9000.000000000 s: x\nc\n"
+    growth = [(900, 1000, 1), (1900, 2000, 30), (2900, 3000, len(log))]
+    found = [one for one in everything(run_with(tmp_path, log, growth)) if len(one[0]) == 1]
+    assert found == [("a", 1900, 2000), ("b", 1900, 2000), ("c", 2900, 3000)]
+
+
 def test_a_log_that_became_shorter_is_known_anew(tmp_path: Path) -> None:
     merger = run_with(tmp_path, "x\n", [(0, 1, 900), (500, 600, 2)])
     assert everything(merger) == [("x", None, 600)]

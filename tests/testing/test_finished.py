@@ -57,6 +57,9 @@ def test_outcome_events_and_programs(directory: Path) -> None:
     )
     with pytest.raises(ExpectationsError, match=r"a\.0: could not start: no"):
         Run(directory).assert_programs()
+    rewrite(directory, "summary.json", failures=[{"target": "a.0", "last_log_line": ""}])
+    with pytest.raises(ExpectationsError, match=r"a\.0: ended by itself with status unknown"):
+        Run(directory).assert_programs()
 
 
 def test_a_run_without_a_verdict_is_unknown_and_not_valid(directory: Path) -> None:

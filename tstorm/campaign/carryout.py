@@ -36,14 +36,15 @@ class Asked:
 
     source: str
     options: RunOptions
-    digest: str = ""  # of the source, as the campaign began with it
+    begun: Record | None = None  # the campaign, as it began
 
     def plan(self, point: Point) -> PlanToRun:
         """CommandError, and PlanError."""
         from tstorm.loading import plan_to_run
 
         found = plan_to_run(self.source, point.seed, params=dict(point.params))
-        if self.digest and record.source_digest(found.plan) != self.digest:
+        known = self.begun.digest_of(point.settings) if self.begun else ""
+        if known and record.source_digest(found.plan) != known:
             raise CommandError("the experiment was changed while its campaign went on")
         return found
 
@@ -78,28 +79,31 @@ def search(
     source: str, options: RunOptions, out: str | None, grid: Grid, many: int | None, form: str
 ) -> None:
     """All of them, `many` at a time. Ends with CommandError if one was not as it should be."""
-    asked, name = _compiled(source, options, grid)
-    wanted = Record(name, source, asked.digest, grid, options)
-    place = Path(out) if out else directory.new_place(name)
+    wanted = compiled(source, options, grid)
+    asked = Asked(source, options, wanted)
+    place = Path(out) if out else directory.new_place(wanted.experiment)
     with directory.opened(place, wanted) as campaign:
         found = _carry_out(campaign, asked, grid, many)
     _show(place, wanted, found, form)
     codes = {row.exit_code for row in found}
     worst = next((code for code in _WORST if code in codes), max(codes, default=OK))
-    if len(found) < len(grid):
+    if len(found) < grid.count:
         worst = INTERRUPTED
     if worst != OK:
         raise CommandError(code=worst)
 
 
-def _compiled(source: str, options: RunOptions, grid: Grid) -> tuple[Asked, str]:
+def compiled(source: str, options: RunOptions, grid: Grid) -> Record:
     """What does not compile is told once, and first: each combination of parameters is tried."""
-    first = Asked(source, options).plan(next(grid.points()))
-    asked = Asked(source, options, record.source_digest(first.plan))
-    for point in grid.points():
-        if point.seed == grid.seeds[0] and point.params != next(grid.points()).params:
-            asked.plan(point)
-    return asked, first.name
+    name = ""
+    digests: dict[str, str] = {}
+    for point in grid.firsts():
+        found = Asked(source, options).plan(point)
+        name = found.name
+        digests[point.settings] = record.source_digest(found.plan)
+    usual = next(iter(digests.values()))
+    others = {settings: digest for settings, digest in digests.items() if digest != usual}
+    return Record(name, source, usual, grid, options, others)
 
 
 def _carry_out(campaign: Campaign, asked: Asked, grid: Grid, many: int | None) -> list[Found]:
@@ -110,11 +114,15 @@ def _carry_out(campaign: Campaign, asked: Asked, grid: Grid, many: int | None) -
     missing = [point for point in grid.points() if point not in campaign.done]
     if campaign.done and missing:
         with output.kept_going(sys.stderr):
-            output.note(f"{len(grid) - len(missing)} of {len(grid)} points are done already")
+            output.note(f"{grid.count - len(missing)} of {grid.count} points are done already")
     if missing:
         cleanup.sweep()  # nothing of a run that was killed writes any more
     for point in missing:
-        campaign.clear(point)
+        aside = campaign.clear(point)
+        if aside:
+            with output.kept_going(sys.stderr):
+                anew = f"{point.words} is carried out anew: {campaign.damaged[point]}"
+                output.note(f"{anew}; what was there is {aside}")
     work = partial(_at, asked, campaign.place)
     shares = jobs.shares(many, max(len(missing), 1), virtual=asked.options.time == VIRTUAL)
     found = dict(campaign.done)

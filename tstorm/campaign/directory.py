@@ -2,7 +2,9 @@
 
 One command works in it at a time: it holds a lock (flock(2)) on the directory itself, which the
 kernel takes back when the last process that has it is gone, however it ended. Runs that were killed
-leave directories without a result; they are removed, and their points are carried out anew.
+leave directories without a result; they are removed, and their points are carried out anew. The
+record and the results are on the disk before the command goes on; what runs write is not. So after
+a power cut a run may have lost its end although its result is there: its point is not done then.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from runtime.errors import RunError, unwritten
 from runtime.foreign import parse
 from runtime.rundir import rundir
 from runtime.rundir.directory import HeldDirectory, write_all
+from runtime.rundir.runfiles import MANIFEST, MAX_BYTES, SUMMARY
 from tstorm.campaign import places, record, results
 from tstorm.campaign.points import Point
 from tstorm.campaign.record import Record
@@ -45,22 +48,28 @@ def _record(held: HeldDirectory) -> Record:
 
 
 class Campaign:
-    """A directory that is being worked in. `done`: results of points that need no run any more."""
+    """A directory that is being worked in. `done`: results of points that need no run any more;
+    `damaged`: points that have a result, and why their run directory is none."""
 
-    def __init__(self, held: HeldDirectory, done: Mapping[Point, Found]) -> None:
+    def __init__(
+        self, held: HeldDirectory, done: Mapping[Point, Found], damaged: Mapping[Point, str]
+    ) -> None:
         self.path = held.path
-        self.done = done
+        self.done, self.damaged = done, damaged
         self._held = held
         self._results = held.append_to(results.FILE)
 
     def place(self, point: Point) -> Path:
         return self.path / point.name
 
-    def clear(self, point: Point) -> None:
-        """Makes room for its run: what a killed one has left goes. RunError."""
+    def clear(self, point: Point) -> str:
+        """Makes room for its run: what a killed one has left goes; one that is damaged is put
+        aside. Returns the name that this has now, '' if there is none. RunError."""
         if not self._held.has(point.name):
-            return
+            return ""
         try:
+            if point in self.damaged:
+                return self._put_aside(point.name)
             self._held.remove(point.name)  # a link, or a file
             if self._held.has(point.name):
                 shutil.rmtree(point.name, dir_fd=self._held.descriptor)
@@ -69,11 +78,20 @@ class Campaign:
             raise RunError(
                 f"{place} is half done and cannot be removed: {error.strerror}", "remove it"
             ) from error
+        return ""
+
+    def _put_aside(self, name: str) -> str:
+        number = 1
+        while self._held.has(aside := f"{name}.damaged-{number}"):
+            number += 1
+        self._held.rename(name, aside)
+        return aside
 
     def add(self, found: Found) -> None:
         """OSError becomes RunError: a campaign whose results cannot be kept ends."""
         try:
             write_all(self._results, results.line(found))
+            os.fsync(self._results)
         except OSError as error:
             error.filename = str(self.path / results.FILE)
             raise unwritten(error) from error
@@ -93,8 +111,7 @@ def opened(path: Path, wanted: Record) -> Iterator[Campaign]:
         raise RunError(f"{path}: {error.strerror}", "give --out another directory") from error
     with _locked(held, path):
         try:
-            done = _begin(held, path, wanted)
-            campaign = Campaign(held, done)
+            campaign = Campaign(held, *_begin(held, path, wanted))
         except BaseException as error:
             if made:
                 with suppress(OSError):
@@ -147,14 +164,18 @@ def _lock(descriptor: int, path: Path) -> None:
             return
 
 
-def _begin(held: HeldDirectory, path: Path, wanted: Record) -> dict[Point, Found]:
-    """What is done already. The record is written first, and whole. RunError, OSError."""
+def _begin(
+    held: HeldDirectory, path: Path, wanted: Record
+) -> tuple[dict[Point, Found], dict[Point, str]]:
+    """What is done already, and what is damaged. The record is written first, and whole. RunError,
+    OSError."""
     if not held.has(places.FILE):
         if any(not name.startswith(_DRAFT) for name in held.names()):
             raise RunError(f"{path} is not empty, and no campaign", "give --out a new directory")
         held.remove_drafts()
-        held.write(places.FILE, rundir.encode_json(wanted.to_record()))
-        return {}
+        held.write(places.FILE, rundir.encode_json(wanted.to_record()), lasting=True)
+        held.write(results.FILE, b"", lasting=True)
+        return {}, {}
     before = _record(held)
     differing = list(record.differences(before, wanted))
     if differing:
@@ -163,7 +184,25 @@ def _begin(held: HeldDirectory, path: Path, wanted: Record) -> dict[Point, Found
             "give --out a new directory, or say the same again (more seeds may be added)",
         )
     found = results.read(held)
-    held.write(results.FILE, results.lines(list(found.values())))  # without a line that was cut
+    whole = results.lines(list(found.values()))  # without a line that was cut
+    held.write(results.FILE, whole, lasting=True)
     if before.grid != wanted.grid:
-        held.write(places.FILE, rundir.encode_json(wanted.to_record()))
-    return {point: one for point, one in found.items() if one.is_done and held.has(point.name)}
+        held.write(places.FILE, rundir.encode_json(wanted.to_record()), lasting=True)
+    ended = {point: one for point, one in found.items() if one.is_done and held.has(point.name)}
+    faults = {point: _fault(held.path / point.name) for point in ended}
+    damaged = {point: fault for point, fault in faults.items() if fault}
+    return {point: one for point, one in ended.items() if not faults[point]}, damaged
+
+
+def _fault(place: Path) -> str:
+    """Why this is not the directory of a run that has ended; '' if it is. What else is wrong with
+    it is for whoever reads it: it may be of another release."""
+    try:
+        run = rundir.recorded(place)
+        for name in (MANIFEST, SUMMARY):
+            told = parse(run.read(name, MAX_BYTES[name]), str(run / name))
+            if type(told) is not dict or "outcome" not in told:
+                return f"{run / name} does not say how the run ended"
+    except RunError as error:
+        return error.message
+    return ""

@@ -37,9 +37,15 @@ class Point:
         return f"{whole[: _LONGEST - _DIGITS - 1]}~{digest}"
 
     @property
+    def settings(self) -> str:
+        """`loss=1%, rtt=20ms`; empty without parameters. Points that have it in common differ in
+        their seeds."""
+        return ", ".join(f"{name}={value}" for name, value in self.params)
+
+    @property
     def words(self) -> str:
         """For people: `rtt=20ms, seed 3`."""
-        return ", ".join([*(f"{name}={value}" for name, value in self.params), f"seed {self.seed}"])
+        return ", ".join(filter(None, (self.settings, f"seed {self.seed}")))
 
 
 def _safe(text: str) -> str:
@@ -55,19 +61,24 @@ class Grid:
     seeds: range
     params: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and values, by name
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """Of points; of more than MOST_POINTS it is one more than that, however many there are."""
         count = len(self.seeds)
         for _, values in self.params:
-            count *= len(values)
+            count = min(count * len(values), MOST_POINTS + 1)
         return count
 
     def points(self) -> Iterator[Point]:
         """In the order in which they are carried out and shown."""
+        for one in self.firsts():
+            yield from (Point(seed, one.params) for seed in self.seeds)
+
+    def firsts(self) -> Iterator[Point]:
+        """The first one of each combination of values."""
         names = [name for name, _ in self.params]
         for values in product(*(values for _, values in self.params)):
-            settings = tuple(zip(names, values, strict=True))
-            for seed in self.seeds:
-                yield Point(seed, settings)
+            yield Point(self.seeds[0], tuple(zip(names, values, strict=True)))
 
     def covers(self, other: Grid) -> bool:
         """Whether every point of the other one is a point of this one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors import RunError
@@ -28,6 +28,7 @@ _SHAPE = Shape(
         "experiment": TEXT,
         "source": TEXT,
         "source_digest": TEXT,
+        "source_digests?": Each(TEXT),
         "grid": {"seeds": [COUNT], "params": Each([TEXT])},
         "options": {},
     }
@@ -36,13 +37,19 @@ _SHAPE = Shape(
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`source` is the path that was given; `source_digest` is of what it said (source_digest)."""
+    """`source` is the path that was given; `source_digest` is of what it said (source_digest), but
+    of combinations of parameters that are in `others`, by the settings of their points: another
+    value may include another file."""
 
     experiment: str
     source: str
     source_digest: str
     grid: Grid
     options: RunOptions
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def digest_of(self, settings: str) -> str:
+        return self.others.get(settings, self.source_digest)
 
     def to_record(self) -> dict[str, Any]:
         seeds = self.grid.seeds
@@ -52,6 +59,7 @@ class Record:
             "experiment": self.experiment,
             "source": self.source,
             "source_digest": self.source_digest,
+            **({"source_digests": dict(self.others)} if self.others else {}),
             "grid": {
                 "seeds": [seeds[0], seeds[-1]],
                 "params": {name: list(values) for name, values in self.grid.params},
@@ -62,7 +70,7 @@ class Record:
 
 def source_digest(plan: Plan) -> str:
     """SHA-256 of the text, of what it includes and of the files that it names: what all plans of a
-    campaign have in common, whatever their seeds and parameters."""
+    campaign have in common whose parameters choose no files; else those of one combination."""
     found = hashlib.sha256()
     attached = plan.raw(ATTACHED) if ATTACHED in plan.names else b""
     for data in (plan.source, attached):
@@ -88,6 +96,7 @@ def read(value: Any, place: str) -> Record:
         value["source_digest"],
         _grid(value["grid"], place),
         options,
+        value.get("source_digests", {}),
     )
 
 
@@ -100,8 +109,9 @@ def _grid(value: Mapping[str, Any], place: str) -> Grid:
         if len(set(said)) < len(said):
             raise RunError(f"{place}: {name!r:.60} has a value twice", _REMEDY)
     grid = Grid(range(seeds[0], seeds[1] + 1), params)
-    if not 0 < len(grid) <= MOST_POINTS:
-        raise RunError(f"{place}: it has {len(grid)} points; 1 to {MOST_POINTS} are possible")
+    if not 0 < grid.count <= MOST_POINTS:
+        many = f"more than {MOST_POINTS}" if grid.count else "no"
+        raise RunError(f"{place}: its grid has {many} points", _REMEDY)
     return grid
 
 
@@ -110,7 +120,10 @@ def differences(before: Record, now: Record) -> Iterator[str]:
 
     A grid that has all points of the one before extends it.
     """
-    if before.source_digest != now.source_digest:
+    shared = {one.settings for one in now.grid.firsts()} & {
+        one.settings for one in before.grid.firsts()
+    }
+    if any(before.digest_of(one) != now.digest_of(one) for one in shared):
         yield f"the experiment: {before.source} was another text, or files that it names were"
     if not now.grid.covers(before.grid):
         yield f"the grid: {before.grid.words} before, {now.grid.words} now"

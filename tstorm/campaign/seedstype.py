@@ -40,10 +40,8 @@ class SeedsType(click.ParamType[range]):
 def grid(seeds: range, params: Mapping[str, str]) -> Grid:
     """Every seed with each of the values that a parameter was given. UsageError."""
     found = Grid(seeds, tuple((name, _values(name, params[name])) for name in sorted(params)))
-    if len(found) > MOST_POINTS:
-        raise click.UsageError(
-            f"the grid has {len(found)} points; up to {MOST_POINTS} are possible."
-        )
+    if found.count > MOST_POINTS:
+        raise click.UsageError(f"the grid has more than {MOST_POINTS} points.")
     return found
 
 

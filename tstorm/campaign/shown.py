@@ -31,9 +31,9 @@ def closing(place: Path, record: Record, found: Sequence[Found]) -> Iterator[str
     if len(bad) > MOST_COMMANDS:
         more = optiontext.line(["tstorm", "inspect", str(place)])
         yield f"… and {len(bad) - MOST_COMMANDS} more: {more}"
-    if sum(not row.is_interrupted for row in found) < len(record.grid):
+    if sum(not row.is_interrupted for row in found) < record.grid.count:
         yield f"the rest: {going_on(place, record)}"
-    yield summary(found, len(record.grid))
+    yield summary(found, record.grid.count)
 
 
 def summary(found: Sequence[Found], count: int) -> str:
@@ -101,7 +101,7 @@ def table(place: Path, record: Record, results: Mapping[Point, Found]) -> None:
     found = [results[point] for point in record.grid.points() if point in results]
     output.line(f"campaign: {record.experiment}; {record.grid.words}")
     output.line(f"directory: {place}")
-    output.line(summary(found, len(record.grid)))
+    output.line(summary(found, record.grid.count))
     output.line("")
     output.emit_table(HEAD, map(_row, found))
     bad = [row for row in found if row.is_bad]
@@ -124,4 +124,4 @@ def to_json(place: Path, record: Record, results: Mapping[Point, Found]) -> dict
     found = [results[point] for point in record.grid.points() if point in results]
     rows = [{**row.to_record(), "again": command(place, record, row)} for row in found]
     whole = {"campaign": record.to_record(), "directory": str(place), "live": False}
-    return {**whole, "points": rows, "missing": len(record.grid) - len(rows)}
+    return {**whole, "points": rows, "missing": record.grid.count - len(rows)}

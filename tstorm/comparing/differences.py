@@ -8,7 +8,8 @@ each run is compared with the one of its seed, which has the same timeline and d
 probability that chance alone makes such a difference is that of Wilcoxon's test (pairs.py). Else it
 is that of Mann and Whitney's (ranks.py). Of single runs the round trips and losses of their probes
 are compared. Intervals are in intervals.py; all probabilities of a comparison together are adjusted
-by Holm's method (holm.py). A difference is one that has less than 5 % then.
+by Holm's method (holm.py), but for figures that are the same on both sides for each seed, or in all
+runs: no chance could make these differ. A difference is one that has less than 5 % then.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ LEVEL = 0.05
 class Difference:
     """`first` and `second` are medians or shares, of `counts` values. What could not be said is
     None: one value a side has neither an interval nor a probability. `paired`: each seed was
-    compared with itself, and `shift` is the median of the differences."""
+    compared with itself, and `shift` is the median of the differences. `tested`: the probability
+    is one of those that are adjusted for their number."""
 
     other: int  # number of the second side
     group: str  # parameters
@@ -39,6 +41,7 @@ class Difference:
     interval: tuple[float, float] | None = None
     probability: float | None = None
     adjusted: float | None = None
+    tested: bool = False
     paired: bool = False
     shift: float | None = None
 
@@ -56,14 +59,9 @@ def between(sides: Sequence[Side]) -> list[Difference]:
     found = [
         row for number, side in enumerate(sides[1:], 1) for row in _pair(sides[0], side, number)
     ]
-    tested = [row for row in found if _is_tested(row)]
-    adjusted = iter(holm.adjusted([row.probability or 0.0 for row in tested]))
-    return [replace(row, adjusted=next(adjusted)) if _is_tested(row) else row for row in found]
-
-
-def _is_tested(row: Difference) -> bool:
-    """Where all values are one and the same there is nothing to test, and no test to count."""
-    return row.probability is not None and row.adjusted is None
+    tested = [row.probability for row in found if row.tested and row.probability is not None]
+    adjusted = iter(holm.adjusted(tested))
+    return [replace(row, adjusted=next(adjusted)) if row.tested else row for row in found]
 
 
 def _pair(first: Side, second: Side, number: int) -> Iterator[Difference]:
@@ -98,9 +96,9 @@ def _only_values_differ(first: Side, second: Side) -> bool:
 
 
 def _values(metric: Metric, runs: Sequence[Figures]) -> list[float]:
-    """A program that is nowhere said to have failed has not."""
+    """A program that is nowhere said to have failed has not, if its run came to its end."""
     if metric.kind == Kind.PROGRAM:
-        return [run.values.get(metric, 0.0) for run in runs]
+        return [run.values.get(metric, 0.0) for run in runs if run.is_whole or metric in run.values]
     return [run.values[metric] for run in runs if metric in run.values]
 
 
@@ -120,16 +118,16 @@ def _of_campaigns(
         row = Difference(0, "", metric, counts, *medians, _of_medians(first, second, both))
     if min(counts) < 2:
         return replace(row, interval=None)
+    apart = [there - here for here, there in both]
     if both:
-        apart = [there - here for here, there in both]
         row = replace(row, paired=True)
         row = row if metric.is_share else replace(row, shift=intervals.median(apart))
         found = pairs.probability(apart)
     else:
         found = ranks.probability(first, second)
-    if len({*first, *second}) == 1:
-        return replace(row, probability=1.0, adjusted=1.0)
-    return replace(row, probability=found)
+    if len({*first, *second}) == 1 or (both and not any(apart)):
+        return replace(row, probability=1.0, adjusted=1.0)  # whatever chance did: no test to count
+    return replace(row, probability=found, tested=True)
 
 
 def _by_seed(
@@ -179,7 +177,8 @@ def _of_runs(metric: Metric, ours: Figures, theirs: Figures) -> Difference | Non
     if metric.kind == Kind.RTT_P99:  # the test is one of the whole distribution: said once
         return replace(row, interval=intervals.of_difference(*samples, figures.P99))
     interval = intervals.of_difference(*samples)
-    return replace(row, interval=interval, probability=ranks.probability(*samples))
+    found = ranks.probability(*samples)
+    return replace(row, interval=interval, probability=found, tested=True)
 
 
 def _lost(row: Difference, ours: tuple[int, int], theirs: tuple[int, int]) -> Difference:
@@ -190,6 +189,7 @@ def _lost(row: Difference, ours: tuple[int, int], theirs: tuple[int, int]) -> Di
         counts=(ours[1], theirs[1]),
         interval=(low * 1e9, high * 1e9),
         probability=ranks.probability(first, second),
+        tested=True,
     )
 
 
@@ -200,14 +200,14 @@ def notes(sides: Sequence[Side], found: Sequence[Difference]) -> Iterator[str]:
             "one run a side says nothing about other seeds, and probes of one run are not"
             " independent: compare campaigns (tstorm run --seeds)"
         )
-    tests = sum(map(_is_counted, found))
+    tests = sum(row.tested for row in found)
     for number, side in enumerate(sides[1:], 1):
         missing = sorted(sides[0].groups.keys() ^ side.groups.keys())
         if _only_values_differ(sides[0], side):
             yield _said(sides[0]) + " is compared with " + _said(side)
         elif missing:
             yield f"only one of {sides[0].name} and {side.name} has: {'; '.join(missing)}"
-        rows = [row for row in found if row.other == number and _is_counted(row)]
+        rows = [row for row in found if row.other == number and row.tested]
         if sides[0].is_campaign and rows and min(map(_least, rows)) * tests >= LEVEL:
             most = max(rows, key=lambda row: min(row.counts))
             yield _too_few(most, tests)
@@ -232,7 +232,3 @@ def _too_few(row: Difference, tests: int) -> str:
         f"{runs} are too few for {tests} figures: no difference could be told from chance; add"
         f" seeds ({enough} may be enough)"
     )
-
-
-def _is_counted(row: Difference) -> bool:
-    return row.probability is not None and row.probability < 1.0

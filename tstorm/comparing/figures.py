@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler.plan.reader import read_plan
 from runtime.errors import RunError
 from runtime.foreign import COUNT, INTEGER, NOTHING, TEXT, OneOf, Shape, check
 from runtime.judge.verdict import UNKNOWN, VALID
+from runtime.options import COMPLETED, RunOptions, decode
 from runtime.probing import record
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import EVENTS, SUMMARY
+from runtime.rundir.runfiles import EVENTS, MANIFEST, PLAN, SUMMARY
+from runtime.schedule import PlanClock, Schedule
 from tstorm.comparing import intervals, roundtrips
 from tstorm.comparing.metrics import Kind, Metric
 
@@ -39,30 +42,43 @@ _HAPPENED = ("log", "run")  # expectations that come true at a moment
 @dataclass(slots=True)
 class Figures:
     """Of one run. `values` has a figure for each metric; of some there is more: `samples` are what
-    a quantile is of, `counts` what a share is of (so many, of how many)."""
+    a quantile is of, `counts` what a share is of (so many, of how many). `ended_ns` is plan time:
+    where its timeline ended, or how far it came; None: nobody knows."""
 
     verdict: str
     seed: int
+    outcome: str = COMPLETED
+    ended_ns: int | None = None
     values: dict[Metric, float] = field(default_factory=dict)
     samples: dict[Metric, list[int]] = field(default_factory=dict)
     counts: dict[Metric, tuple[int, int]] = field(default_factory=dict)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it came to its end: else it has figures of a part of the timeline."""
+        return self.outcome == COMPLETED
+
 
 def of(directory: RunDirectory) -> Figures:
-    """RunError if it has no summary, or something is damaged."""
-    summary = directory.summary()
+    """RunError if it has no summary, or something is damaged; PlanError if its plan is."""
+    manifest, summary = directory.manifest(), directory.summary()
     place = str(directory / SUMMARY)
-    if not summary:
-        raise RunError(f"{directory.path} has no {SUMMARY}: its run has not ended", "run it again")
+    if not summary or "outcome" not in manifest:
+        raise RunError(f"the run in {directory.path} has not ended", "run it again")
     verdict = summary.get("verdict", {"state": UNKNOWN})
     check(verdict, _VERDICT, f"{place}: verdict")
-    found = Figures(verdict["state"], int(directory.manifest()["seed"]))
+    found = Figures(verdict["state"], int(manifest["seed"]), manifest["outcome"])
+    options = decode(manifest["options"], f"{directory / MANIFEST}: options")
     found.values[Metric(Kind.VERDICT)] = float(verdict["state"] != VALID)
     for failure in summary.get("failures", ()):
         found.values[Metric(Kind.PROGRAM, failure["target"])] = 1.0
     found.values.update(_expectations(summary, place))
-    found.values.update(_throughput(directory, summary, place))
-    _probes(directory, found)
+    last_ns = _probes(directory, found, options.pace)
+    clock = PlanClock(options.start_at_ns, options.pace)
+    lasted_ns = _lasted_ns(directory, options, clock.due(last_ns), whole=found.is_whole)
+    if lasted_ns > 0:
+        found.ended_ns = clock.plan_time(lasted_ns)
+        found.values.update(_throughput(summary, place, lasted_ns))
     return found
 
 
@@ -86,26 +102,38 @@ def _expectations(summary: Mapping[str, Any], place: str) -> Iterator[tuple[Metr
     yield from ((Metric(Kind.EXPECTATION, text), float(bad)) for text, bad in failed.items())
 
 
+def _lasted_ns(directory: RunDirectory, options: RunOptions, last_ns: int, *, whole: bool) -> int:
+    """How long its timeline went on, of the run's own time: to the `quit` of the plan or of its
+    programs (`quit when`), else to the planned end. Of a run that did not come to that, to what it
+    has recorded last before its programs were ended, or to `last_ns`."""
+    for row in read_events(directory) if directory.has(EVENTS) else ():
+        if row.get("kind") == "quit":
+            return int(row["applied_ns"])
+        if not row.get("asked"):
+            last_ns = max(last_ns, row.get("applied_ns", 0))
+    if not whole:
+        return last_ns
+    return Schedule(read_plan(directory.path / PLAN, lazy=True), options).end_due_ns
+
+
 def _throughput(
-    directory: RunDirectory, summary: Mapping[str, Any], place: str
+    summary: Mapping[str, Any], place: str, lasted_ns: int
 ) -> Iterator[tuple[Metric, float]]:
     """What arrived of each pair, over the whole run."""
     pairs = summary["pairs"]
     check(pairs, _BYTES, f"{place}: pairs")
-    if not directory.has(EVENTS) or not pairs:
-        return
-    lasted_ns = max((row.get("applied_ns", 0) for row in read_events(directory)), default=0)
     for row in pairs:
-        if lasted_ns > 0 and "delivered_bytes" in row:
+        if "delivered_bytes" in row:
             metric = Metric(Kind.THROUGHPUT, f"{row['src']} -> {row['dst']}", "bps")
             yield metric, row["delivered_bytes"] * 8 * 10**9 / lasted_ns
 
 
-def _probes(directory: RunDirectory, found: Figures) -> None:
+def _probes(directory: RunDirectory, found: Figures, pace: int) -> int:
+    """When the last one was sent, plan time; 0 if there is none."""
     recorded = record.read(directory)
     if recorded is None:
-        return
-    probed = roundtrips.gather(recorded)
+        return 0
+    probed = roundtrips.gather(recorded, pace)
     for (one, other), trips in probed.round_trips.items():
         ordered = sorted(trips)
         for kind, part in ((Kind.RTT_MEDIAN, 0.5), (Kind.RTT_P99, P99)):
@@ -116,3 +144,4 @@ def _probes(directory: RunDirectory, found: Figures) -> None:
         metric = Metric(Kind.LOSS, f"{source} -> {target}", "ppb")
         found.values[metric] = lost * 10**9 / whole
         found.counts[metric] = (lost, whole)
+    return probed.last_ns

@@ -4,7 +4,8 @@ Input: the probes of a run (runtime/probing/record.py). Output: for each two ins
 trips, and for each ordered pair how many of its probes were lost.
 Algorithm: probes go one way. A probe that arrived is followed by the one of the other direction
 that was sent nearest to its arrival; both delays are one round trip. Where the nearest one is more
-than an interval away, there is none. An error of the clocks of the two ends goes out of the sum.
+than an interval away, there is none. Moments are plan time, which goes by `pace` times as fast as
+delays and intervals. An error of the clocks of the two ends goes out of the sum.
 Where probes measure round trips themselves, these are taken as they are.
 """
 
@@ -22,18 +23,21 @@ _Arrived = list[tuple[int, int]]  # when it was sent, and how long it took
 
 @dataclass(slots=True)
 class Probed:
-    """`round_trips` by two instances in the order of their names; `lost` is (lost, of how many)."""
+    """`round_trips` by two instances in the order of their names; `lost` is (lost, of how many);
+    `last_ns`: when the last probe was sent, plan time."""
 
     round_trips: dict[Pair, list[int]] = field(default_factory=dict)
     lost: dict[Pair, tuple[int, int]] = field(default_factory=dict)
+    last_ns: int = 0
 
 
-def gather(recorded: Recorded) -> Probed:
+def gather(recorded: Recorded, pace: int) -> Probed:
     header = recorded.header
     arrived: dict[int, _Arrived] = {number: [] for number in range(len(header.pairs))}
     found = Probed()
     for probe in recorded.probes:
         _count(found, header.pairs[probe.pair], probe)
+        found.last_ns = max(found.last_ns, probe.sent_at_ns)
         if probe.delay_ns is not None:
             arrived[probe.pair].append((probe.sent_at_ns, probe.delay_ns))
     for sent in arrived.values():
@@ -43,7 +47,7 @@ def gather(recorded: Recorded) -> Probed:
             mine = found.round_trips.setdefault(_key(pair), [])
             mine += [delay_ns for _, delay_ns in arrived[number]]
     else:
-        found.round_trips.update(_joined(header, arrived))
+        found.round_trips.update(_joined(header, arrived, pace))
     found.round_trips = {pair: trips for pair, trips in found.round_trips.items() if trips}
     return found
 
@@ -57,23 +61,25 @@ def _key(pair: Pair) -> Pair:
     return (pair[0], pair[1]) if pair[0] <= pair[1] else (pair[1], pair[0])
 
 
-def _joined(header: Header, arrived: Mapping[int, _Arrived]) -> Iterable[tuple[Pair, list[int]]]:
+def _joined(
+    header: Header, arrived: Mapping[int, _Arrived], pace: int
+) -> Iterable[tuple[Pair, list[int]]]:
     numbers = {pair: number for number, pair in enumerate(header.pairs)}
     for pair, number in numbers.items():
         back = numbers.get((pair[1], pair[0]))
         if back is not None and pair == _key(pair):
             reach_ns = max(header.intervals_ns[number], header.intervals_ns[back])
-            yield pair, _trips(arrived[number], arrived[back], reach_ns)
+            yield pair, _trips(arrived[number], arrived[back], reach_ns, pace)
 
 
-def _trips(there: Sequence[tuple[int, int]], back: _Arrived, reach_ns: int) -> list[int]:
+def _trips(there: Sequence[tuple[int, int]], back: _Arrived, reach_ns: int, pace: int) -> list[int]:
     moments = [sent_ns for sent_ns, _ in back]
     found = []
     for sent_ns, delay_ns in there:
-        arrival_ns = sent_ns + delay_ns
+        arrival_ns = sent_ns + delay_ns * pace
         after = bisect_left(moments, arrival_ns)
         near = [number for number in (after - 1, after) if 0 <= number < len(back)]
         nearest = min(near, key=lambda number: abs(moments[number] - arrival_ns), default=None)
-        if nearest is not None and abs(moments[nearest] - arrival_ns) <= reach_ns:
+        if nearest is not None and abs(moments[nearest] - arrival_ns) <= reach_ns * pace:
             found.append(delay_ns + back[nearest][1])
     return found

@@ -9,7 +9,9 @@ from pathlib import Path
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
 from runtime.judge.verdict import VALID
+from runtime.options import COMPLETED, INTERRUPTED
 from runtime.rundir import rundir
+from tstorm import units
 from tstorm.campaign import directory
 from tstorm.campaign.places import is_campaign
 from tstorm.comparing import figures
@@ -21,12 +23,12 @@ _MOST_NAMED = 8
 @dataclass(frozen=True, slots=True)
 class Side:
     """`groups`: the figures of each run, by the parameters of its point (nothing: there are none).
-    `without`: how many points of a campaign have no result."""
+    `without`: points of a campaign that have no run to its end, and what became of them."""
 
     name: str
     is_campaign: bool
     groups: dict[str, list[Figures]] = field(default_factory=dict)
-    without: int = 0
+    without: Sequence[str] = ()
 
     @property
     def runs(self) -> list[Figures]:
@@ -36,16 +38,28 @@ class Side:
         """What to know before its figures are believed."""
         others = [one for one in self.runs if one.verdict != VALID]
         if others and self.is_campaign:
-            named = ", ".join(
-                f"seed {one.seed} {one.verdict.upper()}" for one in others[:_MOST_NAMED]
-            )
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            runs = f"{len(others)} of {len(self.runs)} runs are not VALID"
-            yield f"{self.name}: {runs}: {named}{more}"
+            named = _named([f"seed {one.seed} {one.verdict.upper()}" for one in others], ", ")
+            yield f"{self.name}: {len(others)} of {len(self.runs)} runs are not VALID: {named}"
         elif others:
             yield f"{self.name} is {others[0].verdict.upper()}, not VALID"
         if self.without:
-            yield f"{self.name}: {self.without} points have no result; the others are compared"
+            points = f"{len(self.without)} of {len(self.runs) + len(self.without)} points"
+            named = _named(self.without, "; ")
+            yield f"{self.name}: {points} have no run to its end and are left out: {named}"
+        if not self.is_campaign:
+            yield from (_part(self.name, one) for one in self.runs if not one.is_whole)
+
+
+def _named(words: Sequence[str], between: str) -> str:
+    more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
+    return between.join(words[:_MOST_NAMED]) + more
+
+
+def _part(name: str, run: Figures) -> str:
+    """What there is of a run that did not come to its end."""
+    how = "was interrupted" if run.outcome == INTERRUPTED else run.outcome
+    at = "" if run.ended_ns is None else f" at {units.duration(round(run.ended_ns, -6))}"
+    return f"{name} {how}{at}: its figures are of a part of the timeline"
 
 
 def load(paths: Sequence[str]) -> list[Side]:
@@ -65,20 +79,24 @@ def _run(path: str) -> Side:
 
 def _campaign(path: str) -> Side:
     held, record, results = directory.load(path)
-    side = Side(path, True)
-    without = 0
+    groups: dict[str, list[Figures]] = {}
+    without = []
     for point in record.grid.points():
-        if point not in results or not results[point].is_done:
-            without += 1
+        result = results.get(point)
+        if result is None or not result.is_done or result.outcome != COMPLETED:
+            without.append(f"{point.words} {result.outcome if result else 'is missing'}")
             continue
-        settings = ", ".join(f"{name}={value}" for name, value in point.params)
         place = Path(held.path) / point.name
         run = figures.of(rundir.recorded(place))
         if run.seed != point.seed:
             raise RunError(f"{place} has seed {run.seed}: it is the run of another point", REMEDY)
-        side.groups.setdefault(settings, []).append(run)
-    if not side.groups:
+        if run.is_whole:
+            groups.setdefault(point.settings, []).append(run)
+        else:
+            without.append(f"{point.words} {run.outcome}")
+    if not groups:
         raise RunError(
-            f"{path} has no run that has ended", "carry it out first: tstorm run --seeds"
+            f"{path} has no run that came to its end: {_named(without, '; ')}",
+            "carry it out first: tstorm run --seeds",
         )
-    return Side(path, True, side.groups, without)
+    return Side(path, True, groups, without)

@@ -119,8 +119,11 @@ def to_json(found: Comparison) -> dict[str, Any]:
             {
                 "path": side.name,
                 "kind": "campaign" if side.is_campaign else "run",
-                "runs": [{"seed": run.seed, "verdict": run.verdict} for run in side.runs],
-                "without_result": side.without,
+                "runs": [
+                    {"seed": run.seed, "verdict": run.verdict, "outcome": run.outcome}
+                    for run in side.runs
+                ],
+                "without_result": len(side.without),
             }
             for side in found.sides
         ],

@@ -78,7 +78,7 @@ export function mountPairs(root, model, view) {
   const charts = [];
   const redraw = () => charts.forEach((chart) => chart.change());
   const items = () => sorted([...model.pairs.values()].map((pair) => {
-    const weight = (pair.rate?.sum() ?? 0) * (model.time.grid.step_ns / 8e9);
+    const weight = (pair.rate?.sum() ?? 0) * (model.time.grid.step_ns / model.time.pace / 8e9);
     return { key: pair.name, name: pair.name, weight: weight + (pair.probe ? 0.5 : 0), words: bytes(weight) };
   }));
   const choice = new Choice("pairs", items, redraw);
@@ -236,7 +236,7 @@ export function mountLinks(root, model, view) {
   const redraw = () => charts.forEach((chart) => chart.change());
   const name = (link) => model.network?.links[link] ?? `link ${link}`;
   const items = () => sorted([...model.links.values()].map((link) => {
-    const weight = (link.rate?.sum() ?? 0) * (model.time.grid.step_ns / 8e9);
+    const weight = (link.rate?.sum() ?? 0) * (model.time.grid.step_ns / model.time.pace / 8e9);
     return { key: link.link, name: name(link.link), weight, words: bytes(weight) };
   }));
   const choice = new Choice("links", items, redraw);

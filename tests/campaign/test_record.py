@@ -1,0 +1,66 @@
+"""campaign.json: what it keeps of the experiment, and what makes a campaign another one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import RunError
+from runtime.options import DEFAULTS
+from tstorm.campaign import record
+from tstorm.campaign.carryout import Asked, compiled
+from tstorm.campaign.points import Grid, Point
+from tstorm.campaign.record import Record
+from tstorm.exits import CommandError
+
+MAIN = 'param proto = raft\ninclude "$proto.tdl"\nbridge s\nlink a--s latency=1ms\nat 1s quit\n'
+INCLUDED = 'service a img=x exec="sleep {}"\n'
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """A parameter chooses the file that it includes."""
+    for seconds, name in enumerate(("raft", "paxos", "zab")):
+        (tmp_path / f"{name}.tdl").write_text(INCLUDED.format(seconds))
+    (tmp_path / "main.tdl").write_text(MAIN)
+    return tmp_path / "main.tdl"
+
+
+def begun(text: Path, *values: str) -> Record:
+    return compiled(str(text), DEFAULTS, Grid(range(1, 3), (("proto", values),)))
+
+
+def test_a_parameter_may_choose_what_is_included(text: Path) -> None:
+    campaign = begun(text, "raft", "paxos")
+    asked = Asked(str(text), DEFAULTS, campaign)
+    for point in campaign.grid.points():
+        assert dict(asked.plan(point).plan.params) == dict(point.params)
+    (text.parent / "paxos.tdl").write_text(INCLUDED.format(9))
+    asked.plan(Point(1, (("proto", "raft"),)))
+    with pytest.raises(CommandError, match="was changed while its campaign went on"):
+        asked.plan(Point(1, (("proto", "paxos"),)))
+
+
+def test_each_value_is_known_again_and_more_may_be_added(text: Path) -> None:
+    campaign = begun(text, "raft", "paxos")
+    kept = record.read(json.loads(json.dumps(campaign.to_record())), "campaign.json")
+    assert kept == campaign
+    assert list(record.differences(kept, begun(text, "zab", "paxos", "raft"))) == []
+    (text.parent / "paxos.tdl").write_text(INCLUDED.format(9))
+    (said,) = record.differences(kept, begun(text, "zab", "paxos", "raft"))
+    assert said == f"the experiment: {text} was another text, or files that it names were"
+
+
+def test_a_record_has_one_digest_where_parameters_choose_no_file(text: Path) -> None:
+    text.write_text(MAIN.replace('"$proto.tdl"', '"raft.tdl"'))
+    assert "source_digests" not in begun(text, "raft", "paxos").to_record()
+
+
+@pytest.mark.parametrize("many", [63, 20_000])
+def test_a_grid_that_no_number_counts_is_refused(text: Path, many: int) -> None:
+    kept = begun(text, "raft").to_record()
+    kept["grid"]["params"] = {f"p{number}": ["a", "b"] for number in range(many)}
+    with pytest.raises(RunError, match="its grid has more than 10000 points"):
+        record.read(kept, "campaign.json")
