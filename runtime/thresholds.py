@@ -36,6 +36,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "engine_stall": Threshold(NS, 500 * MS, "an engine may be silent so long"),
     "agent_stall": Threshold(NS, 500 * MS, "an agent may be held up so long"),
     "agent_away": Threshold(NS, 500 * MS, "an agent may be away so long"),
+    "clock_away": Threshold(NS, 100 * MS, "a host's clock may move by so much after the start"),
     "path_late": Threshold(NS, MS, "a path may be longer than planned by so much"),
     "path_early": Threshold(NS, MS // 2, "a path may be shorter than planned by so much"),
     "path_tail": Threshold(NS, 10 * MS, "1 of 100 probes may be later than planned by more"),

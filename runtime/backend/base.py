@@ -217,8 +217,9 @@ class Backend(Protocol):
         """Has echoes sent between instances from now on; `heard` hears what becomes of them. Where
         `namespace` says nothing. RunError."""
 
-    async def finish(self) -> None:
-        """Ends all programs, as a leave does; returns when they have ended."""
+    async def finish(self) -> dict[str, Any]:
+        """Ends all programs, as a leave does; returns when they have ended, with facts of the run
+        that are known then."""
 
     def close(self) -> None:
         """After the network's end: gives back whatever is left. Raises nothing."""

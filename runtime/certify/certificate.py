@@ -33,6 +33,7 @@ from runtime.rundir.runfiles import (
     CERTIFICATE_FORMAT,
     CERTIFICATE_VERSION,
     EVENTS,
+    LOGS_INCOMPLETE,
     PROBES,
     SAMPLES,
 )
@@ -55,6 +56,7 @@ class Evidence:
     header: Header | None = None  # of probes, and those that met one network each
     met: Sequence[Visit] = ()
     planned: Planned | None = None  # of what is probed, expected or busy
+    logs_incomplete: Mapping[str, str] | None = None  # by instance why; None: nobody has said
 
 
 def gather(
@@ -69,6 +71,7 @@ def gather(
     records = list(read_events(directory)) if directory.has(EVENTS) else []
     _events(found, records)
     _machines(found, facts, judge, timeline.options)
+    found.logs_incomplete = _logs_incomplete(facts)
     traffic = Traffic(len(plan.topology.nodes))
     if directory.has(SAMPLES):
         traffic.take(read_lines(directory, SAMPLES))
@@ -87,6 +90,13 @@ def _events(found: Evidence, records: Sequence[Mapping[str, Any]]) -> None:
         found.events.append({**{key: record[key] for key in _EVENT}, "applied_ns": applied})
     if len(done) > MOST_EVENTS:
         found.not_measured.append(f"of {len(done)} events the first {MOST_EVENTS} are listed here")
+
+
+def _logs_incomplete(facts: Mapping[str, Any]) -> dict[str, str] | None:
+    told = facts.get(LOGS_INCOMPLETE)
+    if not isinstance(told, dict):
+        return None
+    return {str(name): str(why) for name, why in told.items()}
 
 
 def _machines(found: Evidence, facts: Mapping[str, Any], judge: Judge, options: RunOptions) -> None:
@@ -215,17 +225,17 @@ class _Paths:
         )
 
     def _moments(self) -> dict[int, int]:
-        """When each step was in force, as far as its events tell."""
-        number: dict[int, int] = {}
-        for position, step in enumerate(self.timeline.steps):
-            number.update((event.seq, position) for event in step.events)
+        """When each step was in force, as far as its events tell: on the last host, also one that
+        was lost then and did it when it was back (`late`)."""
+        steps = self.timeline.steps
+        number = {event.seq: at for at, step in enumerate(steps) for event in step.events}
         found: dict[int, int] = {}
         for record in self.records:
-            seq = record.get("seq")
-            if seq in number and "network_ns" in record:
-                at = number[seq]
-                due = self.timeline.steps[at].due_ns
-                found[at] = max(found.get(at, due), record["network_ns"])
+            late = record.get("kind") == "late"
+            at = record.get("step") if late else number.get(record.get("seq", -1))
+            moment_ns = record.get("applied_ns" if late else "network_ns")
+            if type(at) is int and 0 <= at < len(steps) and type(moment_ns) is int:
+                found[at] = max(found.get(at, steps[at].due_ns), moment_ns)
         return found
 
     def _judge(self, header: Header, met: Sequence[Visit], found: Evidence) -> None:

@@ -95,7 +95,7 @@ class Coordinator:
         self._starts = [1] * len(self.hosts)  # which start of each agent is the present one
         self._experiment: Experiment | None = None
         self._start: dict[int, Offset] = {}  # by which each agent's T0 was converted
-        self._away: set[int] = set()  # hosts whose clock was complained of
+        self._away: dict[int, int] = {}  # by host: how far, at least, its clock was off T0's
         self._watches: list[asyncio.Task[None]] = []
         self._few = asyncio.Semaphore(AT_A_TIME)
 
@@ -317,11 +317,12 @@ class Coordinator:
     def _check_clock(self, link: AgentLink) -> None:
         """Tells, once, of a clock that has left the budget since the start was converted by it."""
         start = self._start.get(link.number)
-        if start is None or link.number in self._away:
+        if start is None:
             return
         away = link.clock.away_ns(start)
-        if away > self._budget_ns:
-            self._away.add(link.number)
+        before = self._away.get(link.number, 0)
+        self._away[link.number] = max(before, away)
+        if before <= self._budget_ns < away:
             self._on_notice(
                 link.number,
                 f"the clock of {link.host.name} has moved by {_ms(away)} since the start: its"
@@ -338,8 +339,12 @@ class Coordinator:
         return offset.here(unix_ns - link.wall_ns), offset.bound_ns
 
     def offsets(self) -> list[dict[str, object]]:
-        """What was measured of the clocks, for the run's records; by host."""
-        return [{"host": link.host.name, **link.clock.as_record()} for link in self._links]
+        """What was measured of the clocks, for the run's records; by host. `away_ns`: how far each
+        has moved since the start at most, as far as that is sure."""
+        return [
+            {"host": link.host.name, **link.clock.as_record(), "away_ns": self._away.get(number, 0)}
+            for number, link in enumerate(self._links)
+        ]
 
     # -- the end --------------------------------------------------------------------------------
 

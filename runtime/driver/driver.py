@@ -305,7 +305,7 @@ class Driver:
         if self.watching:
             await self.machine.look()  # before devices go with their instances
             self.facts.update(self.machine.facts())
-        await self.backend.finish()
+        self.facts.update(await self.backend.finish())
         fault = ""
         network = self.backend.network
         if network is not None:

@@ -2,7 +2,7 @@
 
 When a line was written is known to within some 0.1 s (docs/run.md, Logs). One that may have been
 written within the interval, or before or after it, proves nothing. Lines of the run's own do not
-count.
+count. A log of which lines may be missing proves nothing by what it has not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from runtime.expectations.matching import BATCH_SECONDS, TooLongError, matching
 from runtime.expectations.records import Records
 from runtime.expectations.window import Window
 from runtime.expectations.words import moment, span
-from runtime.options import LOCAL
 from runtime.results.loglines import Line
 
 EVER_NS = 1 << 62
@@ -53,6 +52,7 @@ class _Found:
     surely: Line | None = None
     perhaps: Line | None = None
     outside: Line | None = None
+    missing: str = ""  # why there may be others
 
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
@@ -95,8 +95,6 @@ def _within(expectation: Expectation, records: Records, seen: Window) -> _Within
 
 
 def _look(expectation: Expectation, records: Records, within: _Within, name: str) -> _Found:
-    if records.timeline.options.backend != LOCAL and not records.has_log(name):
-        raise RunError(f"there is no log of {name}")
     perhaps: Line | None = None
     outside: Line | None = None
     for line in matching(expectation.pattern, records.log(name)):
@@ -106,7 +104,7 @@ def _look(expectation: Expectation, records: Records, within: _Within, name: str
             perhaps = perhaps or line
         else:
             outside = outside or line
-    return _Found(None, perhaps, outside)
+    return _Found(None, perhaps, outside, records.why_log_incomplete(name))
 
 
 def _one_expected(
@@ -119,6 +117,8 @@ def _one_expected(
         return Finding(PASSED, text, at_ns=own.at_ns, subject=name, log=(own,))
     if found.perhaps is not None:
         return _unsure(records, found.perhaps, when)
+    if found.missing:
+        return not_measured(found.missing, name)
     text = f"no line of {name} has {expectation.pattern!r} in it {when}"
     if found.outside is not None:
         text += f"; it wrote one{_at(records, found.outside)}"
@@ -132,6 +132,8 @@ def _none_expected(
     when, line = span(seen.from_ns, seen.to_ns), found.surely
     if line is None and found.perhaps is not None:
         return _unsure(records, found.perhaps, when)
+    if line is None and found.missing:
+        return not_measured(found.missing, name)
     if line is None:
         text = f"no line of {name} has {expectation.pattern!r} in it {when}"
         return Finding(PASSED, text, subject=name)

@@ -19,7 +19,7 @@ from runtime.certify.planned import Pair, Stretch
 from runtime.certify.probed import Probe, Visit
 from runtime.expectations.counted import Counted, counted
 from runtime.expectations.window import Covered
-from runtime.options import COMPLETED, VIRTUAL
+from runtime.options import COMPLETED, LOCAL, VIRTUAL
 from runtime.probing.record import why_not
 from runtime.results.loglines import Line, Merger
 from runtime.rundir import logmarks
@@ -158,8 +158,17 @@ class Records:
     def _logged(self) -> frozenset[str]:
         return frozenset(self.logs.instances())
 
-    def has_log(self, instance: str) -> bool:
-        return instance in self._logged
+    def why_log_incomplete(self, instance: str) -> str:
+        """Why lines of it may be missing; '' if none is."""
+        if self.timeline.options.backend == LOCAL:
+            return ""
+        if instance not in self._logged:
+            return f"there is no log of {instance}"
+        told = self.evidence.logs_incomplete
+        if told is None:
+            return f"nobody has said that the log of {instance} was read to its end"
+        why = told.get(instance, "")
+        return f"lines may be missing in the log of {instance}: {why}" if why else ""
 
     def log(self, instance: str) -> Iterator[Line]:
         """Lines of its program, in order; none if it has no log. RunError."""

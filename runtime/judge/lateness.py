@@ -95,13 +95,17 @@ def _back(judge: Judge, away: dict[str, int], host: str, at_ns: int) -> None:
 
 
 def look_at_end(judge: Judge, final: Record, planned: int, applied: int) -> None:
-    """What the driver said in the end: the engines' lateness, the agents' loops, who was silent."""
+    """What the driver said in the end: the engines' lateness, the agents' loops, who was silent,
+    how far clocks have moved."""
     facts = final.get("facts", {})
     hosts = facts.get("counters")
     if hosts is None:
         _look_at_engine(judge, ENGINE, facts.get("totals", {}))
     for host in hosts or ():
         _look_at_host(judge, host)
+    for host in facts.get("hosts") or ():
+        if "away_ns" in host:
+            judge.see("clock_away", host["name"], host["away_ns"])
     judge.cpu = facts.get("cpu", {})
     crept = facts.get("crept")
     if crept:

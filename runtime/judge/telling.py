@@ -29,7 +29,7 @@ _CHECKED = {
     "counters": "counters",
     **dict.fromkeys(("cpu", "steal", "throttled"), "processor time"),
     "swapped": "memory",
-    "clock_step": "clocks",
+    **dict.fromkeys(("clock_away", "clock_step"), "clocks"),
 }
 
 

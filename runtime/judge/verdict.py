@@ -113,6 +113,10 @@ BOUNDS: Mapping[str, Bound] = {
         "{subject} was not there for {figure}",
         "{subject} was not there {count} times, for up to {figure}",
     ),
+    "clock_away": Bound(
+        _default("clock_away"),
+        "the clock of {subject} moved by {figure} since the start: its changes were early or late",
+    ),
 }
 # Each subject of these is judged by itself; of the others only the worst one is named.
 _TOGETHER = frozenset({"network_change", "process_change", "program_start"})

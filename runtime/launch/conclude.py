@@ -23,10 +23,11 @@ from runtime.page.render import render
 from runtime.results.summary import summarise
 from runtime.rundir import discard, rundir
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import CERTIFICATE, REPORT, SUMMARY
+from runtime.rundir.runfiles import CERTIFICATE, LOGS_INCOMPLETE, REPORT, SUMMARY
 from runtime.schedule import Schedule
 
-_LATE_FACTS = ("hosts", "proof")  # clocks as they were to the end; what was tried after the start
+# Clocks as they were to the end; what was tried after the start; logs that lack lines.
+_LATE_FACTS = ("hosts", "proof", LOGS_INCOMPLETE)
 UNWRITTEN = "cannot write the results of the run"
 
 

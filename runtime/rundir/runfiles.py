@@ -44,6 +44,7 @@ STACKS = "stacks.jsonl"
 PROBES, PROBES_FORMAT, PROBES_VERSION = "probes.jsonl", "tstorm-probes", 1
 HEADER = "header"  # kind of a first line
 EXPECT_RUN, EXPECTATION = "expect_run", "expectation"  # kinds of events
+LOGS_INCOMPLETE = "logs_incomplete"  # of the facts and the manifest: instances, and why
 CERTIFICATE = "certificate.json"
 
 _MB = 1 << 20

@@ -322,6 +322,22 @@ def test_probes_while_a_change_was_late_are_of_no_network(tmp_path: Path) -> Non
     assert (found["state"], found["reasons"]) == ("valid", [])
 
 
+@pytest.mark.parametrize("step", [1, 99, "1", None])
+def test_a_host_that_did_a_change_when_it_was_back_is_waited_for(
+    tmp_path: Path, step: object
+) -> None:
+    """Its agent was lost when the step took effect on the others. Steps of somebody else are
+    checked."""
+    scene = Scene(tmp_path, CHANGING)
+    due_ns, late_ns = scene.timeline.steps[1].due_ns, 2 * SECOND
+    late = {"kind": "late", "target": "host1", "step": step, "applied_ns": due_ns + late_ns}
+    with (tmp_path / "events.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(late) + "\n")
+    scene.probe(lambda sent, delay: 10 * MS if due_ns <= sent < due_ns + late_ns else delay)
+    found = scene.judged()
+    assert found["state"] == ("valid" if step == 1 else "invalid"), found["reasons"]
+
+
 def test_samples_that_are_late_are_no_fault(tmp_path: Path) -> None:
     """From 30 s on a busy driver wrote none for 1.5 s, then what had flowed meanwhile as one; the
     probes had waited in a queue meanwhile."""

@@ -76,6 +76,16 @@ class ClusterRun:
         found: dict[str, Any] = json.loads((self.out / "summary.json").read_text())
         return found
 
+    def measured_from(self, instance: str) -> list[int]:
+        """When echoes of this instance that came back were sent, ns since time 0."""
+        head, *reports = map(json.loads, (self.out / "probes.jsonl").read_bytes().splitlines())
+        rows = [row for report in reports for row in report.get("probes", ())]
+        return [
+            sent_ns
+            for pair, sent_ns, delay_ns in rows
+            if head["pairs"][pair][0] == instance and delay_ns is not None
+        ]
+
     def pod_of(self, instance: str) -> str:
         return instance.replace(".", "-")
 

@@ -6,6 +6,7 @@ shows that the network was either as planned or closed.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ from tests.cluster.support import NODES, Cluster, wait_until
 
 pytestmark = pytest.mark.cluster
 
-Start = Callable[[], ClusterRun]
+Start = Callable[..., ClusterRun]
 ROUND_TRIP_MS = 20.0
 SECONDS = 40  # long enough for three faults on a busy machine
 SLEEP, PROGRAMS = r"^(/bin/)?sleep 1000", r"^(/bin/)?(sleep 1000|ping )"
@@ -40,6 +41,10 @@ link a--s latency=4ms
 link b--s latency=6ms
 at {SECONDS}s quit
 """
+GATED = TEXT.replace(
+    "service a",
+    f"""service c img="{PROGRAMS_IMAGE}" command=['-c', 'echo up; exec sleep 1000']\nservice a""",
+).replace("link a", "link c--s latency=5ms\nlink a")
 
 
 @pytest.fixture
@@ -55,11 +60,11 @@ def start(
 
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
 
-    def begin() -> ClusterRun:
-        plan = compile_text(TEXT, tmp_path)
+    def begin(text: str = TEXT, joins: int = 3) -> ClusterRun:
+        plan = compile_text(text, tmp_path)
         runs.append(ClusterRun(cluster, plan, next(namespaces), tmp_path))
         run = runs[-1]
-        run.wait_for("join", 3)
+        run.wait_for("join", joins)
         run.wait_answers("a.0")
         return run
 
@@ -96,16 +101,17 @@ def uids_of(cluster: Cluster, run: ClusterRun) -> set[str]:
 
 
 def test_what_a_run_survives(cluster: Cluster, start: Start) -> None:
-    """An agent that dies; a supervisor, with whose container agent and datapath die, too; an
-    instance whose program does."""
-    run = start()
+    """An agent that dies, at the node of an instance whose gate is open and that is measured from;
+    a supervisor, with whose container agent and datapath die, too; an instance whose program
+    does."""
+    run = start(GATED, 4)
     uids, networks = uids_of(cluster, run), run.networks()
     assert len(traces(networks)) > 0
-    one = run.agent_of("a.0")
+    one = run.agent_of("c.0")
     there, other = elsewhere(run, one)  # two that die on one node would end the run
     run.kill(AGENT, one)
-    assert run.wait_for("agent_lost")["target"] == run.node_of("a.0")
-    run.wait_for("agent_back")
+    assert run.wait_for("agent_lost")["target"] == run.node_of("c.0")
+    back_ns = run.wait_for("agent_back")["applied_ns"]
     run.wait_answers("a.0")
     run.kill(SUPERVISOR, other)
     assert run.wait_for("agent_lost", 2)["target"] == there
@@ -122,6 +128,8 @@ def test_what_a_run_survives(cluster: Cluster, start: Start) -> None:
     summary = run.ended()
     assert (summary["outcome"], run.process.returncode) == ("completed", 0)
     never_unshaped(run)
+    assert max(run.measured_from("c.0")) > back_ns
+    assert "logs_incomplete" not in json.loads((run.out / "manifest.json").read_bytes())
     gone(cluster, run, uids, networks)
 
 

@@ -396,5 +396,12 @@ def test_offsets_are_followed_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> 
         ((host, text),) = stage.notices
         assert host == 1
         assert text.startswith("the clock of host1 has moved by ")
+        largest_ns = records()[1]["away_ns"]
+        assert 5 * MS < largest_ns <= 100 * MS
+        link = coordinator._links[1]
+        link.clock.add(coordinator._start[1])  # it is back where it was
+        coordinator._check_clock(link)
+        assert records()[1]["away_ns"] >= largest_ns
+        assert records()[0]["away_ns"] == 0
 
     act(play, [FakeAgent(0), FakeAgent(1, -70 * MS)])

@@ -76,6 +76,36 @@ def test_lines_of_the_run_itself_do_not_count(tmp_path: Path) -> None:
     assert finding(scene, _log(scene, NO_LOG, "panic", 0, 60))["state"] == "passed"
 
 
+def test_a_log_that_may_lack_lines_proves_nothing_by_what_it_has_not(tmp_path: Path) -> None:
+    """In a cluster: a line that is there counts all the same."""
+
+    def states(name: str, **facts: Any) -> list[str]:
+        scene = Scene(tmp_path / name, TWO, options=RunOptions(backend="k8s"), facts=facts)
+        logged(scene, "b.0", [(1, "starting"), (45, "leader elected")])
+        logged(scene, "b.1", [(2, "starting"), (50, "PANIC: x")])
+        wanted = [(NO_LOG, "lost"), (LOG, "lost"), (NO_LOG, "PANIC"), (LOG, "leader")]
+        found = [finding(scene, _log(scene, *one, 0, 60)) for one in wanted]
+        messages.append(found[0]["message"])
+        return [one["state"] for one in found]
+
+    messages: list[str] = []
+    sure = ["failed", "passed"]
+    assert states("whole", logs_incomplete={}) == ["passed", "failed", *sure]
+    why = {"b.0": "the API server was away"}
+    assert states("one", logs_incomplete=why) == ["not_measured", "not_measured", *sure]
+    assert messages[1] == (
+        "lines may be missing in the log of b.0: the API server was away (1 of 2 not measured)"
+    )
+    assert states("unsaid") == ["not_measured", "not_measured", *sure]
+    (tmp_path / "whole/logs/b.0.log").unlink()
+    scene = Scene(
+        tmp_path / "whole", TWO, options=RunOptions(backend="k8s"), facts={"logs_incomplete": {}}
+    )
+    found = [finding(scene, _log(scene, NO_LOG, text, 0, 60)) for text in ("lost", "PANIC")]
+    assert [one["state"] for one in found] == ["not_measured", "failed"]
+    assert "there is no log of b.0" in found[0]["message"]
+
+
 def test_a_pattern_that_takes_years_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -385,6 +385,28 @@ def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
     asyncio.run(play())
 
 
+def test_a_pod_whose_gate_is_open_is_still_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in it takes orders; echoes need no more than its network. Of another pod there is
+    nothing on the node."""
+    space = podprocesses.network_of(os.getpid())
+    inside = {UID: [Member(os.getpid(), 1, space)]}
+    monkeypatch.setattr(podprocesses, "members", lambda _wanted: inside)
+    programs = HeldPrograms({"a.0": 0, "b.0": 1}, time.monotonic_ns, lambda _at: 7, print, (0, 1))
+    resume = Resume(
+        t0_ns=0,
+        ports=(),
+        held=(),
+        applied=1,
+        lives={},
+        pods={0: UID, 1: UID.replace("0", "1")},
+        hosts="",
+        moved={},
+    )
+    asyncio.run(programs.restore(resume, {space}))
+    assert programs.networks_of([0, 1]) == {0: os.getpid()}
+    programs.close()
+
+
 def test_after_the_end_nobody_joins(
     held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

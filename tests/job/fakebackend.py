@@ -188,12 +188,13 @@ class FakeBackend:
     async def echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
         raise RunError("nobody sends echoes")
 
-    async def finish(self) -> None:
+    async def finish(self) -> dict[str, Any]:
         if self._hangs:
             await asyncio.Event().wait()
         if self._logging is not None:
             self._logging.cancel()
             await asyncio.wait({self._logging})
+        return {}
 
     def close(self) -> None:
         """It holds nothing."""

@@ -178,6 +178,20 @@ def test_agents_that_were_away_silent_or_held_up() -> None:
     assert "it did not answer" in found["reasons"][0]["text"]
 
 
+def test_a_clock_that_has_moved_since_the_start_is_named() -> None:
+    """The changes of its host are in time by its own clock."""
+    hosts = [
+        {"name": "n0", "away_ns": 300 * MS},
+        {"name": "n1", "away_ns": 1 * MS},
+        {"name": "n2"},  # of a run that did not start
+    ]
+    found = judged(done("set", 9 * SECOND, 0), facts={"counters": [], "hosts": hosts})
+    (reason,) = found["reasons"]
+    assert (reason["what"], reason["subject"]) == ("clock_away", "n0")
+    assert reason["text"].startswith("the clock of n0 moved by 300 ms since the start")
+    assert found["largest_ns"] == 300 * MS
+
+
 def test_events_that_were_never_done_are_missed_in_a_completed_run() -> None:
     for outcome, state in (("completed", "degraded"), ("interrupted", "unknown")):
         judge = Judge()

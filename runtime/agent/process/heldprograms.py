@@ -44,11 +44,13 @@ class Program:
     """What is known of one instance: the UID of its pod, where it was found, and who takes orders
     for it, once the coordinator has told.
 
+    inside   a process in the network of its pod, which lives as long as the pod; 0 for none
     network  in which it may join, '' for none: the coordinator tells when it is attached, its
              addresses are known to all agents and its names are written
     """
 
     uid: str = ""
+    inside: int = 0
     network: str = ""
     kept: Kept | None = None
     hold: Hold | None = None
@@ -110,8 +112,10 @@ class HeldPrograms:
         groups = await self._census.look()
         found = Found({}, {})
         for node, uid in sorted(wanted.items()):
+            group = groups.get(uid, [])
+            self._program(node).inside = group[0].pid if group else 0
             try:
-                kept = self._furnished(groups.get(uid, []))
+                kept = self._furnished(group)
             except NotFoundError as error:
                 found.missing[node] = str(error)
                 continue
@@ -146,14 +150,10 @@ class HeldPrograms:
         return list(await asyncio.gather(*map(one, probes)))
 
     def networks_of(self, nodes: Iterable[int]) -> dict[int, int]:
-        """A process in the network of each. OrderError if one was not found."""
-        found = {}
-        for node in nodes:
-            kept = self._program(node).kept
-            if kept is None:
-                raise OrderError(f"no pod of node {node} was found")
-            found[node] = kept.network
-        return found
+        """A process in the network of each, of those whose pods were found: also behind a gate that
+        is open, where nothing takes orders any more."""
+        found = {node: self._program(node).inside for node in nodes}
+        return {node: pid for node, pid in found.items() if pid}
 
     def know(self, processes: Mapping[int, int]) -> None:
         """From now on these nodes' programs are kept by these processes. OrderError if one of them

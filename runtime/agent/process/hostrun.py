@@ -278,11 +278,17 @@ class HostRun:
         """From now on, in the place of what was wanted before. OrderError."""
         if not self.started or self._finished:
             raise OrderError("the experiment does not go on")
-        networks = self.programs.networks_of({one.probe.node for one in wanted})
+        nodes = {one.probe.node for one in wanted}
+        networks = self.programs.networks_of(nodes)
+        lost = sorted(nodes - networks.keys())
+        if lost:
+            name = self._plan.topology.nodes[lost[0]].name
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            self.notice(f"paths from {name}{more} are not measured: no process of its pod is here")
         if self._echoing is not None:
             self._echoing.cancel()
         running = Echoes(self._say, self._since_ns).run(
-            [(networks[one.probe.node], one) for one in wanted]
+            [(networks[one.probe.node], one) for one in wanted if one.probe.node in networks]
         )
         self._echoing = self._spawn(running)
 

@@ -351,7 +351,13 @@ class AgentNetwork:
         for request in self._told.back(host):
             await self._insist(host, request)
         if self._echoes.get(host):
-            await self._insist(host, {"do": "echo", "echoes": self._echoes[host]})
+            try:
+                await self._insist(host, {"do": "echo", "echoes": self._echoes[host]})
+            except LostError:
+                raise
+            except AgentError as error:  # a run goes on without them
+                name = self._names[host]
+                self._notice(f"paths from {name} are not measured any more: {error.message}")
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -394,6 +400,7 @@ class AgentNetwork:
             facts["drift_ppb"] = clock["drift_ppb"]
             facts["drift_bound_ppb"] = clock["drift_bound_ppb"]
             facts["largest_bound_ns"] = clock["largest_bound_ns"]
+            facts["away_ns"] = clock["away_ns"]
         counters: list[dict[str, Any]] = [
             {"name": name, **stopped.answers.get(host, {"missing": stopped.missing.get(host, "")})}
             for host, name in enumerate(self._names)

@@ -92,24 +92,30 @@ class Api:
         }
         async with self._get(self._path("pods"), query) as answer:
             async for line in answer.lines():
+                if not line.endswith(b"\n"):
+                    return  # cut off: the next watch has it
                 change = _object(line)
                 if change.get("type") == "ERROR":
                     raise _refusal("watch pods", change.get("object"), 0)
                 yield change
 
+    @asynccontextmanager
     async def log(
         self, pod: str, container: str, since: str, *, follow: bool = True
-    ) -> AsyncGenerator[bytes, None]:
-        """Lines of a container, each with the time before it, from `since` on ('': all), as long as
-        it runs or, without `follow`, those that are there. ApiError."""
+    ) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+        """Lines of a container, each with the time before it and with its end (the last one may
+        have none), from `since` on ('': all), as long as it runs or, without `follow`, those that
+        are there. Inside the block there is an answer. ApiError."""
         query = {"container": container, "timestamps": "true"}
         if follow:
             query["follow"] = "true"
         if since:
             query["sinceTime"] = since
-        async with self._get(self._path("pods", pod, "log"), query) as answer:
-            async for line in answer.lines():
-                yield line
+        async with (
+            self._get(self._path("pods", pod, "log"), query) as answer,
+            aclosing(answer.lines()) as lines,
+        ):
+            yield lines
 
     async def execute(
         self, pod: str, container: str, argv: Sequence[str]

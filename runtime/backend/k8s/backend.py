@@ -37,7 +37,7 @@ from runtime.errors import RunError, unwritten
 from runtime.probing.echoes import Echo, Heard
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile
-from runtime.rundir.runfiles import LOG_TIMES
+from runtime.rundir.runfiles import LOG_TIMES, LOGS_INCOMPLETE
 from runtime.schedule import first_incarnations
 
 CONNECT_SECONDS = 60.0
@@ -278,13 +278,23 @@ class ClusterBackend:
 
     # -- the end --------------------------------------------------------------------------------
 
-    async def finish(self) -> None:
+    async def finish(self) -> dict[str, Any]:
         if self._hosts is not None:
             await self._hosts.finish()
+        facts: dict[str, Any] = {}
         if self._logs is not None:
             await self._logs.end()
+            facts[LOGS_INCOMPLETE] = incomplete = self._logs.incomplete()
+            self._warn_of(incomplete)
         if self.network is None:  # else it ends them
             await asyncio.gather(*(part.end() for part in self._parts))
+        return facts
+
+    def _warn_of(self, incomplete: Mapping[str, str]) -> None:
+        if incomplete:
+            name, why = next(iter(incomplete.items()))
+            more = f" and {len(incomplete) - 1} more" if len(incomplete) > 1 else ""
+            self._context.warn(f"lines may be missing in the log of {name}{more}: {why}")
 
     def close(self) -> None:
         if self._watching is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -50,9 +50,13 @@ class Answer:
         self.headers = headers
         self._reader = reader
 
+    @property
+    def _is_chunked(self) -> bool:
+        return self.headers.get("transfer-encoding", "").lower() == "chunked"
+
     async def parts(self) -> AsyncIterator[bytes]:
         try:
-            if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            if self._is_chunked:
                 async for part in self._chunks():
                     yield part
             else:
@@ -93,15 +97,18 @@ class Answer:
             left = None if left is None else left - len(part)
             yield part
 
-    async def lines(self) -> AsyncIterator[bytes]:
-        """Without their ends; a last one without an end is a broken answer's, and left out."""
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """With their ends. The last one may have none, of an answer that ended where it says that
+        it does; what else is left is a broken answer's."""
         rest = b""
         async for part in self.parts():
             *whole, rest = (rest + part).split(b"\n")
             for line in whole:
-                yield line
+                yield line + b"\n"
             if len(rest) > LINE_BYTES:
                 raise HttpError(f"the answer has a line of more than {LINE_BYTES:,} bytes")
+        if rest and (self._is_chunked or "content-length" in self.headers):
+            yield rest
 
     async def whole(self, most: int) -> bytes:
         found = bytearray()

@@ -291,9 +291,10 @@ class LocalBackend:
     async def echo(self, _echoes: Sequence[Echo], _heard: Heard) -> None:
         raise RunError("on this machine probes are no echoes")
 
-    async def finish(self) -> None:
+    async def finish(self) -> dict[str, Any]:
         if self.instances:
             await asyncio.gather(*(instance.finish() for instance in self.instances.values()))
+        return {}
 
     def close(self) -> None:
         privatefs.end(self._context.directory / MEMORY)

@@ -20,7 +20,7 @@ from runtime.coordinator.link import Host, LostError
 from runtime.coordinator.placement import NO_HOST, Placement
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from tests.coordinator.fakes import DEADLINE_SECONDS, FakeAgent
+from tests.coordinator.fakes import DEADLINE_SECONDS, FakeAgent, refuse
 from tests.runtime.hosts.elsewhere import Nodes
 from tests.waiting import until
 
@@ -42,6 +42,7 @@ class Run:
         self.timeline = Schedule(self.plan, RunOptions(hosts=2))
         self.effects: list[tuple[int, Effect | None]] = []
         self.events: list[Mapping[str, object]] = []
+        self.notices: list[str] = []
         context = RunContext(
             run_id="run1",
             directory=Path("/nowhere"),
@@ -51,7 +52,7 @@ class Run:
             log=io.BytesIO(),
             log_name="nowhere",
             record=self.events.append,
-            notice=lambda _text: None,
+            notice=self.notices.append,
             warn=lambda _text: None,
             on_effect=lambda number, effect: self.effects.append((number, effect)),
             on_ended=lambda _instance, _ended, _asked, _help: None,
@@ -97,6 +98,7 @@ def test_agents_are_told_what_the_hosts_have_learnt() -> None:
         assert run.network.pids == []
         found = await run.network.end()
         assert found["refused"] == [{"instance": "a.0", "source": 1}]
+        assert [host["away_ns"] for host in found["hosts"]] == [0, 0]
         assert str(run.network.fault) == "a datapath was tired"
         assert run.hosts.told == [0, 1]
 
@@ -164,6 +166,24 @@ def test_an_agent_that_resumes_is_told_which_orders_nobody_has_confirmed() -> No
         resume = run.agents[1].asked("prepare")[-1]["resume"]
         assert resume["applied"] == 3
         assert resume["orders"] == [[0, 2, "join"], [1, 2, "crash"], [2, 2, "join"]]
+        await run.network.end()
+
+    play(scene)
+
+
+def test_an_agent_that_refuses_to_measure_when_it_is_back_ends_nothing() -> None:
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        await run.applied(0, at_ns=(1, 1))
+        await run.network.echo({0: [[0, 1, "10.244.1.9", 9, 9, 9, 0]]}, lambda _rows: None)
+        await run.agents[0].die()
+        run.agents[0].behave["echo"] = refuse
+        await run.agents[0].listen()
+        await until(lambda: len(run.agents[0].asked("echo")) == 2, "what it is told again")
+        words = "paths from node-0 are not measured any more: node-0 cannot echo: no room"
+        await until(lambda: words in run.notices or run.network.closed.done(), "the notice")
+        assert not run.network.closed.done()
         await run.network.end()
 
     play(scene)

@@ -26,11 +26,14 @@ WELL: dict[str, Any] = {"status": "Success"}  # how a command ends
 
 @dataclass(frozen=True)
 class Trouble:
-    """status: the answer is this. sends: raw bytes instead of an answer. cut: hangs up at once."""
+    """status: the answer is this, with `message`. sends: raw bytes instead of an answer. cut: hangs
+    up at once. hangs: says nothing."""
 
     status: int = 0
     sends: bytes = b""
     cut: bool = False
+    message: str = "as asked"
+    hangs: bool = False
 
 
 def shown(name: str, service: str = "server", index: int = 0, **more: Any) -> dict[str, Any]:
@@ -83,6 +86,8 @@ class FakeApi:
         self.requests: list[tuple[str, dict[str, str], dict[str, str]]] = []
         self.logs: dict[str, list[bytes]] = {}
         self.log_ends = False  # a stream of a log ends with its last line
+        self.log_trouble: Trouble | None = None  # that all requests for logs meet
+        self.unfinished: set[str] = set()  # pods whose last line has no end
         self.command: Callable[[list[str]], tuple[bytes, dict[str, Any]]] = lambda _: (b"", WELL)
         self.ran: list[tuple[str, list[str]]] = []  # commands, with their pods
         self.oldest = 0  # versions before are gone
@@ -162,6 +167,8 @@ class FakeApi:
         headers = dict(line.split(": ", 1) for line in rest)
         self.requests.append((url.path, query, headers))
         trouble = self.trouble.popleft() if self.trouble else None
+        if url.path.endswith("/log"):
+            trouble = trouble or self.log_trouble
         if trouble is not None:
             await self._misbehave(trouble, writer)
         elif url.path.endswith("/exec") and headers["Accept"] != "*/*":
@@ -177,10 +184,12 @@ class FakeApi:
             await self._list(query, writer)
 
     async def _misbehave(self, trouble: Trouble, writer: asyncio.StreamWriter) -> None:
+        if trouble.hangs:
+            await asyncio.Event().wait()
         if trouble.sends:
             writer.write(trouble.sends)
         elif trouble.status:
-            told = {"kind": "Status", "code": trouble.status, "message": "as asked"}
+            told = {"kind": "Status", "code": trouble.status, "message": trouble.message}
             body = json.dumps(told).encode()
             head = f"HTTP/1.1 {trouble.status} No\r\nContent-Length: {len(body)}\r\n\r\n"
             writer.write(head.encode() + body)
@@ -250,7 +259,8 @@ class FakeApi:
 
         while True:
             for line in more():
-                await _chunk(writer, line + b"\n")
+                cut = pod in self.unfinished and line is self.logs[pod][-1]
+                await _chunk(writer, line if cut else line + b"\n")
                 sent += 1
             if self.log_ends or "follow" not in query:
                 writer.write(b"0\r\n\r\n")

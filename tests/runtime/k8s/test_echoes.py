@@ -26,6 +26,7 @@ def test_a_run_in_a_cluster_has_a_verdict(tmp_path: Path) -> None:
         await scene.fill()
         final = await scene.run()
         assert (final["outcome"], final["message"]) == ("completed", "")
+        assert final["facts"]["logs_incomplete"] == {}
         held = HeldDirectory.hold(tmp_path.resolve())
         found = read(held)
         assert found is not None

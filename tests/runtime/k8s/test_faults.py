@@ -234,13 +234,17 @@ def test_nobody_joins_again_while_a_run_ends(tmp_path: Path) -> None:
     outcome(tmp_path, LONG, fault, check)
 
 
-def test_an_api_server_that_is_away_changes_nothing(tmp_path: Path) -> None:
+def test_an_api_server_that_is_away_costs_the_ends_of_logs_only(tmp_path: Path) -> None:
     async def fault(scene: Scene) -> None:
         await scene.server.close()
 
     def check(scene: Scene, final: Any) -> None:
         assert (final["outcome"], final["message"]) == ("completed", "")
         assert len(scene.of("set")) == 2
+        incomplete = final["facts"]["logs_incomplete"]
+        assert list(incomplete) == ["client.0", "server.0", "server.1"]
+        words = "lines may be missing in the log of client.0 and 2 more: "
+        assert words + incomplete["client.0"] in scene.channel.warnings()
 
     outcome(tmp_path, TEXT, fault, check)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def test_every_line_comes_once_whatever_breaks(tmp_path: Path) -> None:
         await logs.end()
         assert file.read_bytes() == b"one\ntwo\nthree\n\nagain\n"
         assert len(notices) == 1 and "server.0 is not followed now" in notices[0]
+        assert logs.incomplete() == {}
 
     act(play)
 
@@ -130,6 +132,185 @@ def test_where_there_are_many_they_take_turns(
         await logs.end()
         assert read() == [*[b"one\n"] * 3, b"one\ntwo\n", b"one\nthree\n"]
         assert notices == []
+        assert logs.incomplete() == {}
+
+    act(play)
+
+
+REFUSED = {"server.0": "the API server answered with status 500"}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "incomplete", "there"),
+    [
+        (Trouble(status=500), REFUSED, False),
+        (Trouble(status=400), {"server.0": "the API server answered with status 400"}, False),
+        (Trouble(status=400, message='container "instance" is waiting to start: x'), {}, True),
+    ],
+)
+def test_a_log_of_which_nothing_was_read_is_incomplete_and_no_empty_file(
+    tmp_path: Path, trouble: Trouble, incomplete: dict[str, str], there: bool
+) -> None:
+    """Unless its container has never run: then there is nothing to read."""
+    (tmp_path / "logs").mkdir()
+
+    async def play(server: FakeApi) -> None:
+        server.log_trouble = trouble
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+        logs.begin()
+        await until(lambda: len(server.requests) > 1, "a second try")
+        await logs.end()
+        assert logs.incomplete() == incomplete
+        assert (tmp_path / "logs/server.0.log").exists() == there
+
+    act(play)
+
+
+def test_a_log_whose_server_is_away_at_the_end_is_incomplete(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    file = tmp_path / "logs/server.0.log"
+
+    async def play(server: FakeApi) -> None:
+        notices: list[str] = []
+        await server.write("server-0", line(1, "one"))
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
+        logs.begin()
+        await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
+        await server.close()
+        await until(lambda: notices, "a word")
+        await logs.end()
+        assert "server.0" in logs.incomplete()
+        assert file.read_bytes() == b"one\n"
+
+    act(play)
+
+
+def test_a_log_that_is_asked_for_in_vain_is_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing comes from the server, not even a refusal."""
+    monkeypatch.setattr(podlogs, "LAST_SECONDS", 0.1)
+    (tmp_path / "logs").mkdir()
+
+    async def play(server: FakeApi) -> None:
+        server.log_trouble = Trouble(hangs=True)
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+        logs.begin()
+        await until(lambda: server.requests, "the request")
+        await logs.end()
+        assert logs.incomplete() == {"server.0": podlogs.UNANSWERED}
+
+    act(play)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_went_before_it_was_read_is_missed_but_not_an_older_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    """In turns kubelet may have thrown a part away since the last look. A stream that ended with
+    its container had all of it."""
+    monkeypatch.setattr(podlogs, "FOLLOWED", 200 if ended else 0)
+    (tmp_path / "logs").mkdir()
+    file = tmp_path / "logs/server.0.log"
+
+    async def play(server: FakeApi) -> None:
+        server.log_ends = ended
+        await server.write("server-0", line(1, "one"))
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+        logs.begin()
+        await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
+        asked = len(server.requests)
+        await until(lambda: len(server.requests) > asked + 1, "another look")
+        server.logs["server-0"] = [line(20, "later")]
+        await until(lambda: file.read_bytes() == b"one\nlater\n", "what came later")
+        await logs.end()
+        assert logs.incomplete() == ({} if ended else {"server.0": podlogs.LOST})
+
+    act(play)
+
+
+@pytest.mark.parametrize(
+    ("then", "want"),
+    [
+        ([line(1, "one"), line(2, "panic: x")], b"one\npanic: x"),
+        ([line(1, "one"), line(2, "panic: x of y")], b"one\npanic: x of y"),
+        ([line(1, "one"), line(2, "panic: x"), line(3, "on")], b"one\npanic: x\non"),
+        ([line(30, "again")], b"one\npanic: x\nagain"),
+    ],
+)
+def test_a_last_line_without_an_end_is_there_once(
+    tmp_path: Path, then: list[bytes], want: bytes
+) -> None:
+    """Kubelet sends it so, each time that it is asked; its rest, or another container, may come."""
+    (tmp_path / "logs").mkdir()
+    file = tmp_path / "logs/server.0.log"
+
+    async def play(server: FakeApi) -> None:
+        server.log_ends, server.unfinished = True, {"server-0"}
+        await server.write("server-0", line(1, "one"), line(2, "panic: x"))
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+        logs.begin()
+        await until(lambda: file.exists() and file.read_bytes() == b"one\npanic: x", "both lines")
+        server.logs["server-0"] = then
+        await until(lambda: file.read_bytes() == want, lambda: f"{file.read_bytes()!r}")
+        asked = len(server.requests)
+        await until(lambda: len(server.requests) > asked + 1, "another answer")
+        await logs.end()
+        assert file.read_bytes() == want
+        assert logs.incomplete() == {}
+
+    act(play)
+
+
+@pytest.mark.parametrize(
+    ("length", "want", "broken"),
+    [
+        ("Content-Length: 35", b"half", False),
+        ("Content-Length: 99", b"", True),
+        ("X: y", b"", False),
+    ],
+)
+def test_half_a_line_of_an_answer_that_breaks_is_none(
+    tmp_path: Path, length: str, want: bytes, broken: bool
+) -> None:
+    """One that does not say where it ends may have broken, too."""
+    (tmp_path / "logs").mkdir()
+    file = tmp_path / "logs/server.0.log"
+
+    async def play(server: FakeApi) -> None:
+        answer = f"HTTP/1.1 200 OK\r\n{length}\r\n\r\n".encode() + line(1, "half")
+        server.log_trouble = Trouble(sends=answer)
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+        logs.begin()
+        await until(lambda: len(server.requests) > 1, "a second try")
+        await logs.end()
+        assert file.read_bytes() == want
+        assert bool(logs.incomplete()) == broken
+
+    act(play)
+
+
+def test_output_that_does_not_end_with_the_run_is_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(podlogs, "LAST_SECONDS", 0.1)
+    monkeypatch.setattr(podlogs, "QUIET_SECONDS", 1.0)
+    (tmp_path / "logs").mkdir()
+
+    async def play(server: FakeApi) -> None:
+        async def go_on() -> None:
+            for second in range(2, 10_000):
+                await server.write("server-0", line(second, "more"))
+                await asyncio.sleep(0.01)
+
+        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+        logs.begin()
+        writing = asyncio.create_task(go_on())
+        file = tmp_path / "logs/server.0.log"
+        await until(lambda: file.exists() and file.read_bytes(), "the first line")
+        await logs.end()
+        writing.cancel()
+        assert logs.incomplete() == {"server.0": podlogs.LATE}
 
     act(play)
 
