@@ -248,11 +248,14 @@ static bool are_needed(struct hands_look *look, uint64_t frames_per_s) {
 void hands_look(struct hands *hands, uint64_t now_ns, uint64_t cpu_ns, uint64_t frames) {
     struct hands_look *look = &hands->look;
     uint64_t took = now_ns - look->at_ns;
-    uint64_t busy = (cpu_ns - look->cpu_ns) * 1000 / (took ? took : 1);
+    /* Spinning is measured by the clock: where the thread was kept from its processor while it spun
+     * there is less left than before, which is no work. */
+    uint64_t worked = cpu_ns - min_u64(look->cpu_ns, cpu_ns);
+    uint64_t busy = worked * 1000 / (took ? took : 1);
     uint64_t rate = (frames - look->frames) * NS_PER_S / (took ? took : 1);
     bool is_first = look->at_ns == 0;
     look->at_ns = now_ns;
-    look->cpu_ns = cpu_ns;
+    look->cpu_ns = max_u64(look->cpu_ns, cpu_ns);
     look->frames = frames;
     if (hands->always) {
         if (!hands->are_given) {

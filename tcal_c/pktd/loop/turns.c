@@ -52,7 +52,8 @@ void turns_look(struct loop *loop) {
     }
     bool were_given = hands->are_given;
     const struct engine_counters *c = &loop->engine->count;
-    hands_look(hands, now_ns, clock_thread() - min_u64(loop->spun_ns, clock_thread()),
+    uint64_t cpu_ns = clock_thread();
+    hands_look(hands, now_ns, cpu_ns - min_u64(loop->spun_ns, cpu_ns),
                counter_get(&c->rx_frames) + counter_get(&c->tx_frames));
     if (were_given != hands->are_given) {
         loop->worked = true;

@@ -220,6 +220,28 @@ static void hands_help_while_there_is_much_to_do(void) {
     close(core);
 }
 
+/* The core spins by the clock: if it was kept from its processor it seems to have worked less than
+ * nothing. */
+static void less_work_than_none_is_no_reason(void) {
+    uint64_t now = T0, cpu = NS_PER_S, frames = 0;
+    int core = eventfd(0, EFD_NONBLOCK);
+    struct sim *sim = sim_new(POOL);
+    CHECK_EQ(hands_start(&hands, 2, false, sim->engine, &late, core), 0);
+    look(&now, &cpu, &frames, 100, 100000);
+    look(&now, &cpu, &frames, 100, 100000);
+    cpu -= 2 * HANDS_LOOK_NS;
+    look(&now, &cpu, &frames, 100, 100000);
+    CHECK(!hands.are_given);
+    look(&now, &cpu, &frames, 1000, 100000); /* this much was counted before */
+    CHECK(!hands.are_given);
+    look(&now, &cpu, &frames, 1700, 100000);
+    CHECK(hands.are_given);
+    hands_recall(&hands);
+    hands_end(&hands);
+    sim_free(sim);
+    close(core);
+}
+
 static void too_little_memory_is_said(void) {
     int core = eventfd(0, EFD_NONBLOCK);
     struct sim *sim = sim_new(2u << 20);
@@ -232,5 +254,6 @@ static void too_little_memory_is_said(void) {
 void test_hands(void) {
     any_number_of_hands_does_the_same();
     hands_help_while_there_is_much_to_do();
+    less_work_than_none_is_no_reason();
     too_little_memory_is_said();
 }
