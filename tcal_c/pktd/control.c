@@ -1,11 +1,14 @@
 /* Serving the protocol while the data thread works. */
 #include "control.h"
 
+#include "common/prefer.h"
 #include "common/server.h"
 #include "host.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#define NICE (-10)
 
 struct control {
     struct proto proto; /* first: see woken */
@@ -19,6 +22,11 @@ static void woken(struct proto *p) {
 }
 
 int control_serve(struct loop *loop, int program, int in, int out) {
+    if (!loop->is_virtual) {
+        /* Where permitted before the programs under test, which keep processors busy when the data
+         * thread asks for something, and behind that one. */
+        ask_for_short_slices(NICE, false);
+    }
     struct control *c = calloc(1, sizeof *c);
     if (!c || !stage_init(&c->stage, loop->engine)) {
         return -ENOMEM;

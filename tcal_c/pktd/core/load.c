@@ -5,10 +5,12 @@
  * sched_rt_runtime_us; since Linux 6.12 the fair server), all at once if a real-time thread has
  * left them less. A real-time thread rests where a window has left others less than REST_PERMILLE,
  * and at LEAVE of its share, some 250 ms after it has become too busy, it leaves the real-time
- * class and competes as others do, which delays packets evenly and little. It comes back when the
- * load has been below RETURN for a second (RELIEVED_RETURN where it is relieved of receivers' work,
- * so that there is no more of it than is seen, see steer.h); each time that this was too early (it
- * had to leave again soon) doubles the second, up to STAY_MAX.
+ * class and competes as others do, which delays packets evenly and little. It does not while it is
+ * just being relieved of receivers' work (RELIEF, see steer.h): that takes effect soon, and as an
+ * ordinary thread it would first have to come back. It comes back when the load has been below
+ * RETURN for a second (RELIEVED_RETURN where it is relieved, so that there is no more work than is
+ * seen); each time that this was too early (it had to leave again soon) doubles the second, up to
+ * STAY_MAX.
  *
  * Tolerance: what costs the busy thread are waking up, waking receivers on other cores, and system
  * calls for single packets. So the busier it is the longer it rests between two rounds of work, up
@@ -28,6 +30,7 @@
 #define STAY_MIN_NS NS_PER_S
 #define STAY_MAX_NS (16 * NS_PER_S)
 #define SOON_NS (10 * NS_PER_S)
+#define RELIEF_NS (NS_PER_S / 2)
 #define REST_MIN_NS 10000u /* to fall asleep and wake up takes about as long */
 
 void load_init(struct load *l, uint64_t now_ns, uint32_t sharers, uint32_t cores, bool may_fifo) {
@@ -51,6 +54,11 @@ static void leave(struct load *l, uint64_t now_ns, enum load_class class) {
     counter_add(&l->class_left, class == CLASS_FIFO);
 }
 
+/* What it does itself now others will soon do. */
+static bool is_being_relieved(const struct load *l, uint64_t now_ns) {
+    return l->is_relieved && now_ns - l->relieved_ns < RELIEF_NS;
+}
+
 static void choose_class(struct load *l, uint64_t now_ns, enum load_class class) {
     if (!l->may_fifo) {
         return;
@@ -59,7 +67,7 @@ static void choose_class(struct load *l, uint64_t now_ns, enum load_class class)
         counter_add(&l->class_left_ns, now_ns - l->looked_ns);
     }
     if (l->wanted == CLASS_FIFO) {
-        if (l->ppm >= LEAVE_PPM) {
+        if (l->ppm >= LEAVE_PPM && !is_being_relieved(l, now_ns)) {
             leave(l, now_ns, class);
         }
         return;
@@ -105,6 +113,13 @@ void load_look(struct load *l, uint64_t now_ns, uint64_t cpu_ns, uint64_t spun_n
     sum_up_second(l, now_ns, worked_ns);
     l->looked_ns = now_ns;
     l->worked_ns = worked_ns;
+}
+
+void load_relieve(struct load *l, uint64_t now_ns, bool is_relieved) {
+    if (is_relieved && !l->is_relieved) {
+        l->relieved_ns = now_ns;
+    }
+    l->is_relieved = is_relieved;
 }
 
 uint64_t load_rest(struct load *l) {

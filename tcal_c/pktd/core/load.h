@@ -20,11 +20,12 @@ struct load {
     uint64_t rest_ns;   /* owed to the other programs */
     enum load_class wanted;
     bool may_fifo;
-    bool is_relieved;    /* others do a part of its work: set by the caller */
-    uint64_t changed_ns; /* when `wanted` was last changed */
-    uint64_t calm_ns;    /* since when the load has been low */
-    uint64_t stay_ns;    /* how long it has to be */
-    uint64_t second_ns;  /* since when `busy_ppm` is summed up */
+    bool is_relieved;     /* others do a part of its work */
+    uint64_t relieved_ns; /* since when, or last did */
+    uint64_t changed_ns;  /* when `wanted` was last changed */
+    uint64_t calm_ns;     /* since when the load has been low */
+    uint64_t stay_ns;     /* how long it has to be */
+    uint64_t second_ns;   /* since when `busy_ppm` is summed up */
     uint64_t second_worked_ns;
     /* What is due in here waits for `gather_until_ns`. */
     uint64_t gather_from_ns;
@@ -49,6 +50,9 @@ static inline bool load_is_due(const struct load *l, uint64_t now_ns) {
  * the last look: the kernel may have refused the one that was `wanted`. */
 void load_look(struct load *l, uint64_t now_ns, uint64_t cpu_ns, uint64_t spun_ns,
                enum load_class class);
+
+/* Whether others do a part of the thread's work from now on. */
+void load_relieve(struct load *l, uint64_t now_ns, bool is_relieved);
 
 /* How long a real-time thread must rest now, whatever is due; then it owes nothing. Mostly 0. */
 uint64_t load_rest(struct load *l);

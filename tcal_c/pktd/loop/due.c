@@ -31,8 +31,8 @@ int due_deliver(void *context, uint32_t number, uint64_t at_ns, const struct iov
     }
     loop->now_ns = clock_now();
     int error = port_write(port, io, count);
-    steers_wrote(port);
     loop->after_ns = clock_now();
+    steers_wrote(port, loop->after_ns);
     if (!error && bytes <= SMALL_BYTES) {
         pace_wrote(&loop->pace, loop->after_ns - loop->now_ns);
     }

@@ -64,14 +64,16 @@ struct burden {
 struct steers {
     bool may; /* set once, before the control thread looks */
     bool is_pinned;
+    bool is_unable; /* to stay on one processor */
     struct steer steer;
     cpu_set_t set;     /* the processors of this process */
     _Atomic int cpu;   /* the data thread's own */
     atomic_bool asked; /* ports wait for the control thread */
     int backlog;       /* softnet_stat; -1: not open */
     uint64_t looked_ns;
-    uint32_t ports; /* that have ever been opened */
-    uint32_t turn;  /* control thread, like the next two */
+    uint64_t off_ns; /* when steering last went off */
+    uint32_t ports;  /* that have ever been opened */
+    uint32_t turn;   /* control thread, like the next two */
     counter refused;
     counter ports_steered;
 };
@@ -161,8 +163,9 @@ static inline void steers_add(struct loop *loop, const struct port *port) {
 }
 
 /* A frame was written to the port. */
-static inline void steers_wrote(struct port *port) {
+static inline void steers_wrote(struct port *port, uint64_t now_ns) {
     port->window_frames++;
+    port->wrote_ns = now_ns;
 }
 
 /* Decides now and then, and takes back what is not wanted any more. */

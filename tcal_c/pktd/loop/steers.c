@@ -1,8 +1,9 @@
 /* While steering is on the data thread stays on its processor: if it came to the one that does the
  * receivers' work, each would wait for the other. The control thread opens the files and writes
  * masks, a few between two commands, since that takes the kernel some time. Taking them back is the
- * data thread's: what is written after it must not overtake what still waits on another processor,
- * so nothing may wait there, and nothing be written in between.
+ * data thread's: what is written after it must not overtake what is still on its way on another
+ * processor, so nothing may wait there, nor have been written a moment ago, nor be written in
+ * between.
  */
 #include "loop.h"
 
@@ -32,14 +33,21 @@ void steers_close(struct loop *loop) {
     }
 }
 
-static void pin(struct steers *s) {
+/* False: the machine does not permit it. */
+static bool pin(struct steers *s) {
     cpu_set_t one;
     int cpu = sched_getcpu();
     CPU_ZERO(&one);
+    if (cpu < 0) {
+        return false;
+    }
     CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
+    if (sched_setaffinity(0, sizeof one, &one)) {
+        return false;
+    }
     atomic_store_explicit(&s->cpu, cpu, memory_order_relaxed);
     s->is_pinned = true;
+    return true;
 }
 
 static void unpin(struct steers *s) {
@@ -98,7 +106,7 @@ static bool is_drained(struct steers *s) {
     return true;
 }
 
-static void take_back(struct loop *loop) {
+static void take_back(struct loop *loop, uint64_t now_ns) {
     uint32_t left = 0, done = 0;
     bool drained = is_drained(&loop->steers);
     for (uint32_t i = 0; i < loop->steers.ports; i++) {
@@ -106,7 +114,8 @@ static void take_back(struct loop *loop) {
         if (!port || port->steered == STEERED_NOT || port->steered == STEERED_REFUSED) {
             continue;
         }
-        if (port->steered == STEERED_NOW && drained && done < PORTS_AT_A_TIME) {
+        if (port->steered == STEERED_NOW && drained && done < PORTS_AT_A_TIME &&
+            steer_is_over(now_ns, port->wrote_ns, loop->steers.off_ns)) {
             done++;
             port_steer(port, "0");
             atomic_store_explicit(&port->steered, STEERED_NOT, memory_order_release);
@@ -122,12 +131,12 @@ static void take_back(struct loop *loop) {
 static void end_window(struct loop *loop, uint64_t now_ns) {
     struct steers *s = &loop->steers;
     struct steer_window w = count_window(loop);
+    bool was_on = s->steer.is_on;
     bool is_on = steer_look(&s->steer, &w, now_ns - s->looked_ns);
-    loop->load.is_relieved = is_on;
-    if (is_on) {
-        if (!s->is_pinned) {
-            pin(s);
-        }
+    s->off_ns = was_on && !is_on ? now_ns : s->off_ns;
+    s->is_unable = is_on && !s->is_pinned && !pin(s);
+    load_relieve(&loop->load, now_ns, is_on && s->is_pinned);
+    if (is_on && s->is_pinned) {
         ask_for(loop, &w);
     }
     for (uint32_t i = 0; i < s->ports; i++) {
@@ -140,7 +149,7 @@ static void end_window(struct loop *loop, uint64_t now_ns) {
 
 /* Where the first file could not be written no other will be. */
 static bool is_refused(const struct steers *s) {
-    return counter_get(&s->refused) && !counter_get(&s->ports_steered);
+    return s->is_unable || (counter_get(&s->refused) && !counter_get(&s->ports_steered));
 }
 
 void steers_look(struct loop *loop, uint64_t now_ns) {
@@ -150,12 +159,12 @@ void steers_look(struct loop *loop, uint64_t now_ns) {
     }
     if (is_refused(s)) {
         s->steer.is_on = false;
-        loop->load.is_relieved = false;
+        load_relieve(&loop->load, now_ns, false);
     } else if (now_ns - s->looked_ns >= STEER_WINDOW_NS) {
         end_window(loop, now_ns);
     }
     if (s->is_pinned && !s->steer.is_on) {
-        take_back(loop);
+        take_back(loop, now_ns);
     }
 }
 

@@ -18,6 +18,8 @@
 #define ACTIVE_ON 8u
 #define ACTIVE_OFF 4u
 #define WINDOWS_AWAY 5u
+#define RECEIVED_NS 1000000u /* after so long a packet is where it was sent to */
+#define PATIENCE_NS NS_PER_S /* with a port that is written to all the time */
 
 static bool is_wanted(const struct steer_window *w) {
     return w->load_ppm >= BUSY_PPM && w->active >= ACTIVE_ON && w->most_frames * 2 <= w->frames;
@@ -65,6 +67,10 @@ bool steer_is_drained(const char *text) {
         line = end ? end + 1 : "";
     }
     return true;
+}
+
+bool steer_is_over(uint64_t now_ns, uint64_t wrote_ns, uint64_t off_ns) {
+    return now_ns - min_u64(wrote_ns, now_ns) >= RECEIVED_NS || now_ns - off_ns >= PATIENCE_NS;
 }
 
 /* The `turn`-th processor of `set` without `cpu`, begun again where there are fewer; -1: none. */

@@ -38,6 +38,10 @@ bool steer_port(const struct steer_window *w, uint64_t frames);
  * does not say. */
 bool steer_is_drained(const char *text);
 
+/* Whether it may be taken back from a port that was last written to at `wrote_ns`, when none waits
+ * and it has been off since `off_ns`: a packet that is being received waits nowhere. */
+bool steer_is_over(uint64_t now_ns, uint64_t wrote_ns, uint64_t off_ns);
+
 /* One processor of `set` that is not `cpu`, another one in each turn, as the kernel reads it from
  * rps_cpus; false when there is none. */
 bool steer_mask(const cpu_set_t *set, int cpu, uint32_t turn, char text[STEER_MASK_BYTES]);

@@ -96,12 +96,36 @@ static void who_is_relieved_comes_back_with_more_to_do(void) {
     play_until(&p, CLASS_OTHER, 1000);
     play_ms(&p, 30000, 800);
     CHECK_EQ(p.load.wanted, CLASS_OTHER);
-    p.load.is_relieved = true;
+    load_relieve(&p.load, p.now_ns, true);
     uint64_t ms = play_until(&p, CLASS_FIFO, 800);
     CHECK(ms >= 1000 && ms <= 1300);
     play_until(&p, CLASS_OTHER, 1000);
     play_ms(&p, 30000, 860);
     CHECK_EQ(p.load.wanted, CLASS_OTHER);
+}
+
+/* Relief that has just begun takes effect soon: the class is not left for the load before it. */
+static void who_is_being_relieved_stays(void) {
+    struct player p;
+    begin(&p, 1, 2, true);
+    play_ms(&p, 200, 1000);
+    CHECK_EQ(p.load.wanted, CLASS_FIFO);
+    load_relieve(&p.load, p.now_ns, true);
+    for (int i = 0; i < 49; i++) {
+        play(&p, 1000, 0);
+        load_relieve(&p.load, p.now_ns, true); /* no news */
+        CHECK_EQ(p.load.wanted, CLASS_FIFO);
+        CHECK_EQ(load_rest(&p.load), 550000); /* others are left what is theirs */
+    }
+    CHECK_EQ(play_until(&p, CLASS_OTHER, 1000), 10); /* it was no relief */
+    begin(&p, 1, 2, true);
+    play_ms(&p, 200, 1000);
+    load_relieve(&p.load, p.now_ns, true);
+    play_ms(&p, 60000, 850);
+    CHECK_EQ(p.load.wanted, CLASS_FIFO);
+    CHECK_EQ(counter_get(&p.load.class_left), 0);
+    load_relieve(&p.load, p.now_ns, false);
+    CHECK(play_until(&p, CLASS_OTHER, 1000) <= 250);
 }
 
 static void who_is_refused_the_class_stays_outside(void) {
@@ -256,6 +280,7 @@ void test_load(void) {
     spinning_is_no_load();
     the_class_comes_back_with_hysteresis();
     who_is_relieved_comes_back_with_more_to_do();
+    who_is_being_relieved_stays();
     who_is_refused_the_class_stays_outside();
     who_comes_back_too_early_stays_out_longer();
     without_the_class_nothing_is_left();

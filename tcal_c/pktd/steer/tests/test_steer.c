@@ -129,6 +129,17 @@ static void a_backlog_is_seen(void) {
     CHECK(steer_is_drained(""));
 }
 
+static void it_is_taken_back_where_nothing_has_been_written(void) {
+    const uint64_t off = 7 * NS_PER_S, ms = 1000000;
+    CHECK(!steer_is_over(off, off, off));
+    CHECK(!steer_is_over(off + 5 * ms, off + 4 * ms + 1, off));
+    CHECK(steer_is_over(off + 5 * ms, off + 4 * ms, off));
+    CHECK(!steer_is_over(off + 5 * ms, off + 6 * ms, off)); /* since it was looked */
+    CHECK(steer_is_over(off, 0, off));
+    CHECK(!steer_is_over(off + 999 * ms, off + 999 * ms, off));
+    CHECK(steer_is_over(off + 1000 * ms, off + 1000 * ms, off)); /* there may be no gap */
+}
+
 void test_steer(void) {
     many_ports_and_a_busy_thread_switch_it_on();
     it_stays_on_though_it_makes_the_thread_less_busy();
@@ -137,4 +148,5 @@ void test_steer(void) {
     ports_with_few_packets_keep_their_own();
     masks_name_another_processor();
     a_backlog_is_seen();
+    it_is_taken_back_where_nothing_has_been_written();
 }
