@@ -184,16 +184,12 @@ void packet_close(struct port *port) {
     }
 }
 
-/* A CLOCK_REALTIME stamp as CLOCK_MONOTONIC: as long ago on one as on the other. The monotonic
- * clock is read last: if this thread is held up between the two, the packet seems to have come
- * later, never earlier than it did, which would let it leave before its time. */
+/* A CLOCK_REALTIME stamp as CLOCK_MONOTONIC. The monotonic clock is read last: if this thread is
+ * held up between the two, the packet seems to have come later, never earlier than it did, which
+ * would let it leave before its time. */
 static uint64_t arrival(const struct timespec *stamp) {
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    uint64_t now_ns = clock_now();
-    int64_t age = (int64_t)(wall.tv_sec - stamp->tv_sec) * (int64_t)NS_PER_S +
-                  (wall.tv_nsec - stamp->tv_nsec);
-    return age > 0 && (uint64_t)age < STAMP_AGE_LIMIT_NS ? now_ns - (uint64_t)age : now_ns;
+    uint64_t wall_ns = clock_wall();
+    return stamp_of_wall(clock_ns(stamp), wall_ns, clock_now());
 }
 
 static int receive(struct port *port, uint8_t *data, size_t room, struct port_frame *frame) {

@@ -141,3 +141,8 @@ bool stamp_take_near(uint8_t *source_mac, const uint8_t *plain, uint64_t about_n
     *at_ns = is_behind ? about_ns - behind : about_ns + ahead;
     return true;
 }
+
+uint64_t stamp_of_wall(uint64_t stamp_ns, uint64_t wall_ns, uint64_t now_ns) {
+    uint64_t age = wall_ns - min_u64(stamp_ns, wall_ns);
+    return age <= STAMP_WALL_LIMIT_NS && age <= now_ns ? now_ns - age : now_ns;
+}

@@ -13,6 +13,9 @@
  */
 #define STAMP_AGE_LIMIT_NS (10 * NS_PER_S)
 
+/* The same of a stamp by the wall clock: what seems to be older is a clock that was stepped. */
+#define STAMP_WALL_LIMIT_NS NS_PER_S
+
 /* Loads the program that stamps; a descriptor, or -errno where BPF is not allowed. */
 int stamp_load(void);
 
@@ -27,5 +30,9 @@ uint64_t stamp_take(uint8_t *source_mac, const uint8_t *plain, uint64_t now_ns);
  * it was, when there is none, or none within STAMP_AGE_LIMIT_NS of `about_ns`: programs that send
  * past the queueing disciplines (PACKET_QDISC_BYPASS) choose their own source address. */
 bool stamp_take_near(uint8_t *source_mac, const uint8_t *plain, uint64_t about_ns, uint64_t *at_ns);
+
+/* When a packet came that has a stamp by the wall clock, which was read together with the time now:
+ * as long ago on one clock as on the other. */
+uint64_t stamp_of_wall(uint64_t stamp_ns, uint64_t wall_ns, uint64_t now_ns);
 
 #endif

@@ -5,10 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STEPPED_NS = 1000000 };
+
 static const char OPEN_USAGE[] = "open END netns=PATH addr=ADDRESS";
 static const char PAIR_USAGE[] = "pair PAIR FROM TO wait=NS";
 static const char AT_USAGE[] = "at NS PAIR";
 static const char REPORT_USAGE[] = "report NS";
+
+/* -- arrivals ---------------------------------------------------------------------------------- */
+
+/* Packets that were stamped before a step are read after it, all of them within a second. */
+void active_look(struct wall *wall, uint64_t now_ns, uint64_t wall_ns) {
+    int64_t ahead_ns = (int64_t)(wall_ns - now_ns);
+    if (llabs(ahead_ns - wall->ahead_ns) > STEPPED_NS) {
+        wall->doubted_until_ns = now_ns + NS_PER_S;
+    }
+    wall->ahead_ns = ahead_ns;
+}
+
+uint64_t active_arrival(const struct wall *wall, uint64_t now_ns, uint64_t stamp_ns) {
+    uint64_t wall_ns = now_ns + (uint64_t)wall->ahead_ns;
+    if (!stamp_ns || now_ns < wall->doubted_until_ns || stamp_ns > wall_ns) {
+        return now_ns;
+    }
+    return now_ns - (wall_ns - stamp_ns);
+}
 
 /* -- what is under way ------------------------------------------------------------------------- */
 

@@ -43,6 +43,12 @@ struct asked {
     uint32_t pair;
 };
 
+/* The wall clock beside CLOCK_MONOTONIC, as they were last read together. */
+struct wall {
+    int64_t ahead_ns;
+    uint64_t doubted_until_ns; /* it was stepped: stamps may be from before */
+};
+
 /* What there is of the world. `open` and `send`: 0 or -errno. */
 struct active_io {
     void *context;
@@ -77,6 +83,13 @@ void active_free(struct proto *p);
  * ours that is under way from this address to this end is left alone. */
 void active_arrived(struct proto *p, uint32_t end, const struct addr *from, const uint8_t *bytes,
                     size_t size, uint64_t at_ns);
+
+/* Both clocks were read together. */
+void active_look(struct wall *wall, uint64_t now_ns, uint64_t wall_ns);
+
+/* When a packet arrived that was stamped by the wall clock (0: it was not), if both clocks were
+ * read together just now: as long ago on one as on the other, or now where that is not known. */
+uint64_t active_arrival(const struct wall *wall, uint64_t now_ns, uint64_t stamp_ns);
 
 /* The verb. Exit code. */
 int cmd_active(int argc, char **argv);

@@ -3,7 +3,7 @@
  * A probe is sent at the time of the clock just before sendto(2); it has arrived when the kernel
  * says, so that it does not matter when this process runs. The kernel's stamp is wall time: the
  * clocks are read together to carry it over to CLOCK_MONOTONIC. If the wall clock was stepped since
- * they were read last, the time of reading counts instead.
+ * they were read last, or within a second before, the time of reading counts instead.
  */
 #include "active.h"
 #include "common/clock.h"
@@ -27,16 +27,15 @@ enum {
     EVENTS = 64,
     ROOM = 256,          /* of a packet: probes are smaller, others are no probes */
     TOGETHER_NS = 20000, /* two clocks that took longer to read are read again */
-    READINGS = 3,
-    STEPPED_NS = 1000000
+    READINGS = 3
 };
 
 struct sockets {
     struct proto proto; /* first: `woken` is given it */
     struct active_io io;
     int epoll;
-    int *fd;               /* by end */
-    int64_t wall_ahead_ns; /* of CLOCK_MONOTONIC, when they were read last */
+    int *fd; /* by end */
+    struct wall wall;
 };
 
 union address {
@@ -143,10 +142,9 @@ static int send_from(void *context, uint32_t end, const struct addr *to, const u
 
 struct moment {
     uint64_t now_ns, wall_ns; /* the same one */
-    bool stepped;             /* the wall clock, since the last one */
 };
 
-static struct moment look(struct sockets *s) {
+static struct moment look(void) {
     struct moment found = {0};
     for (int i = 0; i < READINGS; i++) {
         uint64_t before = clock_now();
@@ -157,9 +155,6 @@ static struct moment look(struct sockets *s) {
             break;
         }
     }
-    int64_t ahead = (int64_t)(found.wall_ns - found.now_ns);
-    found.stepped = llabs(ahead - s->wall_ahead_ns) > STEPPED_NS;
-    s->wall_ahead_ns = ahead;
     return found;
 }
 
@@ -174,13 +169,6 @@ static uint64_t stamp_of(struct msghdr *message) {
         }
     }
     return 0;
-}
-
-static uint64_t arrival(const struct moment *moment, uint64_t stamp_ns) {
-    if (!stamp_ns || moment->stepped || stamp_ns > moment->wall_ns) {
-        return moment->now_ns;
-    }
-    return moment->now_ns - (moment->wall_ns - stamp_ns);
 }
 
 /* One packet: a socket that has more is ready again, and a read that fails costs time. */
@@ -202,7 +190,8 @@ static void receive(struct sockets *s, uint32_t end) {
     if (got <= 0 || (message.msg_flags & MSG_TRUNC)) {
         return;
     }
-    struct moment moment = look(s);
+    struct moment moment = look();
+    active_look(&s->wall, moment.now_ns, moment.wall_ns);
     /* A raw IPv4 socket gives the IP header too (raw(7)). */
     size_t head = from.any.sa_family == AF_INET ? (size_t)(bytes[0] & 0x0f) * 4 : 0;
     if ((size_t)got < head) {
@@ -210,7 +199,7 @@ static void receive(struct sockets *s, uint32_t end) {
     }
     struct addr source = from_socket_address(&from);
     active_arrived(&s->proto, end, &source, bytes + head, (size_t)got - head,
-                   arrival(&moment, stamp_of(&message)));
+                   active_arrival(&s->wall, moment.now_ns, stamp_of(&message)));
 }
 
 static void woken(struct proto *p) {
@@ -237,7 +226,8 @@ static bool prepare(struct sockets *s) {
         fputs("tprobe: no memory for probes\n", stderr);
         return false;
     }
-    look(s);
+    struct moment moment = look();
+    s->wall.ahead_ns = (int64_t)(moment.wall_ns - moment.now_ns);
     return true;
 }
 

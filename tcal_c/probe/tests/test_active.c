@@ -174,6 +174,26 @@ static void rings_are_bounded(void) {
     fake_free(f);
 }
 
+static void a_stepped_wall_clock_is_doubted_for_a_while(void) {
+    const uint64_t day = 1700000000 * NS_PER_S, now = 50 * NS_PER_S;
+    const int64_t steps[] = {60 * (int64_t)NS_PER_S, -60 * (int64_t)NS_PER_S, 2000000};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct wall wall = {.ahead_ns = (int64_t)day};
+        active_look(&wall, now, day + now + 1000000); /* slewed at most */
+        CHECK_EQ(active_arrival(&wall, now, day + now + 1000000 - 7), now - 7);
+        CHECK_EQ(active_arrival(&wall, now, day + now + 1000000 + 1), now); /* from the future */
+        CHECK_EQ(active_arrival(&wall, now, 0), now);
+        uint64_t then = day + 1000000 + (uint64_t)steps[i];
+        for (uint64_t later = now; later < now + NS_PER_S; later += NS_PER_S / 4) {
+            active_look(&wall, later, then + later);
+            CHECK_EQ(active_arrival(&wall, later, then + later - 7), later);
+        }
+        active_look(&wall, now + NS_PER_S, then + now + NS_PER_S);
+        CHECK_EQ(active_arrival(&wall, now + NS_PER_S, then + now + NS_PER_S - 7),
+                 now + NS_PER_S - 7);
+    }
+}
+
 void test_active(void) {
     commands_are_strict();
     probes_are_timed();
@@ -182,4 +202,5 @@ void test_active(void) {
     ends_come_and_go();
     late_ones_are_not_sent();
     rings_are_bounded();
+    a_stepped_wall_clock_is_doubted_for_a_while();
 }

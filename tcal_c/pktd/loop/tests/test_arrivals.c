@@ -80,6 +80,16 @@ static void frame_without_stamp_is_left_alone(void) {
     CHECK(memcmp(mac, plain, sizeof mac) == 0);
 }
 
+static void stamp_by_the_wall_clock_is_as_old_as_by_the_other(void) {
+    const uint64_t now = 100 * NS_PER_S, wall = 1700000000 * NS_PER_S;
+    CHECK_EQ(stamp_of_wall(wall, wall, now), now);
+    CHECK_EQ(stamp_of_wall(wall - 7, wall, now), now - 7);
+    CHECK_EQ(stamp_of_wall(wall - NS_PER_S, wall, now), now - NS_PER_S);
+    CHECK_EQ(stamp_of_wall(wall - NS_PER_S - 1, wall, now), now); /* stepped forward */
+    CHECK_EQ(stamp_of_wall(wall + 1, wall, now), now);            /* back */
+    CHECK_EQ(stamp_of_wall(wall - 7, wall, 6), 6);
+}
+
 #define ROOM 4096
 
 static struct loop loop;
@@ -196,6 +206,7 @@ void test_arrivals(void) {
     stamp_is_near_a_time_that_is_not_now();
     stamp_that_is_far_away_is_left_alone();
     frame_without_stamp_is_left_alone();
+    stamp_by_the_wall_clock_is_as_old_as_by_the_other();
     any_pieces_are_the_same_frames();
     next_is_the_first_of_all_lines();
     what_has_not_arrived_goes_with_its_line();
