@@ -25,13 +25,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ns.h"
 
-enum { MAX_SOURCES = 4096, MAX_ARGUMENTS = 5 };
+enum { MAX_SOURCES = 4096, MAX_ARGUMENTS = 5, SPARE_DESCRIPTORS = 64 };
 
 struct furnishing {
     struct identity *who;
@@ -211,45 +212,9 @@ static int do_bind(struct furnishing *self, char **words) {
     return done < 0 ? failed(self, "make %s read-only", words[1]) : 0;
 }
 
-static int copy(int source, int target) {
-    static char block[64 * 1024];
-    ssize_t got;
-    while ((got = read(source, block, sizeof block)) > 0) {
-        for (ssize_t at = 0; at < got;) {
-            ssize_t put = write(target, block + at, (size_t)(got - at));
-            if (put < 0) {
-                return -1;
-            }
-            at += put;
-        }
-    }
-    return got < 0 ? -1 : 0;
-}
-
-struct rights {
-    mode_t mode;
-    uid_t user;
-    gid_t group;
-};
-
-/* Of the words MODE (octal), UID, GID. */
-static int parse_rights(struct rights *rights, char **words) {
-    char *end;
-    long user;
-    long group;
-    unsigned long mode = strtoul(words[0], &end, 8);
-    if (*end || mode > 07777 || parse_number(words[1], &user) < 0 ||
-        parse_number(words[2], &group) < 0) {
-        errno = EINVAL;
-        return -EINVAL;
-    }
-    *rights = (struct rights){(mode_t)mode, (uid_t)user, (gid_t)group};
-    return 0;
-}
-
 static int do_directory(struct furnishing *self, char **words) {
     struct rights rights;
-    if (parse_rights(&rights, words + 1) < 0) {
+    if (rights_parse(&rights, words + 1) < 0) {
         return failed(self, "make %s", words[0]);
     }
     int found = find(self, words[0]);
@@ -272,24 +237,15 @@ static int do_directory(struct furnishing *self, char **words) {
 static int do_file(struct furnishing *self, char **words) {
     const char *name;
     struct rights rights;
-    if (parse_rights(&rights, words + 2) < 0) {
+    int source = self->sources[self->used++];
+    if (rights_parse(&rights, words + 2) < 0) {
         return failed(self, "place %s", words[1]);
     }
-    int source = open(words[0], O_RDONLY | O_CLOEXEC);
     int parent = parent_of(self, words[1], &name);
-    int target = -1;
-    if (source >= 0 && parent >= 0) {
-        unlinkat(parent, name, 0);
-        target = openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
-    }
-    bool done = target >= 0 && copy(source, target) == 0 && fchmod(target, rights.mode) == 0 &&
-                fchown(target, rights.user, rights.group) == 0;
+    bool done = parent >= 0 && place_copy(source, parent, name, &rights) == 0;
     int reason = errno;
-    const int opened[] = {source, parent, target};
-    for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
-        if (opened[i] >= 0) {
-            close(opened[i]);
-        }
+    if (parent >= 0) {
+        close(parent);
     }
     errno = reason;
     return done ? 0 : failed(self, "place %s", words[1]);
@@ -350,20 +306,22 @@ static const struct operation *next(char **at, char *end, char *words[MAX_ARGUME
     return NULL;
 }
 
-static int perform_all(struct furnishing *self, char *text, char *end) {
+/* All of what there is to do is understood, and each source open, before anything is done. */
+static int open_sources(struct furnishing *self, char *at, char *end) {
     char *words[MAX_ARGUMENTS];
-    char *at = text;
     const struct operation *operation;
     size_t opened = 0;
     while ((operation = next(&at, end, words))) {
-        if (operation->perform != do_bind) {
+        bool is_file = operation->perform == do_file;
+        if (!is_file && operation->perform != do_bind) {
             continue;
         }
         if (opened == MAX_SOURCES) {
             errno = E2BIG;
-            return failed(self, "mount so many files");
+            return failed(self, "take so many files");
         }
-        if ((self->sources[opened] = open(words[0], O_PATH | O_CLOEXEC)) < 0) {
+        self->sources[opened] = open(words[0], (is_file ? O_RDONLY : O_PATH) | O_CLOEXEC);
+        if (self->sources[opened] < 0) {
             return failed(self, "open %s", words[0]);
         }
         opened++;
@@ -372,7 +330,17 @@ static int perform_all(struct furnishing *self, char *text, char *end) {
         errno = EINVAL;
         return failed(self, "understand what to do");
     }
-    at = text;
+    return 0;
+}
+
+static int perform_all(struct furnishing *self, char *text, char *end) {
+    char *words[MAX_ARGUMENTS];
+    char *at = text;
+    const struct operation *operation;
+    int opened = open_sources(self, text, end);
+    if (opened < 0) {
+        return opened;
+    }
     while ((operation = next(&at, end, words))) {
         int done = operation->perform(self, words);
         if (done < 0) {
@@ -382,12 +350,27 @@ static int perform_all(struct furnishing *self, char *text, char *end) {
     return 0;
 }
 
+/* There may be more sources than programs may have descriptors (often 1,024): the limit that it
+ * was, for them. */
+static struct rlimit allow_sources(void) {
+    struct rlimit before = {RLIM_INFINITY, RLIM_INFINITY};
+    getrlimit(RLIMIT_NOFILE, &before);
+    rlim_t wanted = MAX_SOURCES + SPARE_DESCRIPTORS;
+    wanted = wanted < before.rlim_max ? wanted : before.rlim_max;
+    if (before.rlim_cur < wanted) {
+        /* Where it is refused, opening says so. */
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){wanted, before.rlim_max});
+    }
+    return before;
+}
+
 int furnish(struct identity *who, char *text, size_t length, char *why, size_t room) {
     static struct furnishing self;
     self = (struct furnishing){.who = who, .root = "/", .root_fd = -1, .why = why, .room = room};
     for (size_t i = 0; i < MAX_SOURCES; i++) {
         self.sources[i] = -1;
     }
+    struct rlimit limit = allow_sources();
     char *at = text;
     const char *verb = next_word(&at, text + length);
     int done;
@@ -404,5 +387,6 @@ int furnish(struct identity *who, char *text, size_t length, char *why, size_t r
     if (self.root_fd >= 0) {
         close(self.root_fd);
     }
+    setrlimit(RLIMIT_NOFILE, &limit);
     return done;
 }

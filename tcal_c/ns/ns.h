@@ -74,6 +74,16 @@ pid_t program_start(const struct program *program, const struct identity *who, i
 /* The next NUL-terminated word of [*at, end), NULL when there is none. */
 char *next_word(char **at, char *end);
 
+/* place.c: a copy of what `source` has, with these rights, in the directory `parent`; what has its
+ * name there goes. */
+struct rights {
+    mode_t mode;
+    uid_t user;
+    gid_t group;
+};
+int rights_parse(struct rights *rights, char **words); /* MODE (octal), UID, GID */
+int place_copy(int source, int parent, const char *name, const struct rights *rights);
+
 /* furnish.c: carries out "furnish\0OPERATION\0ARGUMENT…\0…" in our own namespaces; what it says of
  * the user goes to `who`. -errno with `why` if something is refused; the instance is then of no
  * use. */

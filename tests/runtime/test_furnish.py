@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from runtime.backend.local import nursery, shelter
 from runtime.backend.local.nursery import Holder, Program
+from runtime.backend.local.surroundings import _write
 from runtime.errors import RunError
 from runtime.system.userids import Identity
 from tests.runtime.test_nursery import DEADLINE_SECONDS, carried_out
@@ -180,6 +181,30 @@ def test_a_user_reaches_its_directory_below_a_closed_home(tmp_path: Path) -> Non
         await over(holder)
 
     carried_out(conversation, tmp_path)
+
+
+def test_files_are_placed_whatever_hides_their_source(tmp_path: Path) -> None:
+    """A run directory below a home that is covered is such a place."""
+    closed, inner = tmp_path / "closed", tmp_path / "closed/inner"
+    inner.mkdir(parents=True)
+    (closed / "kept").write_text("text\n")
+    closed.chmod(0o700)
+
+    async def conversation(maker: nursery.Nursery) -> None:
+        cover = shelter.operations([inner], Identity("", 1234, 1234))
+        file = ("file", str(closed / "kept"), str(inner / "placed"), "4755", "1234", "1234")
+        holder = await made(maker, *cover, file)
+        words = f"ls {closed}; cat {inner}/placed; stat -c '%a %u' {inner}/placed"
+        assert await said(holder, tmp_path, words) == "inner\ntext\n4755 1234\n"
+        await over(holder)
+
+    carried_out(conversation, tmp_path)
+
+
+def test_a_file_in_the_instances_directory_keeps_its_set_id_bits(tmp_path: Path) -> None:
+    _write(tmp_path, PurePosixPath("file"), b"text\n", 0o4755, (1234, 1234))
+    status = (tmp_path / "file").stat()
+    assert (status.st_mode & 0o7777, status.st_uid) == (0o4755, 1234)
 
 
 def test_the_signal_goes_to_the_program_first(tmp_path: Path) -> None:

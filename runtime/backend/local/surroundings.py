@@ -282,9 +282,9 @@ def _write(
     descriptor = folder.create(path.name)
     try:
         write_all(descriptor, data)
-        os.fchmod(descriptor, mode)
         if owner is not None:
             os.fchown(descriptor, *owner)
+        os.fchmod(descriptor, mode)  # last: a new owner takes the set-id bits away
     finally:
         os.close(descriptor)
 

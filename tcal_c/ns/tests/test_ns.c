@@ -1,9 +1,11 @@
 /* Tests of the parts of tstorm-ns that need no namespace: messages, start requests, helpers. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -209,6 +211,80 @@ static void test_furnish_files(void) {
     CHECK(rmdir(place) == 0);
 }
 
+static char message[16 * 1024];
+static size_t message_length;
+
+/* One more word of it. */
+static void say_word(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say_word(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(message + message_length, sizeof message - message_length, format, args);
+    va_end(args);
+    message_length += (size_t)length + 1;
+    CHECK(message_length <= sizeof message);
+}
+
+static void say_file(const char *source, const char *target, const char *mode) {
+    say_word("file");
+    say_word("%s", source);
+    say_word("%s", target);
+    say_word("%s", mode);
+    say_word("%u", geteuid());
+    say_word("%u", getegid());
+}
+
+static int furnish_said(void) {
+    struct identity who = {0};
+    char why[128];
+    size_t length = message_length;
+    message_length = 0;
+    return furnish(&who, message, length, why, sizeof why);
+}
+
+/* What is done before a source's turn does not hide it, and set-id bits stay. */
+static void test_furnish_opens_first(void) {
+    char where[] = "/tmp/ns-test-XXXXXX";
+    char one[64], two[64];
+    struct stat status, empty;
+    CHECK(mkdtemp(where));
+    snprintf(one, sizeof one, "%s/one", where);
+    snprintf(two, sizeof two, "%s/two", where);
+    int file = open(one, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    CHECK(file >= 0 && write(file, "before", 6) == 6 && close(file) == 0);
+    say_word("furnish");
+    say_file("/dev/null", one, "600");
+    say_file(one, two, "4751");
+    CHECK(furnish_said() == 0);
+    CHECK(stat(one, &empty) == 0 && empty.st_size == 0);
+    CHECK(stat(two, &status) == 0 && status.st_size == 6 && (status.st_mode & 07777) == 04751);
+    CHECK(unlink(one) == 0 && unlink(two) == 0 && rmdir(where) == 0);
+}
+
+/* More files than a program may open. */
+static void test_furnish_many(void) {
+    enum { FILES = 60, MOST = 32 };
+    char where[] = "/tmp/ns-test-XXXXXX";
+    char path[64];
+    struct rlimit before, after;
+    CHECK(mkdtemp(where));
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const struct rlimit few = {MOST, before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    say_word("furnish");
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%s/%d", where, i);
+        say_file("/dev/null", path, "600");
+    }
+    CHECK(furnish_said() == 0);
+    CHECK(getrlimit(RLIMIT_NOFILE, &after) == 0 && after.rlim_cur == MOST);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%s/%d", where, i);
+        CHECK(unlink(path) == 0);
+    }
+    CHECK(rmdir(where) == 0 && setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
 int main(void) {
     test_parse_good();
     test_parse_bad();
@@ -219,6 +295,8 @@ int main(void) {
     test_identity();
     test_furnish_bad();
     test_furnish_files();
+    test_furnish_opens_first();
+    test_furnish_many();
     puts("ns: ok");
     return 0;
 }
