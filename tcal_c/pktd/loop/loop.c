@@ -124,6 +124,7 @@ static int make_parts(struct loop *loop, const struct loop_options *options) {
     loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     loop->report = eventfd(0, EFD_CLOEXEC);
     loop->port = calloc(PORT_LIMIT, sizeof *loop->port);
+    loop->last = calloc(1, sizeof *loop->last);
     loop->engine = engine_new(options->pool_bytes, due_deliver, loop);
     if (loop->wake < 0 || loop->report < 0) {
         return -errno;
@@ -135,7 +136,7 @@ static int make_parts(struct loop *loop, const struct loop_options *options) {
         loop->engine->transit.digests = options->times ? DIGESTS_TIMES : DIGESTS_CONTENTS;
     }
     loop->scratch = loop->engine ? pool_frame(&loop->engine->transit.pool, FRAME_LIMIT) : NULL;
-    if (!loop->port || !loop->scratch) {
+    if (!loop->port || !loop->scratch || !loop->last) {
         return -ENOMEM;
     }
     if (!loop->is_virtual) {
@@ -167,12 +168,8 @@ int loop_start(struct loop *loop, const struct loop_options *options) {
 }
 
 void loop_stop(struct loop *loop) {
-    struct message *stop = calloc(1, sizeof *stop);
-    if (!stop) {
-        return; /* the end of the process stops it as well */
-    }
-    stop->kind = MESSAGE_STOP;
-    loop_post(loop, stop);
+    loop->last->kind = MESSAGE_STOP;
+    loop_post(loop, loop->last);
     pthread_join(loop->thread, NULL);
     messages_free(loop);
     if (loop->has_captures) {

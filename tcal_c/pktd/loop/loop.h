@@ -92,6 +92,7 @@ struct loop {
     _Atomic(struct message *) inbox;
     _Atomic(struct message *) outbox;
     struct message *pending; /* batches, by time and number */
+    struct message *last;    /* what ends the data thread: made before, there may be no memory */
     struct frame *scratch;   /* the next read goes here */
     struct port **port;
     struct port *lines; /* the ports that are lines, in the order in which they were opened */
