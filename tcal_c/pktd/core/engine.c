@@ -239,6 +239,14 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
     pool_release(&e->transit.pool, frame);
 }
 
+void engine_lost(struct engine *e, const uint8_t *data, size_t bytes) {
+    struct virtio_net_hdr vnet;
+    struct packet_info info;
+    memcpy(&vnet, data, sizeof vnet);
+    packet_parse(&info, &vnet, data + VNET_BYTES, bytes); /* no packet is one segment, too */
+    counter_add(&e->transit.drop_nobuf, info.segments);
+}
+
 void engine_step(struct engine *e) {
     /* `waiting` is the first member of a link. */
     struct link *link = (struct link *)(void *)heap_top(&e->transit.heap)->node;

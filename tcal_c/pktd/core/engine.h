@@ -103,6 +103,10 @@ void engine_reserve(struct engine *e, struct engine_room *room);
 void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t bytes,
                   uint64_t at_ns);
 
+/* There was no memory for a frame of which `bytes` bytes after its virtio header stand at `data`,
+ * that header first. */
+void engine_lost(struct engine *e, const uint8_t *data, size_t bytes);
+
 /* What was handed over has been written (0) or not (-errno). */
 void engine_left(struct engine *e, const struct leaving *leaving, int error);
 

@@ -188,7 +188,7 @@ bool hands_write(struct hands *hands, struct port *port, uint64_t due_ns,
 }
 
 /* The frame as the engine is to have it; another one goes to the hand in its stead. NULL: there is
- * no memory, and the hand has the frame back. */
+ * no memory, which is counted, and the hand has the frame back. */
 static struct frame *exchange(struct hands *hands, struct hand *h, struct frame *frame,
                               size_t bytes) {
     struct pool *pool = &hands->engine->transit.pool;
@@ -197,6 +197,9 @@ static struct frame *exchange(struct hands *hands, struct hand *h, struct frame 
         memcpy(fresh->data, frame->data, bytes + VNET_BYTES);
         restock(h, frame);
         return fresh;
+    }
+    if (!fresh) {
+        engine_lost(hands->engine, frame->data, bytes);
     }
     restock(h, fresh ? fresh : frame);
     return fresh ? frame : NULL;

@@ -47,7 +47,7 @@ static void keep(struct loop *loop, struct port *port, const struct line_record 
     size_t bytes = record->bytes - VNET_BYTES;
     struct frame *frame = pool_frame(&loop->engine->transit.pool, bytes);
     if (!frame) {
-        counter_add(&loop->engine->transit.drop_nobuf, 1);
+        engine_lost(loop->engine, data, bytes);
         return;
     }
     memcpy(frame->data, data, record->bytes);

@@ -49,11 +49,7 @@ static struct frame *right_size(struct loop *loop, size_t bytes) {
 void reading_input(struct loop *loop, const struct port *port, struct frame *frame,
                    const struct port_frame *got) {
     loop->worked = true;
-    if (frame) {
-        engine_input(loop->engine, port->number, frame, got->bytes, got->at_ns);
-    } else {
-        counter_add(&loop->engine->transit.drop_nobuf, 1);
-    }
+    engine_input(loop->engine, port->number, frame, got->bytes, got->at_ns);
 }
 
 /* Reads one frame; false when there is none. */
@@ -66,7 +62,13 @@ static bool read_one(struct loop *loop, struct port *port) {
     if (result <= 0) {
         return false;
     }
-    reading_input(loop, port, right_size(loop, got.bytes), &got);
+    struct frame *frame = right_size(loop, got.bytes);
+    if (frame) {
+        reading_input(loop, port, frame, &got);
+    } else {
+        engine_lost(loop->engine, loop->scratch->data, got.bytes);
+        loop->worked = true;
+    }
     return true;
 }
 
@@ -106,6 +108,18 @@ static void take_arrivals(struct loop *loop, struct port *port, int result) {
     virtual_again(loop, port->tag);
 }
 
+/* The frame in the port's buffer. */
+static void take_frame(struct loop *loop, struct port *port, const struct port_frame *got) {
+    struct frame *frame = pool_frame(&loop->engine->transit.pool, got->bytes);
+    if (frame) {
+        memcpy(frame->data, port->buffer, got->bytes + VNET_BYTES);
+        reading_input(loop, port, frame, got);
+    } else {
+        engine_lost(loop->engine, port->buffer, got->bytes);
+        loop->worked = true;
+    }
+}
+
 /* A frame that has been read already, or why there is none. What is due before it is done first. */
 void reading_frame(struct loop *loop, struct port *port, int result) {
     struct port_frame got;
@@ -120,11 +134,7 @@ void reading_frame(struct loop *loop, struct port *port, int result) {
     if (result > 0 && port_took(port, port->buffer, (size_t)result, loop->now_ns, &got)) {
         loop->now_ns = max_u64(loop->now_ns, got.at_ns);
         due_work(loop);
-        struct frame *frame = pool_frame(&loop->engine->transit.pool, got.bytes);
-        if (frame) {
-            memcpy(frame->data, port->buffer, got.bytes + VNET_BYTES);
-        }
-        reading_input(loop, port, frame, &got);
+        take_frame(loop, port, &got);
     }
     virtual_again(loop, port->tag);
 }

@@ -13,7 +13,7 @@ void reading_port(struct loop *loop, struct port *port, uint32_t events);
 /* In virtual time: `result` bytes have been read into the port's buffer, or -errno. */
 void reading_frame(struct loop *loop, struct port *port, int result);
 
-/* A frame, which becomes the engine's, or NULL: there was no memory for it. */
+/* A frame, which becomes the engine's. */
 void reading_input(struct loop *loop, const struct port *port, struct frame *frame,
                    const struct port_frame *got);
 

@@ -8,7 +8,10 @@
 
 #include <sys/epoll.h>
 
-/* Everything that hands have read, each port's frames in their order. */
+#define INPUTS_PER_FINISH 64u
+
+/* Everything that hands have read, each port's frames in their order. What they have written is
+ * taken note of in between: when nobody does they have no room to write more. */
 static void take_inputs(struct loop *loop) {
     struct hand_input input;
     bool lost;
@@ -17,13 +20,17 @@ static void take_inputs(struct loop *loop) {
             if (!hands_input(&loop->hands, &loop->hands.hand[i], &input, &lost)) {
                 break;
             }
-            if (!input.frame && !lost) {
+            loop->worked = true;
+            if (input.frame) {
+                reading_input(loop, input.port, input.frame,
+                              &(struct port_frame){input.bytes, input.at_ns});
+                due_work(loop);
+            } else if (input.port && !lost) {
                 reading_end(loop, input.port);
-                continue;
             }
-            reading_input(loop, input.port, input.frame,
-                          &(struct port_frame){input.bytes, input.at_ns});
-            due_work(loop);
+            if (n % INPUTS_PER_FINISH == INPUTS_PER_FINISH - 1) {
+                loop->worked |= hands_finish(&loop->hands);
+            }
         }
     }
 }

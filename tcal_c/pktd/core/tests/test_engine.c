@@ -275,6 +275,19 @@ static void nothing_is_lost_track_of(void) {
     sim_free(sim);
 }
 
+static void what_there_is_no_memory_for_is_counted_by_segments(void) {
+    struct sim *sim = sim_new(64 << 20);
+    uint8_t data[VNET_BYTES + sizeof frame.data];
+    make_frame(&frame, 4, TEST_TCP, 0, 1, 10000, 1448);
+    memcpy(data, &frame.vnet, VNET_BYTES);
+    memcpy(data + VNET_BYTES, frame.data, frame.bytes);
+    engine_lost(sim->engine, data, frame.bytes);
+    CHECK_EQ(engine_stat(sim, "drop_nobuf="), 7);
+    engine_lost(sim->engine, data, 10); /* cut: no packet */
+    CHECK_EQ(engine_stat(sim, "drop_nobuf="), 8);
+    sim_free(sim);
+}
+
 static struct leaving handed;
 
 static bool take_over(void *context, uint32_t port, uint64_t at_ns, const struct leaving *leaving,
@@ -313,4 +326,5 @@ void test_engine(void) {
     write_errors_are_counted();
     memory_is_bounded();
     nothing_is_lost_track_of();
+    what_there_is_no_memory_for_is_counted_by_segments();
 }
