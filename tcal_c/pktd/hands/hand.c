@@ -2,7 +2,7 @@
  * into another it writes, each port's frames in their order.
  *
  * Either the core or the hand has the turn: it alone reads the hand's ports and writes to them. The
- * core gives it and asks for it back; then the hand stops between two frames, and what it has not
+ * core gives it and asks for it back; then the hand stops before the next port, and what it has not
  * written the core writes. A hand reads and writes only what there is room for; where there is none
  * it sleeps until the core has made some. The core waits for room in one place (see hands.c).
  */
@@ -65,6 +65,10 @@ uint32_t hand_write(struct hand *h, uint32_t most) {
     return count;
 }
 
+static bool is_recalled(const struct hand *h) {
+    return atomic_load_explicit(&h->recall, memory_order_relaxed);
+}
+
 static void take_stock(struct hand *h) {
     struct frame **next;
     while ((next = spsc_first(&h->stock))) {
@@ -124,24 +128,26 @@ static uint32_t read_port(struct hand *h, const struct epoll_event *event) {
     while (count < READS_PER_PORT && may_read(h) && (result = read_one(h, port)) > 0) {
         count++;
     }
-    if (count == 0 && result == 0 && event->events & (EPOLLERR | EPOLLHUP)) {
-        if (port->kind != PORT_TAP) {
-            port_settle(port);
-        } else if (may_read(h)) {
+    if (count == 0 && result == 0 && event->events & (EPOLLERR | EPOLLHUP) && may_read(h)) {
+        if (port->kind == PORT_TAP) {
             tell_gone(h, port);
-            count++;
+        } else {
+            port_settle(port);
+            put_input(h, NULL, NULL, &(struct port_frame){0});
         }
+        count++;
     }
     return result < 0 ? count + 1 : count;
 }
 
-/* How much was read, and written in between. */
+/* How much was read, and written in between. Who is asked for the turn does not let all ports have
+ * theirs first: the core waits. */
 static uint32_t read_ports(struct hand *h) {
     struct epoll_event event[EVENTS];
     uint32_t done = 0;
     take_stock(h);
     int count = may_read(h) ? epoll_wait(h->ports, event, EVENTS, 0) : 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && !is_recalled(h); i++) {
         done += read_port(h, &event[i]);
         ring_core(h);
         done += hand_write(h, WRITES_PER_ROUND); /* what is due does not wait for all ports */
@@ -161,7 +167,7 @@ static void sleep_until_needed(struct hand *h) {
     take_stock(h);
     bool reads = may_read(h);
     bool writes = spsc_first(&h->out) && spsc_room(&h->done);
-    if (!writes && !atomic_load_explicit(&h->recall, memory_order_relaxed)) {
+    if (!writes && !is_recalled(h)) {
         struct pollfd fds[2] = {{h->wake, POLLIN, 0}, {h->ports, POLLIN, 0}};
         poll(fds, reads ? 2 : 1, -1);
         if (fds[0].revents) {

@@ -13,7 +13,7 @@
 #define HAND_LARGE 24u
 #define HAND_SMALL_BYTES 2048u
 
-/* What a hand has read, or that there is no more to read: no frame. */
+/* What a hand has read, or that there is no more to read: no frame. No port: a device is down. */
 struct hand_input {
     struct port *port;
     struct frame *frame;

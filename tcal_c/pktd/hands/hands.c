@@ -138,12 +138,21 @@ void hands_give(struct hands *hands) {
     hands->are_given = hands->count > 0;
 }
 
+/* All of them are asked before one is waited for: they stop side by side. */
+static void ask_back(struct hands *hands) {
+    for (uint32_t i = 0; i < hands->count; i++) {
+        struct hand *h = &hands->hand[i];
+        if (h->is_given) {
+            atomic_store_explicit(&h->recall, true, memory_order_release);
+            hand_ring(h);
+        }
+    }
+}
+
 static void recall(struct hands *hands, struct hand *h) {
     if (!h->is_given) {
         return;
     }
-    atomic_store_explicit(&h->recall, true, memory_order_release);
-    hand_ring(h);
     while (atomic_load_explicit(&h->turn, memory_order_acquire)) {
         rest();
     }
@@ -154,6 +163,7 @@ static void recall(struct hands *hands, struct hand *h) {
 }
 
 void hands_recall(struct hands *hands) {
+    ask_back(hands);
     for (uint32_t i = 0; i < hands->count; i++) {
         recall(hands, &hands->hand[i]);
     }

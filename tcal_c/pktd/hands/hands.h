@@ -54,8 +54,8 @@ bool hands_write(struct hands *hands, struct port *port, uint64_t due_ns,
                  const struct leaving *leaving, const struct iovec *io, int count);
 
 /* The oldest frame that this hand has read, which is the caller's; false when there is none.
- * Without a frame the port has gone, or, when it is `lost`, there was no memory for what was read.
- */
+ * Without a frame the port has gone, or, when it is `lost`, there was no memory for what was read;
+ * without a port either, some device is down, or has gone, which nobody was told before. */
 bool hands_input(struct hands *hands, struct hand *hand, struct hand_input *input, bool *lost);
 
 /* Takes note of what has been written: whether anything has. */

@@ -21,6 +21,7 @@ void reading_end(struct loop *loop, struct port *port) {
         arrivals_remove(loop, port);
     }
     port->gone = true;
+    loop->worked = true; /* whoever waits for something to happen is told */
 }
 
 /* What a busy port sends may have to wait in its device, but it makes no other port's packets late,
@@ -83,6 +84,7 @@ void reading_port(struct loop *loop, struct port *port, uint32_t events) {
             reading_end(loop, port);
         } else {
             port_settle(port);
+            loop->worked = true; /* the device may be gone, which does not show here */
         }
     }
 }

@@ -11,9 +11,11 @@
 struct end ends[2];
 struct hands hands;
 struct histogram late;
+void (*ends_before_read)(const struct port *port);
 
+/* The error is taken away, so it shows only once. */
 void port_settle(const struct port *port) {
-    (void)port;
+    CHECK_EQ(epoll_ctl(hands_of(&hands, port)->ports, EPOLL_CTL_DEL, port->fd, NULL), 0);
 }
 
 void ends_make(struct end *end, uint32_t number) {
@@ -29,9 +31,12 @@ void ends_make(struct end *end, uint32_t number) {
 int port_read(struct port *port, uint8_t *data, size_t room, struct port_frame *frame) {
     struct end *end = &ends[port->number];
     uint32_t number;
+    if (ends_before_read) {
+        ends_before_read(port);
+    }
     ssize_t got = read(port->fd, &number, sizeof number);
     if (got <= 0) {
-        return got == 0 ? -ENODEV : 0;
+        return got == 0 && port->kind == PORT_TAP ? -ENODEV : 0;
     }
     CHECK_EQ(number, end->read++);
     ends_make(end, number);

@@ -35,6 +35,9 @@ extern struct end ends[2];
 extern struct hands hands;
 extern struct histogram late;
 
+/* What happens before a port is read; mostly NULL. */
+extern void (*ends_before_read)(const struct port *port);
+
 /* Packet `number` of an end into its `frame`: small ones, some of middle size, some super-packets.
  */
 void ends_make(struct end *end, uint32_t number);

@@ -102,6 +102,13 @@ static void who_has_no_room_to_write_sleeps_until_there_is(void) {
     close(core);
 }
 
+static void close_ends(void) {
+    for (int i = 0; i < 2; i++) {
+        close(ends[i].peer);
+        close(ends[i].port.fd);
+    }
+}
+
 static bool is_ready(int set) {
     struct epoll_event event;
     return epoll_wait(set, &event, 1, 0) == 1;
@@ -133,13 +140,102 @@ static void the_core_sees_packets_while_it_has_the_turn(void) {
         hands_recall(&hands);
     }
     CHECK(is_ready(epoll));
-    for (int i = 0; i < 2; i++) {
-        close(ends[i].peer);
-        close(ends[i].port.fd);
-    }
+    close_ends();
     hands_end(&hands);
     sim_free(sim);
     close(epoll);
+    close(core);
+}
+
+/* Hands with the turn at two ports that have packets already. */
+static struct sim *begin_reading(uint32_t count, int core) {
+    struct sim *sim = sim_new(POOL);
+    CHECK_EQ(hands_start(&hands, count, false, sim->engine, &late, core), 0);
+    ends_open(-1);
+    ends_feed();
+    hands_give(&hands);
+    return sim;
+}
+
+static void finish_reading(struct sim *sim, int core) {
+    hands_recall(&hands);
+    hands_end(&hands);
+    ends_before_read = NULL;
+    close_ends();
+    sim_free(sim);
+    close(core);
+}
+
+static void ask_for_the_turn(const struct port *port) {
+    atomic_store(&hands_of(&hands, port)->recall, true);
+}
+
+/* The core waits for the hand that it has asked, and so do all packets. */
+static void who_is_asked_for_the_turn_reads_no_other_port(void) {
+    int core = eventfd(0, EFD_NONBLOCK);
+    uint64_t until = clock_now() + DEADLINE_NS;
+    ends_before_read = ask_for_the_turn;
+    struct sim *sim = begin_reading(1, core);
+    while (atomic_load(&hands.hand[0].turn)) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    CHECK((ends[0].read > 0) != (ends[1].read > 0));
+    finish_reading(sim, core);
+}
+
+static atomic_bool reads;
+
+static void wait_for_the_other_to_be_asked(const struct port *port) {
+    uint64_t until = clock_now() + DEADLINE_NS;
+    if (port->number != 0) {
+        return;
+    }
+    atomic_store(&reads, true);
+    while (!atomic_load(&hands.hand[1].recall)) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+}
+
+static void all_are_asked_for_the_turn_before_one_is_waited_for(void) {
+    int core = eventfd(0, EFD_NONBLOCK);
+    uint64_t until = clock_now() + DEADLINE_NS;
+    ends_before_read = wait_for_the_other_to_be_asked;
+    struct sim *sim = begin_reading(2, core);
+    while (!atomic_load(&reads)) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    hands_recall(&hands);
+    CHECK(!hands.are_given);
+    finish_reading(sim, core);
+}
+
+/* The device of a packet socket may have gone: reading does not say so, and whoever awaits news
+ * asks. */
+static void a_device_that_is_down_is_told(void) {
+    int core = eventfd(0, EFD_NONBLOCK);
+    uint64_t until = clock_now() + DEADLINE_NS;
+    struct hand_input input;
+    bool lost;
+    struct sim *sim = sim_new(POOL);
+    CHECK_EQ(hands_start(&hands, 1, false, sim->engine, &late, core), 0);
+    ends_open(-1);
+    ends[1].port.kind = PORT_PACKET;
+    close(ends[1].peer);
+    hands_give(&hands);
+    while (!hands_input(&hands, &hands.hand[0], &input, &lost)) {
+        CHECK(clock_now() < until);
+        sched_yield();
+    }
+    CHECK(!input.frame && !input.port && !lost);
+    hands_recall(&hands);
+    CHECK(!hands_input(&hands, &hands.hand[0], &input, &lost));
+    ends[1].peer = -1;
+    hands_end(&hands);
+    close_ends();
+    sim_free(sim);
     close(core);
 }
 
@@ -147,4 +243,7 @@ void test_waiting(void) {
     what_has_been_written_is_told_once();
     who_has_no_room_to_write_sleeps_until_there_is();
     the_core_sees_packets_while_it_has_the_turn();
+    who_is_asked_for_the_turn_reads_no_other_port();
+    all_are_asked_for_the_turn_before_one_is_waited_for();
+    a_device_that_is_down_is_told();
 }
