@@ -73,7 +73,6 @@ struct port {
     _Atomic enum port_steered steered;
     uint32_t window_frames; /* data thread: written since it last looked */
     uint64_t wrote_ns;      /* data thread: when it last wrote */
-    bool is_behind;         /* data thread: it had more to read than a turn takes */
     atomic_bool gone;       /* set by the data thread: the device has disappeared */
     uint8_t mac[6];         /* source of the frames that come, under the stamp */
     /* Of an attached port; `out` is -1 otherwise. */
