@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import pytest
 
-from bench import report
+from bench import ROOT, report
 from bench.errors import BenchError
 from bench.papers import __main__ as runner
 from bench.papers import (
@@ -299,6 +299,13 @@ def test_destinations_are_hashed_by_their_last_two_bytes() -> None:
     last = lines[-1]
     assert "ht 3:0: match ip dst 10.77.2.0/32 flowid 1:101" in last
     assert destinations.destination(64_999) == "10.77.254.231"
+
+
+def test_the_example_of_dynamics_sends_with_cubic() -> None:
+    text = dynamics.with_cubic((ROOT / "examples/dynamics.tdl").read_text())
+    assert "iperf3 -c sv1.0 -C cubic -t 38" in text
+    with pytest.raises(BenchError, match="another client"):
+        dynamics.with_cubic("service c1 exec=other")
 
 
 def test_the_thirds_leave_out_what_is_near_a_change() -> None:
