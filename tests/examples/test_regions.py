@@ -57,9 +57,17 @@ def test_the_right_configuration_passes(tmp_path: Path) -> None:
 @pytest.mark.once
 @pytest.mark.skipif(NO_ETCD, reason="etcd-server and etcd-client are not installed")
 def test_an_election_timeout_below_the_round_trip_is_found(tmp_path: Path) -> None:
-    done = session(tmp_path, "--store", "hasty.tdl", "-k", "leader")
-    assert done.returncode == 1, done.stdout
-    assert "0 leaders after " in done.stdout
-    assert "the round trip between the nearest two regions takes 9" in done.stdout
-    [page] = tmp_path.glob("runs/*/run/report.html")
-    assert f"page: {page}\n" in done.stdout
+    def trial(attempt: Attempt) -> None:
+        """On a machine that is late by more than the timeouts differ a member may win once."""
+        place = tmp_path / attempt.name("try")
+        place.mkdir()
+        done = session(place, "--store", "hasty.tdl", "-k", "leader")
+        for manifest in place.glob("runs/*/run/manifest.json"):
+            attempt.saw(manifest.parent)
+        assert done.returncode == 1, done.stdout
+        assert "0 leaders after " in done.stdout
+        assert "the round trip between the nearest two regions takes 9" in done.stdout
+        [page] = place.glob("runs/*/run/report.html")
+        assert f"page: {page}\n" in done.stdout
+
+    in_time(trial)
