@@ -128,11 +128,16 @@ def gso_arguments(rate_bps: int) -> list[str]:
     return [] if rate_bps >= _GSO_BPS else ["gso_max_segs", "2"]
 
 
+def smooth_burst_bytes(rate_bps: int) -> int:
+    """1 ms of the rate, at least two packets."""
+    return max(rate_bps // 8000, 2 * FRAME_BYTES)
+
+
 def burst_bytes(rate_bps: int) -> int:
-    """1 ms of the rate, at least two packets, and one GSO packet where such come. That counts as
+    """A smooth burst, and one GSO packet where such come. That counts as
     its 45 segments with a header each; tbf cuts up what is larger than its burst, for which 32
     flows of 100 Mb/s on two cores got 60 % of their rate instead of all of it."""
-    return max(rate_bps // 8000, 2 * FRAME_BYTES, GSO_BYTES if rate_bps >= _GSO_BPS else 0)
+    return max(smooth_burst_bytes(rate_bps), GSO_BYTES if rate_bps >= _GSO_BPS else 0)
 
 
 def _shape(middle: Namespace, kind: str, rate_bps: int) -> None:

@@ -26,7 +26,15 @@ from pathlib import Path
 from typing import IO
 
 from bench.engine.netns import Namespace, isolate
-from bench.engine.wiring import FRAME_BYTES, GSO_BYTES, Ends, address, bridged, qdisc
+from bench.engine.wiring import (
+    FRAME_BYTES,
+    GSO_BYTES,
+    Ends,
+    address,
+    bridged,
+    qdisc,
+    smooth_burst_bytes,
+)
 from bench.errors import BenchError
 from bench.papers.mininet_ends import MininetEnds
 from bench.papers.theory import ethernet_bps
@@ -42,7 +50,7 @@ def shape(rate_bps: int, netem: str) -> list[str]:
     lines: list[str] = []
     if rate_bps:
         rate = ethernet_bps(rate_bps)
-        burst = burst_bytes(rate)
+        burst = smooth_burst_bytes(rate)
         limit = max(rate_bps // 8 * _QUEUE_MS // 1000, _LEAST_QUEUE)
         lines.append(f"root handle 1: tbf rate {rate}bit burst {burst} limit {limit}")
     if netem:
@@ -51,16 +59,12 @@ def shape(rate_bps: int, netem: str) -> list[str]:
     return lines
 
 
-def burst_bytes(rate_bps: int) -> int:
-    """1 ms of the rate, at least two packets. Fig. 6 asks for 64 KiB at a time: with a burst of one
-    GSO packet the whole answer left at once, as if there were no link."""
-    return max(rate_bps // 8000, 2 * FRAME_BYTES)
-
-
-def gso_arguments(rate_bps: int) -> list[str]:
+def small_gso_arguments(rate_bps: int) -> list[str]:
     """Arguments of `ip link set DEV`, so that an end makes no GSO packet that is larger than the
-    burst of its tbf (bench.engine.wiring.burst_bytes tells what cutting up costs)."""
-    burst = burst_bytes(ethernet_bps(rate_bps))
+    smooth burst of its tbf (bench.engine.wiring.burst_bytes tells what cutting up costs). Fig. 6
+    asks for 64 KiB at a time: with a burst of one GSO packet the whole answer left at once, as if
+    there were no link."""
+    burst = smooth_burst_bytes(ethernet_bps(rate_bps))
     segments = burst // FRAME_BYTES
     return [] if burst >= GSO_BYTES else ["gso_max_segs", str(segments)]
 
@@ -77,7 +81,7 @@ def carry_out(task: Record) -> list[str]:
     ends = bridged(task["ends"])
     try:
         for end, rate_bps, netem in task["links"]:
-            if rate_bps and (found := gso_arguments(rate_bps)):
+            if rate_bps and (found := small_gso_arguments(rate_bps)):
                 ends.spaces[end].run(["ip", "link", "set", "eth0", *found])
             for words in shape(rate_bps, netem):
                 ends.spaces[end].run(["tc", "qdisc", "add", "dev", "eth0", *words.split()])

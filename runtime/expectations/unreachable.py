@@ -49,9 +49,8 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
     if _stopped(records, pair, lost := _lost(sent), seen.from_ns, until_ns):
         return _unknown(records, pair, lost[-1], until_ns)
     name, since_ns = records.pair_name(pair), seen.from_ns
-    came = [one for one in sent if one.delay_ns is not None]
-    if came:
-        since_ns = records.clock.plan_time(came[-1].sent_ns)
+    if len(lost) < len(sent):
+        since_ns = records.clock.plan_time(sent[-len(lost) - 1].sent_ns)
     text = f"{name}: none of {count(len(lost), 'probe')} came through {span(since_ns, until_ns)}"
     if records.round_trips and any(visit.stretch.there for visit, _ in met[-len(lost) :]):
         return not_measured(f"{text}, which may be on the way back: there the plan has a path")

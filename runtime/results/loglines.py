@@ -99,8 +99,8 @@ def lines_of(
 ) -> Iterator[Line]:
     """Of one log; marks bound the lines before and after them, unless that contradicts when the log
     grew: a program may print what looks like one, as whoever shows the log of another run. With
-    `begin` and `end` only lines
-    that begin in that part of the file, from the first whole one on."""
+    `begin` and `end` only lines that begin in that part of the file, from the first whole one on.
+    """
     waiting: list[Line] = []
     marked_ns: int | None = None
     file.seek(begin)

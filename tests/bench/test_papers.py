@@ -10,6 +10,7 @@ from statistics import NormalDist
 import pytest
 
 from bench import ROOT, report
+from bench.engine.wiring import smooth_burst_bytes
 from bench.errors import BenchError
 from bench.papers import __main__ as runner
 from bench.papers import (
@@ -286,11 +287,11 @@ def test_a_peers_link_is_shaped_to_the_same_rate_of_ip() -> None:
 
 def test_no_packet_of_an_end_is_larger_than_its_peers_burst() -> None:
     for rate_bps in (128_000, 100_000_000, 500_000_000):
-        [_, segments] = kernel.gso_arguments(rate_bps)
-        burst = kernel.burst_bytes(theory.ethernet_bps(rate_bps))
+        [_, segments] = kernel.small_gso_arguments(rate_bps)
+        burst = smooth_burst_bytes(theory.ethernet_bps(rate_bps))
         assert 2 * 1514 <= int(segments) * 1514 <= burst
-    assert kernel.burst_bytes(100_000_000) == 12_500
-    assert kernel.gso_arguments(1_000_000_000) == []
+    assert smooth_burst_bytes(100_000_000) == 12_500
+    assert kernel.small_gso_arguments(1_000_000_000) == []
 
 
 def test_destinations_are_hashed_by_their_last_two_bytes() -> None:
