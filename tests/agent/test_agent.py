@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from runtime.agent.path import lines
-from runtime.agent.process.agent import LOST
+from runtime.agent.process.agent import FAILED, LOST, WITHOUT_DATAPATH
 from runtime.coordinator.coordinator import Experiment
 from runtime.coordinator.link import AgentError
 from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act
@@ -527,8 +527,8 @@ def test_a_datapath_that_ends_or_refuses_is_a_failure(tmp_path: Path) -> None:
         await until(lambda: len(stage.texts("failed")) == 2, "both failures")
         assert any("datapath of this host has ended" in text for text in stage.texts("failed"))
         assert any("usage is refused on request" in text for text in stage.texts("failed"))
-        for process in stage.processes:
-            assert await asyncio.to_thread(process.wait, DEADLINE_SECONDS) == 1
+        for process, status in zip(stage.processes, (WITHOUT_DATAPATH, FAILED), strict=True):
+            assert await asyncio.to_thread(process.wait, DEADLINE_SECONDS) == status
 
     act(tmp_path, TWO, 2, play)
 

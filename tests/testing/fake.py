@@ -4,6 +4,8 @@ The first line of the experiment's text says what the run comes to, as JSON behi
 
     verdict        a state
     expectations   as in summary.json
+    events         as in events.jsonl
+    start_at_ns    as in manifest.json
     open           it goes on until it is interrupted
     outcome        `completed` unless it is stated; an open one is interrupted
     fails          it ends with this code before it has begun
@@ -45,10 +47,13 @@ def main() -> int:
     draft = out.with_name(f".{out.name}")
     shutil.copytree(os.environ["FAKE_RUN"], draft)
     (draft / "words.json").write_text(json.dumps(words))
-    (draft / "events.jsonl").write_text(f"{json.dumps(HEADER)}\n{_text(draft, 'events.jsonl')}")
+    events = [json.loads(line) for line in _text(draft, "events.jsonl").splitlines()]
+    lines = [json.dumps(one) for one in (HEADER, *asked.get("events", events))]
+    (draft / "events.jsonl").write_text("".join(f"{line}\n" for line in lines))
     _add(draft, "summary.json", verdict=_verdict(asked), expectations=asked.get("expectations", []))
     options = json.loads(_text(draft, "manifest.json"))["options"]
-    _add(draft, "manifest.json", options={**options, "time": said.get("time", "real")})
+    options |= {"time": said.get("time", "real"), "start_at_ns": asked.get("start_at_ns", 0)}
+    _add(draft, "manifest.json", options=options)
     end = {"seed": int(said.get("seed", 0)), "outcome": asked.get("outcome", "completed")}
     if asked.get("open"):
         whole = json.loads(_text(draft, "manifest.json"))

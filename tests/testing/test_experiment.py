@@ -7,9 +7,11 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.runtime.recorded import EVENTS
 from tests.testing.fake import text
 from tests.waiting import wait_until
 from tstorm.testing import DeadlineError, Experiment, ExperimentError, StartError, child, run
@@ -102,6 +104,30 @@ def test_a_run_that_does_not_begin_is_told_in_its_words(tmp_path: Path) -> None:
         run(text(fails=2), out=tmp_path / "run")
     assert error.value.code == 2
     assert "error: the fake was to fail" in str(error.value)
+
+
+START = {"kind": "start", "target": "a.0", "applied_ns": 1}
+
+
+@pytest.mark.parametrize(("start_at_ns", "events"), [(0, []), (0, [START]), (10**8, EVENTS)])
+def test_a_run_has_not_begun_before_who_is_in_it_from_the_start(
+    tmp_path: Path, start_at_ns: int, events: list[dict[str, Any]]
+) -> None:
+    """A command there would be refused."""
+    asked = text(open=True, start_at_ns=start_at_ns, events=events)
+    with pytest.raises(DeadlineError, match=r"has not begun within 0\.5 s"):
+        run(asked, out=tmp_path / "run", timeout=0.5)
+
+
+def test_a_later_start_has_begun_with_who_is_there(tmp_path: Path) -> None:
+    asked = text(open=True, start_at_ns=10**8, events=[START])
+    with run(asked, out=tmp_path / "run") as found:
+        assert found.wait_for("start")["target"] == "a.0"
+
+
+def test_a_run_that_ends_before_it_has_begun_is_read(tmp_path: Path) -> None:
+    with run(text(outcome="failed", events=[]), out=tmp_path / "run") as found:
+        assert found.finish(check=False).outcome == "failed"
 
 
 def test_a_command_is_a_list(going: Experiment) -> None:

@@ -26,7 +26,7 @@ from runtime.options import COMPLETED, FAILED, INTERRUPTED, VIRTUAL, RunOptions,
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import MANIFEST, PLAN
-from runtime.schedule import PlanClock
+from runtime.schedule import PlanClock, Schedule
 from tstorm import units
 from tstorm.testing.child import Child, Executed, execute
 from tstorm.testing.errors import DeadlineError, ExperimentError, StartError
@@ -57,7 +57,8 @@ def run(
     out: str | Path | None = None,
     timeout: float = START_SECONDS,
 ) -> Experiment:
-    """Starts an experiment and returns when it has come to time 0.
+    """Starts an experiment and returns when it has come to time 0 and has done what the plan has
+    for that moment: who joins then is there.
 
     source    a path, or a text of more than one line
     time      "real" or "virtual"
@@ -272,7 +273,12 @@ class Experiment:
                 self._held = rundir.recorded(self.directory)
             self._follower = Follower(self._held)
         with readable():
-            return self._look().header is not None
+            if self._look().header is None:
+                return False
+            events = self._look().events
+        done = {one["seq"] for one in events if "seq" in one}
+        done |= {one["target"] for one in events if one["kind"] == "start"}
+        return done >= self._first or not self.is_running
 
     def _look(self) -> Follower:
         assert self._follower is not None  # _begin has made it
@@ -352,6 +358,14 @@ class Experiment:
             end_ns = read_plan(self.directory / PLAN, lazy=True).end_ns
         until_ns = self._options.until_ns
         return end_ns if until_ns is None else min(end_ns, until_ns)
+
+    @cached_property
+    def _first(self) -> frozenset[int | str]:
+        """What it begins with: events by their numbers, and who is there without one, by name."""
+        with readable():
+            plan = read_plan(self.directory / PLAN, lazy=True)
+            schedule = Schedule(plan, self._options)
+        return schedule.present.union(one.seq for one in schedule.steps[0].events)
 
     def _span(self) -> str:
         with suppress(ExperimentError):

@@ -2,7 +2,8 @@
 
 An agent that dies is started again with --resume as long as its datapath lives: once, and again
 when it has been up for STEADY_NS since. One that was told to stop (status 0) or has lost its
-coordinator and closed the network (status 4) is not.
+coordinator and closed the network (status 4) is not, and neither is one that says that its datapath
+has ended (status 5): it may know that before we see the datapath's end.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from runtime.agent.pod.leftovers import PROGRAMS
 from runtime.agent.pod.messages import AGENT, DATAPATH, USER, Beginning, Begun
 from runtime.agent.pod.settings import Settings
 from runtime.agent.process import portlog
-from runtime.agent.process.agent import ENDED, LOST
+from runtime.agent.process.agent import ENDED, LOST, WITHOUT_DATAPATH
 from runtime.agent.process.hostprocess import HostProcess, HostProcesses, Programs
 from runtime.errors import RunError
 from runtime.system import programs
@@ -76,7 +77,7 @@ class NodeRun:
             return
         now = time.monotonic_ns()
         again = (
-            status not in (ENDED, LOST)
+            status not in (ENDED, LOST, WITHOUT_DATAPATH)
             and not self._processes.datapath.ended.done()
             and (not self._restarted_ns or now - self._restarted_ns >= STEADY_NS)
         )

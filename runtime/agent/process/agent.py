@@ -29,7 +29,7 @@ from runtime.options import REAL
 from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server
 
-ENDED, FAILED, LOST = 0, 1, 4  # exit status; 2 is for wrong options
+ENDED, FAILED, LOST, WITHOUT_DATAPATH = 0, 1, 4, 5  # exit status; 2 is for wrong options
 LOST_SECONDS = 10.0  # one that was there and has said nothing for so long is lost
 CHECK_SECONDS = 0.5
 LAST_SECONDS = 1.0  # for an answer that is on its way at the end
@@ -168,11 +168,12 @@ class Agent:
 
     def _fail(self, text: str) -> None:
         """Ends the process. Who needed the datapath first says only that it is gone."""
-        text = DATAPATH_ENDED if self.datapath.engine.closed.done() else text
+        gone = self.datapath.engine.closed.done()
+        text = DATAPATH_ENDED if gone else text
         if not self._over.done():
             self.say({"say": "failed", "text": text})
             _tell(text)  # the coordinator may not hear it
-        self._end(FAILED)
+        self._end(WITHOUT_DATAPATH if gone else FAILED)
 
     def _end(self, status: int) -> None:
         if not self._over.done():
