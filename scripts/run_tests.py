@@ -49,7 +49,7 @@ _PLACELESS = "not cluster and not netem and not virtual"  # what runs wherever t
 NO_TESTS = 5  # pytest's exit code when a selection is empty
 # How long phases take on two processors that have nothing else to do, in minutes.
 FIRST_MINUTES = 44.0  # checks, C tests, unit and end-to-end tests
-VIRTUAL_MINUTES, NETEM_MINUTES, CLUSTER_MINUTES, ROOTLESS_MINUTES = 6.0, 4.0, 14.0, 7.0
+VIRTUAL_MINUTES, NETEM_MINUTES, CLUSTER_MINUTES, ROOTLESS_MINUTES = 6.0, 5.0, 14.0, 7.0
 
 
 @dataclass
