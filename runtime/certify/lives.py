@@ -17,6 +17,7 @@ from runtime.probing.record import LOST_AT_END_NS, LOST_NS
 
 SLACK_NS = 500_000_000  # between an end and the report that it makes
 REPORT_NS = 1_000_000_000  # between two reports
+WAIT_NS = SLACK_NS + LOST_NS + REPORT_NS  # before any end a lost probe is told of by then
 _ENDS = frozenset({"leave", "crash", "killed"})
 
 
@@ -43,7 +44,7 @@ class Lives:
         for ends in self._ends.values():
             ends.sort()
         at_end_ns = LOST_NS if both else LOST_AT_END_NS
-        self._wait_ns = SLACK_NS + (at_end_ns if ended_well else LOST_NS + REPORT_NS)
+        self._wait_ns = SLACK_NS + at_end_ns if ended_well else WAIT_NS
 
     def next_end(self, pair: Pair, at_ns: int) -> int:
         """The first one at this moment or later."""

@@ -1,8 +1,8 @@
 """`expect rtt`: a statistic of the round trips of probes that were sent within the interval.
 
-Where probes go one way, a round trip is composed: of a probe there, and of the one back that was
-sent nearest to its arrival. Probes that are lost, or were under way when something changed, have no
-round trip; but where every probe of three or more was lost, nothing holds.
+Where probes go one way, a round trip is composed (runtime/probing/roundtrip.py). Probes that are
+lost, or were under way when something changed, have no round trip; but where every probe of three
+or more was lost, nothing holds.
 
 `within D`: the statistic holds for all round trips from some moment of the interval to its end, of
 which there are at least three. With `% of plan` the bound is that part of the same statistic of the
@@ -11,7 +11,7 @@ planned round trips of the same moments.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from runtime.expectations.records import Records
 from runtime.expectations.window import Window
 from runtime.expectations.words import count, span
 from runtime.judge.verdict import milliseconds
+from runtime.probing.roundtrip import REACH, Sent, answer
 
 _PERCENT = {"median": 50, "p90": 90, "p99": 99, "max": 100, "min": 0}
 Delays = tuple[tuple[int, int] | None, ...]
@@ -84,21 +85,20 @@ def _whole(sent: Sequence[tuple[Visit, Probe]]) -> list[Trip]:
 def _composed(sent: Sequence[tuple[Visit, Probe]], records: Records, pair: Pair) -> list[Trip]:
     """Each with the probe back that was sent nearest to its arrival, also after the interval, but
     while the plan had the same network there: an answer would have met that one."""
-    back: dict[Delays, list[tuple[int, int]]] = defaultdict(list)
+    back: dict[Delays, list[Sent]] = defaultdict(list)
     for visit in records.visits(pair[::-1]):
         back[_delays(visit.stretch)[::-1]] += [
             (probe.sent_ns, probe.delay_ns) for probe in visit.probes if probe.delay_ns is not None
         ]
-    farthest_ns = 2 * max(records.interval_ns(pair), records.interval_ns(pair[::-1]))
+    reach_ns = REACH * max(records.interval_ns(pair), records.interval_ns(pair[::-1]))
     trips = []
     for visit, probe in sent:
         if probe.delay_ns is None:
             continue
-        near = back.get(_delays(visit.stretch), ())
-        arrived_ns = probe.sent_ns + probe.delay_ns
-        nearest = _nearest(near, arrived_ns)
-        if nearest is not None and abs(nearest[0] - arrived_ns) <= farthest_ns:
-            rtt_ns = probe.delay_ns + nearest[1]
+        same = back.get(_delays(visit.stretch), ())
+        back_ns = answer(same, probe.sent_ns + probe.delay_ns, reach_ns)
+        if back_ns is not None:
+            rtt_ns = probe.delay_ns + back_ns
             trips.append(Trip(probe.sent_ns, rtt_ns, _planned_ns(visit.stretch)))
     return trips
 
@@ -109,12 +109,6 @@ def _delays(stretch: Stretch) -> Delays:
     return tuple(
         None if way is None else (way.totals.delay_ns, way.totals.jitter_ns) for way in ways
     )
-
-
-def _nearest(ordered: Sequence[tuple[int, int]], at_ns: int) -> tuple[int, int] | None:
-    place = bisect_left(ordered, (at_ns, 0))
-    near = ordered[max(place - 1, 0) : place + 1]
-    return min(near, key=lambda one: (abs(one[0] - at_ns), one[0]), default=None)
 
 
 def _planned_ns(stretch: Stretch) -> int:

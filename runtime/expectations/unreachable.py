@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.plan.expectations import Expectation
+from runtime.certify.lives import WAIT_NS
 from runtime.certify.planned import Pair
 from runtime.certify.probed import Probe
 from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured
@@ -20,9 +21,7 @@ from runtime.expectations.records import Records
 from runtime.expectations.window import Window
 from runtime.expectations.words import count, moment, span
 from runtime.judge.verdict import milliseconds
-from runtime.probing.record import LOST_NS
 
-UNTOLD_NS = LOST_NS + 2_000_000_000  # the last lost ones before an end are told nowhere
 SEVERAL = 3  # intervals between probes
 
 
@@ -75,7 +74,7 @@ def _stopped(
         for visit in records.visits(pair)
         if visit.stretch.ends_up and visit.stretch.begin_ns <= high and visit.stretch.end_ns > low
     ]
-    long_ns = UNTOLD_NS + SEVERAL * records.interval_ns(pair)
+    long_ns = WAIT_NS + SEVERAL * records.interval_ns(pair)
     return bool(there) and there[-1] - lost[-1].sent_ns > long_ns
 
 

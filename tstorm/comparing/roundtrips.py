@@ -2,23 +2,21 @@
 
 Input: the probes of a run (runtime/probing/record.py). Output: for each two instances the round
 trips, and for each ordered pair how many of its probes were lost.
-Algorithm: probes go one way. A probe that arrived is followed by the one of the other direction
-that was sent nearest to its arrival; both delays are one round trip. Where the nearest one is more
-than an interval away, there is none. Moments are plan time, which goes by `pace` times as fast as
-delays and intervals. An error of the clocks of the two ends goes out of the sum.
+Where probes go one way, round trips are composed (runtime/probing/roundtrip.py). Moments are plan
+time, which goes by `pace` times as fast as delays and intervals.
 Where probes measure round trips themselves, these are taken as they are.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from runtime.probing.record import ROUND_TRIP, Header, Probe, Recorded
+from runtime.probing.roundtrip import REACH, Sent, answer
 
 Pair = tuple[str, str]
-_Arrived = list[tuple[int, int]]  # when it was sent, and how long it took
+_Arrived = list[Sent]
 
 
 @dataclass(slots=True)
@@ -68,18 +66,12 @@ def _joined(
     for pair, number in numbers.items():
         back = numbers.get((pair[1], pair[0]))
         if back is not None and pair == _key(pair):
-            reach_ns = max(header.intervals_ns[number], header.intervals_ns[back])
-            yield pair, _trips(arrived[number], arrived[back], reach_ns, pace)
+            reach_ns = REACH * max(header.intervals_ns[number], header.intervals_ns[back])
+            yield pair, list(_trips(arrived[number], arrived[back], reach_ns, pace))
 
 
-def _trips(there: Sequence[tuple[int, int]], back: _Arrived, reach_ns: int, pace: int) -> list[int]:
-    moments = [sent_ns for sent_ns, _ in back]
-    found = []
+def _trips(there: _Arrived, back: _Arrived, reach_ns: int, pace: int) -> Iterator[int]:
     for sent_ns, delay_ns in there:
-        arrival_ns = sent_ns + delay_ns * pace
-        after = bisect_left(moments, arrival_ns)
-        near = [number for number in (after - 1, after) if 0 <= number < len(back)]
-        nearest = min(near, key=lambda number: abs(moments[number] - arrival_ns), default=None)
-        if nearest is not None and abs(moments[nearest] - arrival_ns) <= reach_ns * pace:
-            found.append(delay_ns + back[nearest][1])
-    return found
+        back_ns = answer(back, sent_ns + delay_ns * pace, reach_ns * pace)
+        if back_ns is not None:
+            yield delay_ns + back_ns
