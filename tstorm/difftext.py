@@ -16,6 +16,7 @@ from compiler.analysis.history import History
 from compiler.analysis.timelinediff import WHAT
 from compiler.plan.paths import figures
 from compiler.plan.properties import BY_FIELD
+from compiler.say import number
 from tstorm import output, units
 from tstorm.notes import action, argument, arguments
 
@@ -49,7 +50,7 @@ class Compared:
 
 
 def _more(left: int, word: str, of: str = "") -> str:
-    return f"… and {left:,} more {word}{'' if left == 1 else 's'}{of} (--limit)"
+    return f"… and {number(left, f'more {word}')}{of} (--limit)"
 
 
 def differs_in(mask: int) -> list[str]:
@@ -104,15 +105,11 @@ def _topology(compared: Compared) -> Iterator[str]:
     if not found:
         return
     yield ""
-    yield f"topology: {_counted(len(found), 'difference')}"
+    yield f"topology: {number(len(found), 'difference')}"
     for one in found[:limit]:
         yield f"  {_difference(one)}"
     if len(found) > limit:
         yield f"  {_more(len(found) - limit, 'difference')}"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _difference(one: TopologyDifference) -> str:
@@ -181,7 +178,7 @@ def _network(compared: Compared) -> Iterator[str]:
         yield from _group(group, network, compared, samples)
     if len(network.groups) > limit:
         left = network.groups[limit:]
-        pairs = _counted(sum(len(group.pairs) for group in left), "pair")
+        pairs = number(sum(len(group.pairs) for group in left), "pair")
         yield f"  {_more(len(left), 'group', f' with {pairs}')}"
 
 
@@ -200,7 +197,7 @@ def _group(
 ) -> Iterator[str]:
     what = ", ".join(_WORDS.get(word, word) for word in differs_in(group.mask))
     span = f"{units.duration(group.from_ns)} to {units.duration(group.to_ns)}"
-    yield f"  {span}: {_counted(len(group.pairs), 'pair')}, {what}"
+    yield f"  {span}: {number(len(group.pairs), 'pair')}, {what}"
     for src, dst in _named(group.pairs[: compared.limit], network, compared.plans[0]):
         one, two = samples.both(src, dst, group.from_ns)
         yield f"    {src} -> {dst}" + _figures(group.mask, one, two)

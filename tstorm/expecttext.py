@@ -22,6 +22,7 @@ from compiler.plan.expectations import (
     UNREACHABLE,
     VALID,
 )
+from compiler.say import number
 from tstorm import output, units
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _OF_PROGRAMS = {LOG: "any of ", NO_LOG: "each of ", EXIT: "each of "}
 
 def show(plan: Plan, statements: Statements) -> None:
     found = _foreseen(plan)
-    output.line(f"{len(found)} expectation{'' if len(found) == 1 else 's'}")
+    output.line(f"{number(len(found), 'expectation')}")
     for expectation, foreseen in found:
         output.line("")
         output.line(expectation.text)

@@ -29,6 +29,7 @@ from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.options import DEFAULTS, RunOptions
 from runtime.rpc.calls import Request
+from runtime.say import some
 
 CONNECT_SECONDS = 10.0
 PREPARE_SECONDS = 120.0
@@ -402,9 +403,7 @@ def _some(names: Sequence[str]) -> list[str]:
     """The rest of a list: names without reasons, and how many more when there are many."""
     if not names:
         return []
-    more = len(names) - NAMES
-    shown = ", ".join(names[:NAMES]) + (f" and {more} more" if more > 0 else "")
-    return [f"nor did {shown}"]
+    return [f"nor did {some(names, NAMES)}"]
 
 
 def _ms(time_ns: int) -> str:

@@ -9,8 +9,9 @@ from compiler.plan.expectations import Expectation
 from runtime.expectations.finding import FAILED, PASSED, Finding, LogLine, not_measured
 from runtime.expectations.records import Records
 from runtime.expectations.window import Window
-from runtime.expectations.words import count, moment, printable
+from runtime.expectations.words import moment, printable
 from runtime.rundir.runfiles import EXPECT_RUN
+from runtime.say import number
 
 
 def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
@@ -35,7 +36,7 @@ def _told(
 ) -> Finding:
     at_ns = records.clock.plan_time(max(int(last["applied_ns"]), 0))
     status = last.get("status")
-    tries = f" ({count(last['tries'], 'attempt')})"
+    tries = f" ({number(last['tries'], 'attempt')})"
     lines = tuple(LogLine(name, at_ns, printable(line, 400)) for line in last["output"])
     if status == 0:
         text = f"{_command(expectation)} in {name} ended with 0 at {moment(at_ns)}{tries}"

@@ -18,7 +18,8 @@ from runtime.expectations.finding import FAILED, PASSED, PPB, Finding, bounded, 
 from runtime.expectations.pairs import FEWEST, over_pairs, too_few
 from runtime.expectations.records import Records
 from runtime.expectations.window import Window
-from runtime.expectations.words import count, quantity
+from runtime.expectations.words import quantity
+from runtime.say import number
 
 _UNTOLD = (
     "; of the last probes before the run or an instance ends, or a full queue goes with its link,"
@@ -46,10 +47,10 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
     at, state = first or 0, FAILED if first is None else PASSED
     lost = [probe for probe in sent[at:] if probe.delay_ns is None]
     if records.round_trips and not (state == PASSED and expectation.op in ("<", "<=")):
-        share = f"{quantity(shares[at], PPB)} of {count(len(sent) - at, 'round trip')} were lost"
+        share = f"{quantity(shares[at], PPB)} of {number(len(sent) - at, 'round trip')} were lost"
         return not_measured(f"{records.pair_name(pair)}: {share}, which may be on the way back")
     text = (
-        f"{records.pair_name(pair)}: {len(lost):,} of {count(len(sent) - at, 'probe')} were lost,"
+        f"{records.pair_name(pair)}: {len(lost):,} of {number(len(sent) - at, 'probe')} were lost,"
         f" {quantity(shares[at], PPB)}, full queues included, where"
         f" {bounded(expectation.op)} {quantity(expectation.value, PPB)} is expected"
     )
@@ -61,7 +62,7 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
 def _from_each(sent: Sequence[Probe]) -> list[int]:
     """The share, in ppb, of the probes from each position on to the end."""
     lost, found = 0, []
-    for number, probe in enumerate(reversed(sent), 1):
+    for whole, probe in enumerate(reversed(sent), 1):
         lost += probe.delay_ns is None
-        found.append(lost * WHOLE_PPB // number)
+        found.append(lost * WHOLE_PPB // whole)
     return found[::-1]

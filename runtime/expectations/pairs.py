@@ -13,8 +13,9 @@ from runtime.certify.planned import Pair
 from runtime.expectations.finding import NOT_MEASURED, Finding, not_measured, worst
 from runtime.expectations.records import Records
 from runtime.expectations.window import Window
-from runtime.expectations.words import count, span
+from runtime.expectations.words import span
 from runtime.judge.verdict import milliseconds
+from runtime.say import number
 
 FEWEST = 3  # probes, or round trips
 
@@ -43,10 +44,10 @@ def _doubt(records: Records, name: str) -> str:
     return f"; the run is {state}: {own[0]['text']}" if own else ""
 
 
-def too_few(number: int, what: str, pair: Pair, records: Records, seen: Window) -> Finding:
-    """`number` of them are not enough for a judgement."""
+def too_few(known: int, what: str, pair: Pair, records: Records, seen: Window) -> Finding:
+    """`known` of them are not enough for a judgement."""
     name, when = records.pair_name(pair), span(seen.from_ns, seen.to_ns)
-    text = f"only {count(number, what)} of {name} {'is' if number == 1 else 'are'} known {when}"
+    text = f"only {number(known, what)} of {name} {'is' if known == 1 else 'are'} known {when}"
     interval_ns = records.interval_ns(pair)
     if interval_ns:
         text += f"; the pair is probed every {milliseconds(interval_ns)}"

@@ -24,9 +24,10 @@ from runtime.expectations.finding import FAILED, NS, PASSED, Finding, bounded, h
 from runtime.expectations.pairs import FEWEST, over_pairs, too_few
 from runtime.expectations.records import Records
 from runtime.expectations.window import Window
-from runtime.expectations.words import count, span
+from runtime.expectations.words import span
 from runtime.judge.verdict import milliseconds
 from runtime.probing.roundtrip import REACH, Sent, answer
+from runtime.say import number
 
 _PERCENT = {"median": 50, "p90": 90, "p99": 99, "max": 100, "min": 0}
 Delays = tuple[tuple[int, int] | None, ...]
@@ -67,7 +68,7 @@ def _all_lost(
     sent: Sequence[tuple[Visit, Probe]],
 ) -> Finding:
     when = span(seen.from_ns, seen.to_ns)
-    text = f"{records.pair_name(pair)}: none of {count(len(sent), 'probe')} came through {when}"
+    text = f"{records.pair_name(pair)}: none of {number(len(sent), 'probe')} came through {when}"
     threshold = None if expectation.of_plan else expectation.value
     at_ns = records.clock.plan_time(sent[0][1].sent_ns)
     return Finding(FAILED, text, None, threshold, NS, at_ns)
@@ -132,7 +133,7 @@ def _judged(
     state = FAILED if first is None else PASSED
     text = (
         f"{records.pair_name(pair)}: the {expectation.statistic} of"
-        f" {count(len(trips) - at, 'round trip')}{how} is {milliseconds(figures[at])}, where"
+        f" {number(len(trips) - at, 'round trip')}{how} is {milliseconds(figures[at])}, where"
         f" {_wanted(expectation, bounds[at])} is expected"
     )
     decisive = _farthest(trips[at:], expectation.op)

@@ -19,8 +19,9 @@ from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured
 from runtime.expectations.pairs import over_pairs, too_few
 from runtime.expectations.records import Records
 from runtime.expectations.window import Window
-from runtime.expectations.words import count, moment, span
+from runtime.expectations.words import moment, span
 from runtime.judge.verdict import milliseconds
+from runtime.say import number
 
 SEVERAL = 3  # intervals between probes
 
@@ -50,7 +51,7 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
     name, since_ns = records.pair_name(pair), seen.from_ns
     if len(lost) < len(sent):
         since_ns = records.clock.plan_time(sent[-len(lost) - 1].sent_ns)
-    text = f"{name}: none of {count(len(lost), 'probe')} came through {span(since_ns, until_ns)}"
+    text = f"{name}: none of {number(len(lost), 'probe')} came through {span(since_ns, until_ns)}"
     if records.round_trips and any(visit.stretch.there for visit, _ in met[-len(lost) :]):
         return not_measured(f"{text}, which may be on the way back: there the plan has a path")
     return Finding(PASSED, text, 0, 0)
@@ -101,7 +102,7 @@ def _reached(
     first = wrong[0]
     at_ns = records.clock.plan_time(first.sent_ns)
     text = (
-        f"{records.pair_name(pair)}: {len(wrong):,} of {count(len(sent), 'probe')} came through,"
+        f"{records.pair_name(pair)}: {len(wrong):,} of {number(len(sent), 'probe')} came through,"
         f" the first one at {moment(at_ns)} after {milliseconds(first.delay_ns or 0)}"
     )
     return Finding(FAILED, text, len(wrong), 0, at_ns=at_ns)

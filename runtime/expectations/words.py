@@ -21,10 +21,6 @@ def quantity(value: int, unit: str) -> str:
     return f"{value / 1e7:.3g} %" if unit == PPB else milliseconds(value)
 
 
-def count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def printable(text: str, most: int) -> str:
     """A line of a program's, cut, without characters that a terminal would act on."""
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text[:most])

@@ -21,6 +21,7 @@ from runtime.foreign import REMEDY
 from runtime.results.difference import Difference, shortened
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.runfiles import LOGS
+from runtime.say import number
 
 MAX_BYTES = 1 << 40  # of a file that is compared
 MAX_DEPTH = 64  # of folders within each other
@@ -61,7 +62,7 @@ def _counted(what: str, count: int) -> str:
     if "." in what:
         return what
     one, of, more = what.partition(" ")
-    return f"{count:,} {one}{'' if count == 1 else 's'}{of}{more}"
+    return f"{number(count, one)}{of}{more}"
 
 
 # Tells of two files that differ where they do; None: it cannot.

@@ -11,6 +11,7 @@ from runtime.foreign import REMEDY
 from runtime.judge.verdict import VALID
 from runtime.options import COMPLETED, INTERRUPTED
 from runtime.rundir import rundir
+from runtime.say import some
 from tstorm import units
 from tstorm.campaign import directory
 from tstorm.campaign.places import is_campaign
@@ -38,21 +39,17 @@ class Side:
         """What to know before its figures are believed."""
         others = [one for one in self.runs if one.verdict != VALID]
         if others and self.is_campaign:
-            named = _named([f"seed {one.seed} {one.verdict.upper()}" for one in others], ", ")
+            words = [f"seed {one.seed} {one.verdict.upper()}" for one in others]
+            named = some(words, _MOST_NAMED)
             yield f"{self.name}: {len(others)} of {len(self.runs)} runs are not VALID: {named}"
         elif others:
             yield f"{self.name} is {others[0].verdict.upper()}, not VALID"
         if self.without:
             points = f"{len(self.without)} of {len(self.runs) + len(self.without)} points"
-            named = _named(self.without, "; ")
+            named = some(self.without, _MOST_NAMED, "; ")
             yield f"{self.name}: {points} have no run to its end and are left out: {named}"
         if not self.is_campaign:
             yield from (_part(self.name, one) for one in self.runs if not one.is_whole)
-
-
-def _named(words: Sequence[str], between: str) -> str:
-    more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
-    return between.join(words[:_MOST_NAMED]) + more
 
 
 def _part(name: str, run: Figures) -> str:
@@ -96,7 +93,7 @@ def _campaign(path: str) -> Side:
             without.append(f"{point.words} {run.outcome}")
     if not groups:
         raise RunError(
-            f"{path} has no run that came to its end: {_named(without, '; ')}",
+            f"{path} has no run that came to its end: {some(without, _MOST_NAMED, '; ')}",
             "carry it out first: tstorm run --seeds",
         )
     return Side(path, True, groups, without)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manifests.kubernetes_labels import component_selector
+from runtime.say import some
 
 SHOWN = 3
 
@@ -40,7 +41,7 @@ class PodRefusal:
 
     @property
     def text(self) -> str:
-        return f"{_shown(self.pods, 'pod')}: {self.message}"
+        return f"{some(self.pods, SHOWN, word='pod')}: {self.message}"
 
 
 def refusals(
@@ -108,15 +109,9 @@ def unshaped(services: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, 
         chosen = sorted(name for name in labels if selector.items() <= labels[name].items())
         if chosen:
             warnings.append(
-                f"Service {service['metadata']['name']} leads to {_shown(chosen, 'instance')} by "
+                f"Service {service['metadata']['name']} leads to "
+                f"{some(chosen, SHOWN, word='instance')} by "
                 f"the address {address}, and what is sent there is not shaped: use the names of "
                 "instances (server, server.0), or make it headless (clusterIP: None)"
             )
     return warnings
-
-
-def _shown(names: Iterable[str], what: str) -> str:
-    every = list(names)
-    more = len(every) - SHOWN
-    tail = f" and {more} more {what}{'s' if more > 1 else ''}" if more > 0 else ""
-    return ", ".join(every[:SHOWN]) + tail

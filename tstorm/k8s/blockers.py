@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from manifests.kubernetes_labels import component_selector
+from runtime.say import some
 
 AT_ONCE, SOON, LATE = 0.0, 20.0, 120.0  # seconds that a reason may last before the run gives up
 NEVER = math.inf
@@ -72,10 +73,8 @@ class Blocker:
 
     @property
     def text(self) -> str:
-        shown = ", ".join(self.who[:SHOWN_PODS])
-        more = f" and {len(self.who) - SHOWN_PODS} more" if len(self.who) > SHOWN_PODS else ""
         needless = " (no instance is there: the run does not wait for it)" if self.elsewhere else ""
-        return f"{shown}{more}: {self.reason}: {self.message}{needless}"
+        return f"{some(self.who, SHOWN_PODS)}: {self.reason}: {self.message}{needless}"
 
 
 def find(

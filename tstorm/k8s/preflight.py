@@ -13,6 +13,7 @@ from typing import Any
 
 from runtime.doctor.findings import FAIL, OK, WARN, Check
 from runtime.errors import MachineError
+from runtime.say import some
 from tstorm.k8s.connection import (
     FORBIDDEN,
     INVALID,
@@ -168,7 +169,7 @@ def _chosen(nodes: list[JsonObject], selector: str) -> Check:
     useful = [node for node in nodes if not _why_not(node)]
     refused = [f"{_name(node)} ({_why_not(node)})" for node in nodes if _why_not(node)]
     detail = f"{len(useful)} of {len(nodes)}{of} take pods"
-    detail += f"; not {_listed(refused)}" if refused else ""
+    detail += f"; not {some(refused, SHOWN)}" if refused else ""
     if useful:
         return Check("nodes", WARN if refused and selector else OK, detail)
     return Check("nodes", FAIL, detail, "make a node ready, or choose others with --nodes")
@@ -197,7 +198,7 @@ def _real(nodes: list[JsonObject]) -> Check:
     barred = [f"{_name(node)} is {what}" for node in nodes if (what := _pretends(node))]
     if barred:
         remedy = "leave them out with --nodes: agents need the kernel of a real node"
-        return Check(name, FAIL, _listed(barred), remedy)
+        return Check(name, FAIL, some(barred, SHOWN), remedy)
     infos = [node.get("status", {}).get("nodeInfo", {}) for node in nodes]
     kinds = sorted(
         {
@@ -206,7 +207,7 @@ def _real(nodes: list[JsonObject]) -> Check:
             for info in infos
         }
     )
-    return Check(name, OK, _listed(kinds))
+    return Check(name, OK, some(kinds, SHOWN))
 
 
 def _pretends(node: Mapping[str, Any]) -> str:
@@ -229,7 +230,7 @@ def _runtime_classes(connection: ApiConnection) -> Check:
         if any(word in str(one.get("handler", "")) for word in _VMS)
     ]
     if odd:
-        detail = f"{_listed(odd)} would keep agents out; instances ask for none"
+        detail = f"{some(odd, SHOWN)} would keep agents out; instances ask for none"
         return Check(name, OK, detail)
     return Check(name, OK, "instances use the nodes' usual one")
 
@@ -251,7 +252,7 @@ def _image(useful: list[JsonObject], image: str) -> Check:
     if len(having) == len(useful):
         return Check(name, OK, f"{image} is on all nodes")
     lacking = [_name(node) for node in useful if node not in having]
-    detail = f"{image} is not seen on {_listed(lacking)}, which have to pull it"
+    detail = f"{image} is not seen on {some(lacking, SHOWN)}, which have to pull it"
     return Check(
         name,
         WARN,
@@ -273,8 +274,3 @@ def _spelled(image: str) -> set[str]:
 
 def _name(node: Mapping[str, Any]) -> str:
     return str(node["metadata"]["name"])
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

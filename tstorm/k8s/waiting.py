@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from runtime.errors import MachineError
+from runtime.say import some
 from tstorm.k8s import admitted, blockers
 from tstorm.k8s.blockers import Blocker, Treatment
 from tstorm.k8s.connection import ApiConnection, JsonObject, ServerError
@@ -124,9 +125,7 @@ def _waits_for(pods: Sequence[Mapping[str, Any]], needless: Container[str]) -> s
     names = [name for name in every if name not in needless]
     if not names:
         return "all pods run; waiting for the coordinator"
-    shown = ", ".join(names[: blockers.SHOWN_PODS])
-    more = len(names) - blockers.SHOWN_PODS
-    return f"waiting for {shown}" + (f" and {more} more pods" if more > 0 else "")
+    return f"waiting for {some(names, blockers.SHOWN_PODS, word='pod')}"
 
 
 def _runs(pod: Mapping[str, Any]) -> bool:

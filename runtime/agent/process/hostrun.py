@@ -30,6 +30,7 @@ from runtime.datapath import dialect
 from runtime.datapath.sampler import arrays, digest_arrays
 from runtime.errors import fail
 from runtime.options import CLOSE, LOCAL, REAL
+from runtime.say import some
 from runtime.schedule import Schedule
 from runtime.system.rests import RESTS
 
@@ -282,9 +283,8 @@ class HostRun:
         networks = self.programs.networks_of(nodes)
         lost = sorted(nodes - networks.keys())
         if lost:
-            name = self._plan.topology.nodes[lost[0]].name
-            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-            self.notice(f"paths from {name}{more} are not measured: no process of its pod is here")
+            names = some([self._plan.topology.nodes[node].name for node in lost], 1)
+            self.notice(f"paths from {names} are not measured: no process of its pod is here")
         if self._echoing is not None:
             self._echoing.cancel()
         running = Echoes(self._say, self._since_ns).run(

@@ -38,6 +38,7 @@ from runtime.probing.echoes import Echo, Heard
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile
 from runtime.rundir.runfiles import LOG_TIMES, LOGS_INCOMPLETE
+from runtime.say import some
 from runtime.schedule import first_incarnations
 
 CONNECT_SECONDS = 60.0
@@ -292,9 +293,8 @@ class ClusterBackend:
 
     def _warn_of(self, incomplete: Mapping[str, str]) -> None:
         if incomplete:
-            name, why = next(iter(incomplete.items()))
-            more = f" and {len(incomplete) - 1} more" if len(incomplete) > 1 else ""
-            self._context.warn(f"lines may be missing in the log of {name}{more}: {why}")
+            names, why = some(list(incomplete), 1), next(iter(incomplete.values()))
+            self._context.warn(f"lines may be missing in the log of {names}: {why}")
 
     def close(self) -> None:
         if self._watching is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from runtime.agent.pod.messages import KERNEL, USER, Facts
 from runtime.errors import MachineError, RunError
+from runtime.say import some
 
 NAMES = 3  # nodes in one sentence
 PACKAGES = {
@@ -41,21 +42,21 @@ def chosen(wanted: str, found: Sequence[Facts], unfit: str = "") -> DatapathChoi
     if wanted == KERNEL:
         raise MachineError(
             f"the kernel's datapath does not work on {len(lacking)} of {len(found)} nodes:"
-            f" {_some(lacking)}",
+            f" {some(lacking, NAMES, '; ')}",
             _remedy(found),
         )
     refused = [f"{facts.node}: {facts.user.why}" for facts in found if facts.user.why]
     if refused:
         raise MachineError(
             f"the packet engine cannot shape on {len(refused)} of {len(found)} nodes:"
-            f" {_some(refused)}",
+            f" {some(refused, NAMES, '; ')}",
             "it needs cls_u32, act_mirred and sch_ingress in the nodes' kernels",
         )
     if wanted == USER:
         return DatapathChoice(USER, "it was asked for")
     if not lacking:
         return DatapathChoice(USER, f"the kernel's cannot do what the plan has: {unfit}")
-    return DatapathChoice(USER, f"the kernel's does not work on {_some(lacking)}")
+    return DatapathChoice(USER, f"the kernel's does not work on {some(lacking, NAMES, '; ')}")
 
 
 def check(found: Sequence[Facts], digest: str, version: str) -> None:
@@ -78,11 +79,6 @@ def check(found: Sequence[Facts], digest: str, version: str) -> None:
 def _lacks(facts: Facts) -> str:
     reasons = ", ".join(f"{name}: {why}" for name, why in sorted(facts.kernel.items()))
     return f"{facts.node} ({reasons})"
-
-
-def _some(texts: Sequence[str]) -> str:
-    more = len(texts) - NAMES
-    return "; ".join(texts[:NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _remedy(found: Sequence[Facts]) -> str:

@@ -25,6 +25,7 @@ from runtime.coordinator.link import Host
 from runtime.errors import RunError
 from runtime.foreign import COUNT, TEXT, Kind, Shape, check
 from runtime.rundir import etchosts
+from runtime.say import some
 from runtime.system.interface import INTERFACE
 
 CONNECT_SECONDS = 60.0
@@ -153,11 +154,10 @@ class ClusterHosts:
             told.ports[node] = Port(node, netns, INTERFACE)
 
     def _not_found(self, host: int, missing: Mapping[int, str]) -> RunError:
-        node, reason = sorted(missing.items())[0]
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        name = self._pods[node].name
+        nodes = sorted(missing)
+        names, reason = some([self._pods[node].name for node in nodes], 1), missing[nodes[0]]
         return RunError(
-            f"{self.parts[host].name}: the processes of pod {name}{more} are not found: {reason}",
+            f"{self.parts[host].name}: the processes of pod {names} are not found: {reason}",
             "pods of gVisor, Kata or Fargate have no processes on their node",
         )
 

@@ -27,6 +27,7 @@ from runtime.backend.hosts.hosts import Ask
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.foreign import COUNT, TEXT, Kind, Shape, check
+from runtime.say import some
 
 ECHOES, INTERVAL_NS, WAIT_NS = 5, 20_000_000, 1_000_000_000
 LOST_WAIT_NS = 300_000_000  # the cluster's own round trips are below it
@@ -271,8 +272,8 @@ class Proof:
     def _told(self, probes: Sequence[Probe]) -> str:
         probe = probes[0]
         hosts = sorted({self._names[self._host(one)] for one in probes})
-        where = ", ".join(hosts[:8]) + (f" and {len(hosts) - 8} more" if len(hosts) > 8 else "")
-        return f"{self._name(probe.source)} to {self._name(probe.destination)} (sent on {where})"
+        path = f"{self._name(probe.source)} to {self._name(probe.destination)}"
+        return f"{path} (sent on {some(hosts, 8)})"
 
 
 def _there_and_back(paths: Paths, probe: Probe) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from runtime.backend.base import RunContext
 from runtime.backend.k8s.pods import GATE, INSTANCE, Pod, PodWatch
 from runtime.errors import RunError
+from runtime.say import some
 
 SECONDS = 900.0  # images may have to be pulled
 TELL_SECONDS = 5.0
@@ -120,6 +121,5 @@ class Readiness:
 
 
 def _said(missing: Mapping[str, str], what: str) -> str:
-    shown = [f"{name}: {why}" for name, why in list(missing.items())[:NAMES]]
-    more = len(missing) - len(shown)
-    return f"{len(missing)} {what}: {'; '.join(shown)}" + (f" and {more} more" if more else "")
+    shown = some([f"{name}: {why}" for name, why in missing.items()], NAMES, "; ")
+    return f"{len(missing)} {what}: {shown}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -109,9 +110,14 @@ def test_links_with_other_values_than_the_plans_are_found(plan_of: Compile, user
     assert late["state"] == found["path_rate", "client.0 to server.0"]["state"] == "invalid"
     assert late["figure_ns"] > 184_000_000
     assert late["at_ns"] >= 2_900_000_000
-    assert late["text"].startswith("a.0 to b.0: packets came 185 ms later than planned (10 ms)")
+    told = r"a\.0 to b\.0: packets came 18\d ms later than planned \(10 ms\) at the median, .*"
+    assert re.fullmatch(told, late["text"])
     assert late["text"].endswith("; the bound is 1 ms")
-    late_ones = {subject for what, subject in found if what == "path_late"}
+    late_ones = {
+        subject  # a slow machine makes others late by some ms
+        for (what, subject), one in found.items()
+        if what == "path_late" and one["state"] == "invalid"
+    }
     assert late_ones == {"a.0 to b.0", "server.0 to b.0", "client.0 to b.0"}
 
 
