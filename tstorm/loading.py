@@ -163,9 +163,11 @@ def compile_text(
     most: int | None = None,
     recorded: Plan | None = None,
     params: Mapping[str, str] | None = None,
+    told: set[Diagnostic] | None = None,
 ) -> Compilation:
     """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it.
 
+    Warnings in `told` were printed before and are not again; those that are come into it.
     Files that the text names are beside `file`, or those of the `recorded` plan that it is from;
     its parameters have the values of that plan, unless `params` has others.
     """
@@ -190,7 +192,10 @@ def compile_text(
     except TdlError as error:
         show(_judged(error.diagnostics, strict), file, raw, form, most, sources.texts)
         raise CommandError from None
-    show(_judged(compilation.diagnostics, strict), file, raw, form, most, sources.texts)
+    told = set() if told is None else told
+    news = [one for one in compilation.diagnostics if one not in told]
+    told.update(news)
+    show(_judged(news, strict), file, raw, form, most, sources.texts)
     if strict and compilation.diagnostics:
         from tdl.presentation import summary
 
@@ -330,12 +335,13 @@ def plan_to_run(
     pace: int | None = None,
     find: Finder | None = None,
     params: Mapping[str, str] | None = None,
+    told: set[Diagnostic] | None = None,
 ) -> PlanToRun:
     """The plan of `source`, read and checked whole, or compiled.
 
     With a seed or values of parameters, what was recorded is compiled again from its source.
     `budget_bps`, `pace` and `find` (who knows the programs of this machine) are for the warnings of
-    compiling; a plan that is not compiled has none to give.
+    compiling; a plan that is not compiled has none to give. `told`: see compile_text.
     """
     recorded = recorded_plan(source)
     plan = None
@@ -356,5 +362,7 @@ def plan_to_run(
     from compiler.feasibility.warnings import Machines
 
     machines = Machines(budget_bps=budget_bps, pace=pace or 1, find=find)
-    compilation = compile_text(raw, file, seed, machines=machines, recorded=plan, params=params)
+    compilation = compile_text(
+        raw, file, seed, machines=machines, recorded=plan, params=params, told=told
+    )
     return PlanToRun(compilation.plan, Path(source_name(source)).stem, file)

@@ -19,6 +19,18 @@ MAIN = 'param proto = raft\ninclude "$proto.tdl"\nbridge s\nlink a--s latency=1m
 INCLUDED = 'service a img=x exec="sleep {}"\n'
 
 
+LATE = """\
+param delay = 1ms
+service a
+service b
+bridge s
+link a--s latency=$delay
+link b--s latency=$delay
+expect rtt a b < 1ms from 0s to 1s
+at 2s quit
+"""
+
+
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
     """A parameter chooses the file that it includes."""
@@ -29,7 +41,7 @@ def text(tmp_path: Path) -> Path:
 
 
 def begun(text: Path, *values: str) -> Record:
-    return compiled(str(text), DEFAULTS, Grid(range(1, 3), (("proto", values),)))
+    return compiled(Asked(str(text), DEFAULTS), Grid(range(1, 3), (("proto", values),)))
 
 
 def test_a_parameter_may_choose_what_is_included(text: Path) -> None:
@@ -64,3 +76,14 @@ def test_a_grid_that_no_number_counts_is_refused(text: Path, many: int) -> None:
     kept["grid"]["params"] = {f"p{number}": ["a", "b"] for number in range(many)}
     with pytest.raises(RunError, match="its grid has more than 10000 points"):
         record.read(kept, "campaign.json")
+
+
+def test_a_warning_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And again where a parameter gives it other words."""
+    (tmp_path / "main.tdl").write_text(LATE)
+    asked = Asked(str(tmp_path / "main.tdl"), DEFAULTS)
+    compiled(asked, Grid(range(1, 4), (("delay", ("2ms", "3ms")),)))
+    assert capsys.readouterr().err.count("warning TS0950") == 2
+    for point in Grid(range(1, 4), (("delay", ("2ms", "3ms", "4ms")),)).points():
+        asked.plan(point)
+    assert capsys.readouterr().err.count("warning TS0950") == 1

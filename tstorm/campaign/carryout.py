@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from tstorm.exits import FAILED, INTERRUPTED, OK, PROGRAMS_FAILED, TOO_LATE, Com
 
 if TYPE_CHECKING:
     from runtime.options import RunOptions
+    from tdl.diagnostics import Diagnostic
     from tstorm.campaign.jobs import Ended
     from tstorm.campaign.points import Grid, Point
     from tstorm.loading import PlanToRun
@@ -37,12 +38,13 @@ class Asked:
     source: str
     options: RunOptions
     begun: Record | None = None  # the campaign, as it began
+    told: set[Diagnostic] = field(default_factory=set)  # warnings: most are those of every seed
 
     def plan(self, point: Point) -> PlanToRun:
         """CommandError, and PlanError."""
         from tstorm.loading import plan_to_run
 
-        found = plan_to_run(self.source, point.seed, params=dict(point.params))
+        found = plan_to_run(self.source, point.seed, params=dict(point.params), told=self.told)
         known = self.begun.digest_of(point.settings) if self.begun else ""
         if known and record.source_digest(found.plan) != known:
             raise CommandError("the experiment was changed while its campaign went on")
@@ -79,8 +81,9 @@ def search(
     source: str, options: RunOptions, out: str | None, grid: Grid, many: int | None, form: str
 ) -> None:
     """All of them, `many` at a time. Ends with CommandError if one was not as it should be."""
-    wanted = compiled(source, options, grid)
-    asked = Asked(source, options, wanted)
+    asked = Asked(source, options)
+    wanted = compiled(asked, grid)
+    asked = replace(asked, begun=wanted)
     place = Path(out) if out else directory.new_place(wanted.experiment)
     with directory.opened(place, wanted) as campaign:
         found = _carry_out(campaign, asked, grid, many)
@@ -93,17 +96,17 @@ def search(
         raise CommandError(code=worst)
 
 
-def compiled(source: str, options: RunOptions, grid: Grid) -> Record:
+def compiled(asked: Asked, grid: Grid) -> Record:
     """What does not compile is told once, and first: each combination of parameters is tried."""
     name = ""
     digests: dict[str, str] = {}
     for point in grid.firsts():
-        found = Asked(source, options).plan(point)
+        found = asked.plan(point)
         name = found.name
         digests[point.settings] = record.source_digest(found.plan)
     usual = next(iter(digests.values()))
     others = {settings: digest for settings, digest in digests.items() if digest != usual}
-    return Record(name, source, usual, grid, options, others)
+    return Record(name, asked.source, usual, grid, asked.options, others)
 
 
 def _carry_out(campaign: Campaign, asked: Asked, grid: Grid, many: int | None) -> list[Found]:
