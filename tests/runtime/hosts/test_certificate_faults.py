@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -110,14 +109,9 @@ def test_links_with_other_values_than_the_plans_are_found(plan_of: Compile, user
     assert late["state"] == found["path_rate", "client.0 to server.0"]["state"] == "invalid"
     assert late["figure_ns"] > 184_000_000
     assert late["at_ns"] >= 2_900_000_000
-    told = r"a\.0 to b\.0: packets came 18\d ms later than planned \(10 ms\) at the median, .*"
-    assert re.fullmatch(told, late["text"])
+    assert late["text"].startswith("a.0 to b.0: packets came 185 ms later than planned (10 ms)")
     assert late["text"].endswith("; the bound is 1 ms")
-    late_ones = {
-        subject  # a slow machine makes others late by some ms
-        for (what, subject), one in found.items()
-        if what == "path_late" and one["state"] == "invalid"
-    }
+    late_ones = {subject for what, subject in found if what == "path_late"}
     assert late_ones == {"a.0 to b.0", "server.0 to b.0", "client.0 to b.0"}
 
 
