@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from runtime.say import some
 from tstorm import output
 
 if TYPE_CHECKING:
@@ -108,10 +109,9 @@ def _sum_up(check: Comparison) -> None:
     else:
         output.note(f"check: everything is the same: {check.compared}")
     if starts:
-        more = f" and {len(starts) - SHOWN_NAMES} more" if len(starts) > SHOWN_NAMES else ""
         output.note(
             f"check: programs that could not start in one of the runs or in both prove nothing:"
-            f" {', '.join(starts[:SHOWN_NAMES])}{more}"
+            f" {some(starts, SHOWN_NAMES)}"
         )
 
 

@@ -37,7 +37,7 @@ _OF_PROGRAMS = {LOG: "any of ", NO_LOG: "each of ", EXIT: "each of "}
 
 def show(plan: Plan, statements: Statements) -> None:
     found = _foreseen(plan)
-    output.line(f"{number(len(found), 'expectation')}")
+    output.line(number(len(found), "expectation"))
     for expectation, foreseen in found:
         output.line("")
         output.line(expectation.text)

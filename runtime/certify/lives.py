@@ -17,7 +17,7 @@ from runtime.probing.record import LOST_AT_END_NS, LOST_NS
 
 SLACK_NS = 500_000_000  # between an end and the report that it makes
 REPORT_NS = 1_000_000_000  # between two reports
-WAIT_NS = SLACK_NS + LOST_NS + REPORT_NS  # before any end a lost probe is told of by then
+WAIT_NS = SLACK_NS + LOST_NS + REPORT_NS  # then a lost probe was told of, whatever the end
 _ENDS = frozenset({"leave", "crash", "killed"})
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from runtime.say import some
 from tstorm import output as out
 from tstorm.options import types
 from tstorm.options.shared import budget, diagnostics, params, seed, underlay
@@ -42,9 +43,8 @@ def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
 def _imageless(services: list[str]) -> str:
     if len(services) == 1:
         return f"service {services[0]!r} has no image; add img=IMAGE"
-    named = ", ".join(map(repr, services[:_NAMED]))
-    more = f" and {len(services) - _NAMED:,} more" if len(services) > _NAMED else ""
-    return f"the services {named}{more} have no image; add img=IMAGE to each"
+    named = some([repr(one) for one in services], _NAMED)
+    return f"the services {named} have no image; add img=IMAGE to each"
 
 
 @click.command()

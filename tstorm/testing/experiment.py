@@ -26,7 +26,7 @@ from runtime.options import COMPLETED, FAILED, INTERRUPTED, VIRTUAL, RunOptions,
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import MANIFEST, PLAN
-from runtime.schedule import PlanClock, Schedule
+from runtime.schedule import Schedule
 from tstorm import units
 from tstorm.testing.child import Child, Executed, execute
 from tstorm.testing.errors import DeadlineError, ExperimentError, StartError
@@ -146,7 +146,7 @@ class Experiment:
             if "at_ns" not in found:  # it has just ended, or is about to
                 raise ExperimentError(f"the run cannot be asked for its time: it {self.state()}")
             return int(found["at_ns"])
-        return self._clock.plan_time(max(clocks.monotonic_ns() - self._start_ns, 0))
+        return self._schedule.clock.plan_time(max(clocks.monotonic_ns() - self._start_ns, 0))
 
     def said(self) -> str:
         """What `tstorm run` has written on its standard error so far."""
@@ -199,7 +199,7 @@ class Experiment:
             )
             return next(fits, None)
 
-        seconds = self._patience(self._end_ns) if timeout is None else timeout
+        seconds = self._patience(self._schedule.end_ns) if timeout is None else timeout
         return self._wait(found, f"an event {' '.join(named.values())}", seconds)
 
     def finish(self, timeout: float | None = None, *, check: bool = True) -> Run:
@@ -208,7 +208,7 @@ class Experiment:
         or expectations did is told by the Run. `check=False`: no error.
         """
         if self._finished is None:
-            seconds = self._patience(self._end_ns) if timeout is None else timeout
+            seconds = self._patience(self._schedule.end_ns) if timeout is None else timeout
             self._wait_for_end(seconds)
         return self._read(check=check)
 
@@ -273,11 +273,11 @@ class Experiment:
                 self._held = rundir.recorded(self.directory)
             self._follower = Follower(self._held)
         with readable():
-            if self._look().header is None:
-                return False
-            events = self._look().events
-        done = {one["seq"] for one in events if "seq" in one}
-        done |= {one["target"] for one in events if one["kind"] == "start"}
+            seen = self._look()
+        if seen.header is None:
+            return False
+        done = {one["seq"] for one in seen.events if "seq" in one}
+        done |= {one["target"] for one in seen.events if one["kind"] == "start"}
         return done >= self._first or not self.is_running
 
     def _look(self) -> Follower:
@@ -317,13 +317,13 @@ class Experiment:
                 return self.at_ns >= wanted
             return False
         done = (int(one["applied_ns"]) for one in self._look().events if "applied_ns" in one)
-        return self._clock.plan_time(max(done, default=-1)) >= wanted
+        return self._schedule.clock.plan_time(max(done, default=-1)) >= wanted
 
     def _patience(self, until_ns: int) -> float:
         """Seconds of this machine for the plan to get there."""
         if self._options.time == VIRTUAL:
             return VIRTUAL_SECONDS
-        due_s = (self._start_ns + self._clock.due(until_ns)) / 1e9
+        due_s = (self._start_ns + self._schedule.clock.due(until_ns)) / 1e9
         return max(due_s - clocks.monotonic(), 0) + MORE_SECONDS
 
     def _read(self, *, check: bool) -> Run:
@@ -343,8 +343,9 @@ class Experiment:
             return decode(self._held.manifest()["options"], MANIFEST)
 
     @cached_property
-    def _clock(self) -> PlanClock:
-        return PlanClock(self._options.start_at_ns, self._options.pace)
+    def _schedule(self) -> Schedule:
+        with readable():
+            return Schedule(read_plan(self.directory / PLAN, lazy=True), self._options)
 
     @cached_property
     def _start_ns(self) -> int:
@@ -353,21 +354,12 @@ class Experiment:
         return int(header.get("start_monotonic_ns", clocks.monotonic_ns()))
 
     @cached_property
-    def _end_ns(self) -> int:
-        with readable():
-            end_ns = read_plan(self.directory / PLAN, lazy=True).end_ns
-        until_ns = self._options.until_ns
-        return end_ns if until_ns is None else min(end_ns, until_ns)
-
-    @cached_property
     def _first(self) -> frozenset[int | str]:
         """What it begins with: events by their numbers, and who is there without one, by name."""
-        with readable():
-            plan = read_plan(self.directory / PLAN, lazy=True)
-            schedule = Schedule(plan, self._options)
-        return schedule.present.union(one.seq for one in schedule.steps[0].events)
+        begins = self._schedule.steps[0]
+        return self._schedule.present.union(one.seq for one in begins.events)
 
     def _span(self) -> str:
         with suppress(ExperimentError):
-            return units.duration(self._end_ns)
+            return units.duration(self._schedule.end_ns)
         return "a plan that cannot be read"
