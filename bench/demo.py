@@ -16,6 +16,7 @@ from bench import ROOT
 from bench.errors import BenchError
 from bench.judge import judge, table
 from compiler.plan.format import PlanError
+from runtime.rundir.runfiles import REPORT
 from tests.runs.runlog import IncompleteRunError
 
 SOURCE = Path("examples") / "demo.tdl"
@@ -33,10 +34,11 @@ def main() -> int:
         return 3
     print()
     print(table(rows))
-    print(f"\nAll that the run recorded is in {directory}")
     for row in rows:
         for text in row.wrong:
             print(f"demo: far off in '{row.cells[0]}': {text}", file=sys.stderr)
+    print(f"\nAll that the run recorded is in {directory}")
+    print(f"page: {(directory.resolve() / REPORT).as_uri()}")
     return 1 if any(row.wrong for row in rows) else 0
 
 

@@ -18,7 +18,9 @@ from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, expand
 from compiler.expand.world import NeedReplicas
 from compiler.expect.expectations import expect
+from compiler.expect.figures import figures
 from compiler.feasibility import warnings
+from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
@@ -52,6 +54,7 @@ class Compilation:
     files: Mapping[str, bytes]
     diagnostics: tuple[Diagnostic, ...]
     includes: Mapping[str, bytes]  # the included texts, by the names that spans have for them
+    empty: tuple[str, ...] = ()  # bridges that no packet passes, and at which nobody is
 
     @cached_property
     def plan(self) -> Plan:
@@ -98,24 +101,29 @@ def compile_source(
     attachments = attach(partial.file, sources, sink)
     model, timeline = elaborate(partial.file, sink, seed, files=attachments.files)
     expectations = expect(model, timeline, sink)
+    own = figures(model, sink)
     if sink.failed:
         raise TdlError(sink.found)
     warnings.warn(model, timeline, machines, sink)
+    bypassed = Bypassed(model)
     contents = PlanContents(
         source=raw,
         seed=model.seed,
         topology=model.topology,
         events=timeline.events,
         end_ns=timeline.end_ns,
-        snapshots=snapshots(model.topology, timeline.events),
+        snapshots=bypassed.through(snapshots(model.topology, timeline.events)),
         attached=attachments.contents,
         includes={member(path): data for path, data in partial.includes.items()},
         expectations=expectations,
+        figures=own,
         params=partial.params,
     )
     files = encode(contents)
+    bypassed.warn(sink)
     warnings.warn_of_plan(model, files, machines, sink)
-    return Compilation(model, timeline, files, sort(sink.found), partial.includes)
+    empty = tuple(bypassed.empty().values())
+    return Compilation(model, timeline, files, sort(sink.found), partial.includes, empty)
 
 
 def elaborate(
@@ -141,7 +149,7 @@ def elaborate(
             continue
         if model.oversized:
             sink.found += attempt.found
-            return model, Timeline((), 0, (), {})
+            return model, Timeline((), 0, (), {}, {}, {})
         services = model.topology.services
         try:
             timeline = expand(model, attempt, recorder)

@@ -111,7 +111,7 @@ class Folder:
         place = self._folder / path
         try:
             with os.fdopen(os.open(place, _OPEN), "rb") as stream:
-                if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                if _can_be_read(stream.fileno()):
                     return stream.read(MAX_FILE_BYTES + 1)
             raise NoTextError(f"{path!r} is not a file")
         except FileNotFoundError:
@@ -119,6 +119,10 @@ class Folder:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise NoTextError(f"{path!r} cannot be read: {reason}") from None
+
+    def is_outside(self, path: str) -> bool:
+        """Whether an included text is not below the folder, links followed."""
+        return not (self._folder / path).resolve().is_relative_to(self._folder.resolve())
 
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
         return [one for item in service.files for one in self._item(item, sink)]
@@ -165,7 +169,7 @@ class Folder:
     def _read(self, item: ast.FileItem, path: Path, target: str, sink: Sink) -> Content | None:
         with os.fdopen(os.open(path, _OPEN), "rb") as stream:
             status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
+            if not _can_be_read(stream.fileno()):
                 hint = "only files and folders can be copied; mount= gives an instance others"
                 sink.error("TS0133", item.span, f"{path} is not a file", hint)
                 return None
@@ -179,6 +183,14 @@ class Folder:
             return None
         mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN
         return Content(target, mode, data, item.span)
+
+
+def _can_be_read(file: int) -> bool:
+    """Whether it is a file on a disk: pipes wait for somebody, and so do files that the kernel
+    makes up, some of which give what they have once only (/proc/kmsg)."""
+    place = Path(f"/proc/self/fd/{file}").readlink()
+    is_made_up = any(place.is_relative_to(one) for one in ("/proc", "/sys"))
+    return stat.S_ISREG(os.fstat(file).st_mode) and not is_made_up
 
 
 def _names(folder: Path) -> Iterator[str]:

@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterator
 
 from compiler.plan.carried import KUBERNETES
-from compiler.plan.types import Service
+from compiler.plan.types import Service, Topology
 from manifests import images, kubernetes_files, words
 from manifests.bundle import Bundle
 from manifests.refusal import ManifestError, raise_all
 
 # Any character is allowed since Kubernetes 1.34; this is what all versions take.
 _ENV_NAME = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*", re.ASCII)
+ENOUGH_CPU_MILLIS = 500  # of an agent: below, 100 ms of delay became 247 ± 243 ms (at 100)
+SHOWN = 3
 MAX_STRING = 131_071  # bytes of an argument or variable, `NAME=` included: MAX_ARG_STRLEN of Linux
 # kubectl apply keeps a copy of an object in an annotation, and annotations end at 262,144 bytes.
 MAX_OBJECT = 250_000
@@ -36,6 +38,27 @@ def plan(bundle: Bundle) -> None:
             *kubernetes_files.refusals(bundle),
         )
     )
+
+
+def warnings(topology: Topology, agent_cpu_millis: int) -> list[str]:
+    """Of what Kubernetes takes, and the user may not have meant."""
+    found = []
+    idle = [one for one in topology.services if one.exec and not (one.entrypoint or one.command)]
+    if idle:
+        names = ", ".join(f"{one.name} ({one.image})" for one in idle[:SHOWN])
+        names += f" and {len(idle) - SHOWN} more" if len(idle) > SHOWN else ""
+        found.append(
+            f"exec= is for runs on one machine and means nothing on a cluster: {names} will run"
+            " what the image starts by itself; say what is to run there with entrypoint= and"
+            " command="
+        )
+    if agent_cpu_millis < ENOUGH_CPU_MILLIS:
+        found.append(
+            f"an agent that asks for {agent_cpu_millis}m of a processor runs late where processors"
+            " are busy, and with it all packets of its node: ask for"
+            f" {ENOUGH_CPU_MILLIS}m or more (--agent-cpu)"
+        )
+    return found
 
 
 def namespace(name: str) -> None:

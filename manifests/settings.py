@@ -31,7 +31,7 @@ class Options:
     def resolve(self, bundle: Bundle) -> Options:
         """The same without defaults. Raises ManifestError for what cannot be chosen."""
         namespace = self.namespace or f"tstorm-{bundle.digest[:NAMESPACE_DIGITS]}"
-        image = self.agent_image or bundle.plan.topology.bootstrapper or DEFAULT_AGENT_IMAGE
+        image = self.agent_image or DEFAULT_AGENT_IMAGE
         longest = -(-bundle.plan.end_ns // _SECOND_NS) + GRACE_SECONDS
         deadline = self.deadline_seconds or min(longest, MOST_SECONDS)
         if not 0 < deadline <= MOST_SECONDS:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from asyncio import Future
+    from collections.abc import Sequence
 
     from compiler.plan.fit import Misfit
 
@@ -48,6 +49,15 @@ class UnfitError(RunError):
     def __init__(self, misfit: Misfit, message: str, remedy: str) -> None:
         super().__init__(message, remedy)
         self.misfit = misfit
+
+
+def no_instance(name: str, known: Sequence[str]) -> RunError:
+    """The run has no instance of this name: it may be the one of a service."""
+    own = [one for one in known if one.rpartition(".")[0] == name]
+    if own:
+        hint = f"name one of its instances, such as {own[0]}" if own[1:] else f"write {own[0]}"
+        return RunError(f"{name!r} is a service, not an instance", hint)
+    return RunError(f"the run has no instance {name!r}", f"there are: {', '.join(known[:20])}")
 
 
 def fail(future: Future[Any], error: BaseException) -> None:

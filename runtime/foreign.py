@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -57,6 +58,18 @@ class OneOf(tuple[Any, ...]):
         return super().__new__(cls, kinds)
 
 
+_NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+MAX_DIGITS = 40
+
+
+def is_numeral(value: object) -> bool:
+    """Whether it is a text that is a decimal number, and a finite one as a float."""
+    if type(value) is not str or len(value) > MAX_DIGITS or not _NUMERAL.fullmatch(value):
+        return False
+    return math.isfinite(float(value))
+
+
+NUMERAL = Kind("a decimal number as a text", is_numeral)
 TEXT = Kind("a text", lambda value: type(value) is str, str)
 INTEGER = Kind("an integer", lambda value: type(value) is int, int)
 COUNT = Kind("an integer of 0 or more", lambda value: type(value) is int and value >= 0)

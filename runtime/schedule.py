@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from compiler.plan.state import DOWN
 from compiler.plan.types import Epoch, Event
@@ -115,6 +116,13 @@ class Schedule:
     @property
     def end_due_ns(self) -> int:
         return self.clock.due(self.end_ns)
+
+    def link_states(self) -> Iterator[LinkState]:
+        """All that links ever are in it."""
+        yield from self.start.links
+        for step in self.steps[1:]:
+            for _, state in step.epoch.links:
+                yield state
 
 
 PREPARE_LEAD_NS = 3_000_000_000

@@ -44,6 +44,8 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "path_loss": Threshold(PPB, 5_000_000, "a path may lose so much more than planned"),
     "path_rate": Threshold(PPM, 50_000, "a path may carry this part more than its rate"),
     "path_open": Threshold(PPM, 0, "of the probes, where there is no path, may arrive"),
+    "unseen": Threshold(PPM, 50_000, "of the time of a pair may pass without a known probe"),
+    "drops": Threshold(PPB, 10_000, "of the packets an engine or a device may lose"),
     "counters": Threshold(PPM, 100_000, "counters may differ from the instances' own by this part"),
     "cpu": Threshold(PPM, PPM_WHOLE, "of a machine's processor time may be used"),
     "steal": Threshold(PPM, 100_000, "of a machine's processor time may be taken by its host"),

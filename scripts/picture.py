@@ -29,7 +29,7 @@ from tests.page.browser import Browser, program
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WIDTH, SCALE = 1200, 2  # CSS pixels, and what each has of the picture's
 MARGIN = 8
-COLOURS = 256  # a photograph of a page has few; a palette takes a third of the bytes
+COLOURS = 128  # a photograph of a page has few; a palette takes a third of the bytes
 PLAN, VERDICT = "plan", "verdict"  # keywords of text chunks
 
 

@@ -157,9 +157,11 @@ class Bridges:
 
 @dataclass(frozen=True, slots=True)
 class LinkStatement:
-    """`link A--B …`. `up` is A to B, `down` is B to A; None = unlimited.
+    """`link A--B …`. `up` is A to B, `down` is B to A; None = unlimited. A `link A->B …` is
+    `directed`: it says the one direction, and `back`, which the compiler finds, the other.
 
-    An end with an index is one instance of the service (`link server.3--s1`).
+    An end with an index is one instance of the service (`link server.3--s1`). Two ends that are one
+    service without an index link each two of its instances, the lower one as A.
     """
 
     a: Name
@@ -178,6 +180,13 @@ class LinkStatement:
     options: tuple[tuple[Name, str], ...] = ()
     a_index: int | None = None
     b_index: int | None = None
+    directed: bool = False
+    back: LinkStatement | None = None
+
+    @property
+    def is_mesh(self) -> bool:
+        """Between all instances of one service."""
+        return self.a.text == self.b.text and self.a_index is None
 
 
 # --- selectors -------------------------------------------------------------------------------
@@ -245,8 +254,11 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
+    """`sometime`: in an interval, each at a moment of its own and for good, whatever it is."""
+
     count: Count | None
     span: Span
+    sometime: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,8 +436,20 @@ class Expect:
     text: str = ""  # log: the pattern; run: the command line
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`figure NAME = log …` or `figure NAME = json …`: a number that programs give."""
+
+    name: Name
+    span: Span
+    subjects: tuple[Subject, ...]
+    pattern: str = ""  # of a line of the log, with one group
+    path: str = ""  # of a JSON file, in the directory of the instance
+    key: str = ""  # where in it
+
+
 Setting = Bootstrapper | Seed | Routing | Network | StartWhenReady | QuitWhen
-Statement = Setting | ServiceStatement | Bridges | LinkStatement | Dynamic | Expect
+Statement = Setting | ServiceStatement | Bridges | LinkStatement | Dynamic | Expect | Figure
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,18 @@ from tdl.lexer import source_lines
 
 _SAMPLE = 65_536  # bytes of a file that tell whether it is text
 _STRAY = 8  # control characters that a text may have by mistake
+_BLANK = re.compile(r"(?:[ \t]*(?:#[^\n\r]*)?(?:\r\n?|\n))*")
+# What other files begin with, and TDL does not: the kind, and a pattern.
+_KINDS = (
+    ("an XML", re.compile(r"\s*<[A-Za-z!?]")),
+    ("a JSON", re.compile(r"\s*(?:\{\s*(?:\"|\})|\[\s*[\[{\"])")),
+    ("a YAML", re.compile(r"---(?:\s|$)|%YAML\b|(?:- +)?[\w./-]+ *:(?:[ \t]|[\r\n]|$)")),
+    ("a TOML or INI", re.compile(r"\[\[?[\w. \"'-]+\]\]?[ \t]*(?:#|[\r\n]|$)")),
+    (
+        "a TOML or INI",
+        re.compile(r"[\w.-]+ *= *[^\r\n]*(?:\r\n?|\n)(?s:.*)^\[[\w.-]+\][ \t]*$", re.MULTILINE),
+    ),
+)
 _ODD = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -29,7 +41,14 @@ def decode(text: str | bytes, sink: Sink, file: str = "") -> str:
         message = f"the file has more than {MAX_FILE_BYTES >> 20} MiB"
         sink.error("TS0030", start, message, "an experiment cannot hold so much")
         return ""
-    return text if isinstance(text, str) else _utf8(text, sink, file)
+    read = text if isinstance(text, str) else _utf8(text, sink, file)
+    kind, line = _other_kind(read)
+    if kind:
+        message = f"this is {kind} file, and not TDL"
+        hint = "write what it says as service, bridge and link; docs/language-tour.md shows how"
+        sink.error("TS0033", Span(line, 1, line, 2, file), message, hint)
+        return ""
+    return read
 
 
 def _not_text(text: str | bytes) -> str | None:
@@ -43,6 +62,16 @@ def _not_text(text: str | bytes) -> str | None:
     if zero or (odd > _STRAY and odd * 10 > len(raw)):
         return "a TDL file is UTF-8 text; this looks like a program, an archive or an image"
     return None
+
+
+def _other_kind(text: str) -> tuple[str, int]:
+    """What sort of file it is that is no TDL, by its first line that says something, and which line
+    that is. The sort is empty for all that may be TDL."""
+    start = text[:_SAMPLE].removeprefix("\ufeff")
+    blank = _BLANK.match(start)
+    first = blank.end() if blank else 0
+    kind = next((kind for kind, pattern in _KINDS if pattern.match(start, first)), "")
+    return kind, len(source_lines(start[:first]))
 
 
 def _utf8(text: bytes, sink: Sink, file: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tdl import ast, values
 from tdl.build import WrittenProperty, cover, join_spans, name, shown
-from tdl.expectations import ExpectActions
+from tdl.figures import FigureActions
 from tdl.lexer import Token
 from tdl.members import Clause, MemberActions
 from tdl.suggest import did_you_mean
@@ -22,7 +22,7 @@ _PERIOD_ONLY = (ast.Churn, ast.Flap)
 _INSTANT_ONLY = (ast.Partition, ast.Heal, ast.Quit, ast.Reconnect, ast.Resume, ast.Restart)
 
 
-class Actions(MemberActions, ExpectActions):
+class Actions(MemberActions, FigureActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---
@@ -37,6 +37,7 @@ class Actions(MemberActions, ExpectActions):
                     hint += "; for one moment use crash"
                 self.error("TS0206", clause.verb.span, f"{verb} goes on for a while", hint)
             self.check_length(clause, start)
+            self.check_moment(clause)
         return self._events(word, start, None, clauses)
 
     def interval(
@@ -116,7 +117,7 @@ class Actions(MemberActions, ExpectActions):
     # --- selectors ---
 
     def pair(self, a: Token, dash: Token, b: Token) -> ast.LinkSelector:
-        if a.text == b.text:
+        if a.text == b.text and ("." in a.text or dash.type == "ARROW"):
             self.error("TS0107", cover(a, b), f"no link goes from '{a.text}' to itself")
         directed = dash.type == "ARROW"
         return ast.LinkSelector(self.element(a), self.element(b), directed, cover(a, b))

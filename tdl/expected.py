@@ -41,6 +41,9 @@ _ALL_PROPERTIES = tuple(
 _UNITS = ("ns", "us", "ms", "s", "m", "h", "d", "b", "Kb", "Mb", "Gb", "KB", "MB", "KiB", "MiB")
 
 
+FIGURE_FORMS = 'write figure lost = log client "lost ([0-9]+)", or = json client "FILE" "KEY"'
+
+
 class _Place:
     """Where parsing stopped: the tokens around it and what could have followed."""
 
@@ -71,6 +74,8 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
     if tokens[0].type == "EXPECT" and index:
         return unexpected.explain(tokens, index, expected)
     place = _Place(tokens, index, expected)
+    if tokens[0].type == "FIGURE" and index:
+        return place.error("TS0410", f"unexpected {_shown(place.token)}", FIGURE_FORMS)
     for rule in (
         _quotes_in_quotes,
         _stray_bracket,
@@ -82,7 +87,7 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
         _missing_equals_before,
         _detached_unit,
         _detached_time,
-        _time_after_and,
+        _late_time,
         _not_a_name,
         _comma,
         _unquoted_command,
@@ -243,13 +248,22 @@ def _detached_unit(place: _Place) -> Diagnostic | None:
     return place.error("TS0009", "a space between the number and its unit", hint, span)
 
 
-def _time_after_and(place: _Place) -> Diagnostic | None:
-    if place.before is None or place.before.type != "AND":
+def _late_time(place: _Place) -> Diagnostic | None:
+    """`crash server at 5s`, `at 5s a leave and at 6s b leave`."""
+    token, first = place.token, place.first
+    if token is None or token is first or token.type not in ("AT", "FROM"):
         return None
-    if place.token is None or place.token.type not in ("AT", "FROM"):
+    start = place.tokens.index(token)
+    if first.type not in ("AT", "FROM"):
+        if not any(other.type in _VERBS for other in place.tokens[:start]):
+            return None
+        hint = f"write {_written(place.tokens[start:])} {_written(place.tokens[:start])}"
+        return place.error("TS0009", "the time stands at the front of the statement", hint)
+    if place.tokens[start - 1].type not in ("AND", *_VERBS) and "AND" not in place.expected:
         return None
+    code = "TS0017" if place.tokens[start - 1].type == "AND" else "TS0009"
     hint = "begin a new line for another time"
-    return place.error("TS0017", "the time stands once, at the front of the statement", hint)
+    return place.error(code, "the time stands once, at the front of the statement", hint)
 
 
 def _not_a_name(place: _Place) -> Diagnostic | None:
@@ -311,6 +325,15 @@ def _late_end(place: _Place) -> Diagnostic | None:
     end = place.after.text if place.after is not None else "…"
     hint = f"write from {place.tokens[1].text} to {end} first"
     return place.error("TS0009", "'to' stands right after the beginning of the interval", hint)
+
+
+def _written(tokens: Sequence[Token]) -> str:
+    """The words as they are written, with single spaces."""
+    out = tokens[0].text
+    for before, token in pairwise(tokens):
+        touches = (before.line, before.end_col) == (token.line, token.col)
+        out += token.text if touches else f" {token.text}"
+    return out
 
 
 def _several_bridges(place: _Place) -> Diagnostic | None:

@@ -1,4 +1,4 @@
-"""Which terminal a word of an `expect` statement is, by where it stands.
+"""Which terminal a word of an `expect` or `figure` statement is, by where it stands.
 
 Input: the tokens before it, the word, and the text after it. Only at these places are `rtt`, `of`,
 `plan`, `ok`, `on` and `within` words of the language: anywhere else they are names, which services
@@ -12,14 +12,14 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tdl.words import ACTIONS, EXPECTED, MAYBE_NAMES
+from tdl.words import ACTIONS, EXPECTED, FIGURES, MAYBE_NAMES
 
 if TYPE_CHECKING:
     from tdl.lexer import Token
 
 # Between words: white space, and the ends of lines that go on.
 _GAP = r"(?:[ \t\u00a0]|\\[ \t]*(?:\r\n?|\n))*"
-_SELECTS = re.compile(rf"{_GAP}(?:;|--|—|–|->|(?:{'|'.join(sorted(ACTIONS))})(?![\w-]))")
+_SELECTS = re.compile(rf"{_GAP}(?:;|--|—|–|->|(?:{'|'.join(sorted(ACTIONS))})(?![\w-]|{_GAP}=))")
 _NUMBER = re.compile(rf"{_GAP}[0-9.$]")
 _FIRST_NAME = 2  # tokens before it: `expect rtt`
 _AFTER = {"of": ("VALUE", "MIXED"), "plan": ("OF",), "ok": ("STRING",), "on": ("OK", "STRING")}
@@ -33,6 +33,8 @@ def is_name(word: str, text: str, end: int) -> bool:
 def terminal(before: Sequence[Token], word: str, text: str, end: int) -> str | None:
     """The terminal of a word that ends at `end` of `text`; None where it has no special meaning."""
     last = before[-1].type
+    if last == "KEY":
+        return FIGURES.get(word)
     if last == "EXPECT":
         return EXPECTED.get(word)
     if last == "NO" and len(before) == _FIRST_NAME:

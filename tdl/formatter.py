@@ -99,7 +99,7 @@ def _statement(node: ast.Statement) -> list[str]:
             return _link(node)
         case ast.Dynamic():
             return [*_times(node), *_clause(node)]
-        case ast.Expect():
+        case ast.Expect() | ast.Figure():
             return _expect(node)
 
 
@@ -178,7 +178,8 @@ def _mount(item: ast.MountItem) -> str:
 
 
 def _link(node: ast.LinkStatement) -> list[str]:
-    words = ["link", f"{_end(node.a, node.a_index)}--{_end(node.b, node.b_index)}"]
+    way = "->" if node.directed else "--"
+    words = ["link", f"{_end(node.a, node.a_index)}{way}{_end(node.b, node.b_index)}"]
     for word, (kind, field, _) in LINK_WORDS.items():
         if field and getattr(node, field):
             words.append(f"{word}={_QUANTITIES[kind](getattr(node, field))}")
@@ -197,12 +198,12 @@ def _end(name: ast.Name, index: int | None) -> str:
 def _link_rates(node: ast.LinkStatement) -> list[str]:
     if node.symmetric:
         return [f"up={_rate(node.up_bps)}", "symmetric"]
-    words = []
-    if node.up_bps is not None:
-        words.append(f"up={_rate(node.up_bps)}")
-    if node.down_bps is not None:
-        words.append(f"down={_rate(node.down_bps)}")
-    return words
+    rates = {"up": node.up_bps, "down": node.down_bps}
+    if all(bps is None for bps in rates.values()):
+        return []
+    if node.directed:  # the other direction has a statement of its own
+        return [f"{name}={_rate(bps)}" for name, bps in rates.items() if bps is not None]
+    return [f"{name}={_rate(bps)}" for name, bps in rates.items()]
 
 
 def _rate(bps: int | None) -> str:
@@ -276,8 +277,10 @@ def format_selector(selector: ast.Selector) -> str:
 
 def _action(action: ast.Action) -> list[str]:
     match action:
-        case ast.Join() | ast.Leave() | ast.Crash() | ast.Reconnect() | ast.Resume():
+        case ast.Join() | ast.Crash() | ast.Reconnect() | ast.Resume():
             return _counted(action)
+        case ast.Leave():
+            return [*_counted(action), *(["sometime"] if action.sometime else [])]
         case ast.Disconnect() | ast.Pause():
             tail = [] if action.for_ns is None else ["for", quantities.time(action.for_ns)]
             return [*_counted(action), *tail]
@@ -331,7 +334,9 @@ def _assigned(name: str, item: ast.Assignment) -> str:
 # --- expectations ---
 
 
-def _expect(node: ast.Expect) -> list[str]:
+def _expect(node: ast.Expect | ast.Figure) -> list[str]:
+    if isinstance(node, ast.Figure):
+        return _figure(node)
     words = ["expect", *node.kind.split("_")]  # `no log`
     if node.statistic not in ("", STATISTICS[0]):
         words.append(node.statistic)
@@ -345,6 +350,13 @@ def _expect(node: ast.Expect) -> list[str]:
     if node.op:
         words += [node.op, _bound(node), *(["of", "plan"] if node.of_plan else [])]
     return words + _window(node.window)
+
+
+def _figure(node: ast.Figure) -> list[str]:
+    texts = [node.pattern] if node.pattern else [node.path, node.key]
+    group = ";".join(map(_subject, node.subjects))
+    source = "log" if node.pattern else "json"
+    return ["figure", node.name.text, "=", source, group, *map(quoted, texts)]
 
 
 def _subject(subject: ast.Subject) -> str:

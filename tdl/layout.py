@@ -105,7 +105,7 @@ class _Layout:
             return True
         if "$" not in token.text or token.type not in ("STRING", "WORD", "ENVITEM"):
             return False
-        names = [named(match) for match in VARIABLE.finditer(token.text)]
+        names = [name for match in VARIABLE.finditer(token.text) for name in named(match)]
         if token.type == "STRING":
             foreign = self._includes and not all(one.startswith(RUN_VARIABLES) for one in names)
             return "\\$" in token.text or foreign or not self._defined.isdisjoint(names)
@@ -128,14 +128,16 @@ def _defined(source: str) -> tuple[frozenset[str], bool]:
     names = set()
     includes = False
     for line in logical_lines(source, Sink()):
-        if len(line.tokens) > 1 and line.tokens[0].type in ("LET", "PARAM", "FOR"):
+        if len(line.tokens) > 1 and line.tokens[0].type in ("LET", "PARAM"):
             names.add(line.tokens[1].text.rstrip("= \t\u00a0"))
+        elif line.tokens and line.tokens[0].type == "FOR":
+            names.update(token.text for token in line.tokens if token.type == "NAME")
         includes = includes or bool(line.tokens and line.tokens[0].type == "INCLUDE")
     return frozenset(names), includes
 
 
 def _spaced(tokens: Iterable[Token]) -> str:
-    return " ".join(token.text for token in tokens)
+    return " ".join(token.text for token in tokens).replace(" ; ", ";")
 
 
 def _quoted(name: str) -> str:

@@ -3,9 +3,9 @@
 A logical line is one statement: it ends at the end of the line, unless a bracket is open or the
 line ends with a backslash. Algorithm: one pass with one regular expression per mode; the mode
 changes only after a property that takes bare text (`img=`, `exec=`, `files=`, `env=`, …), after
-`bootstrapper`, `include`, `expect` and `let NAME =`, and in brackets. The braces of a loop end a
-line, too. A line in which something is wrong is reported, marked broken, and skipped by the parser;
-the lines after it are not affected. Source: docs/tdl.md, "Text".
+`bootstrapper`, `include`, `expect`, `figure NAME =` and `let NAME =`, and in brackets. The braces
+of a loop end a line, too. A line in which something is wrong is reported, marked broken, and
+skipped by the parser; the lines after it are not affected. Source: docs/tdl.md, "Text".
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ _CONTROLS = re.compile(_CONTROL.pattern + "+")
 _SKIP = re.compile(r"[^\s#;,\[\]\"'=]+|(.)\1*", re.DOTALL)
 _SEMI_AHEAD = re.compile(SPACE + ";")
 _STATEMENT_AHEAD = re.compile(rf"{SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
+_COLON = re.compile(rf"{SPACE}:{SPACE}([^\s#;]*)")
 _SHOWN = 20  # characters of something unexpected that a message repeats
 
 
@@ -191,8 +192,11 @@ class _Scanner:
     def _key(self, name: str, op: str, start: int, end: int) -> None:
         kind = "TAGS" if name == "tags" and op == "=" else "KEY"
         self._add(kind, self.text[start:end], start)
-        if self.current.tokens[0].type in ("LET", "PARAM"):
+        first = self.current.tokens[0].type
+        if first in ("LET", "PARAM"):
             self.mode = TEXT
+        elif first == "FIGURE":
+            self.mode = self.expecting
         elif name in LIST_PROPERTIES:
             self.mode = LIST
         else:
@@ -292,11 +296,28 @@ class _Scanner:
             # Bare text was expected and is not there; the parser says so.
             self.mode = self.plain
             return pos
+        if char == ":" and self._colon():
+            return pos + 1
+        if char == "<" and self.current.tokens and self.current.tokens[0].type == "FOR":
+            self._add("OP", char, pos)
+            return pos + 1
         controls = _CONTROLS.match(text, pos)
         found = controls or _SKIP.match(text, pos)
         stop = found.end() if found else pos + 1
         self._error("TS0002", self._span(column, stop - pos), *_describe(text[pos:stop]))
         return stop
+
+    def _colon(self) -> bool:
+        """Reports a property as other languages write it, `latency: 1ms`, if it is one."""
+        before = self.current.tokens[-1] if self.current.tokens else None
+        if before is None or before.type not in ("NAME", "FLAG"):
+            return False
+        found = _COLON.match(self.text, self.line_start + before.end_col - 1)
+        if found is None:
+            return False
+        hint = f"write {before.text}={found[1] or '…'}"
+        self._error("TS0014", before.span, f"'{before.text}' needs a '=', not a ':'", hint)
+        return True
 
     def _endless(self, pos: int, column: int) -> int:
         """Reports a string that does not end on its line, and returns where to go on.
@@ -347,6 +368,9 @@ def _describe(found: str) -> tuple[str, str | None]:
         return "a dot is for instances, such as server.3", None
     if char == "%":
         return "unexpected '%'", "a percentage is written without a space: 50%"
+    if char == "*":
+        shown = found[: next((i for i, c in enumerate(found[1:], 1) if not c.isdecimal()), _SHOWN)]
+        return f"unexpected '{shown}'", "sums and products stand in braces: ${i*15}"
     shown = found if len(found) <= _SHOWN else f"{found[:_SHOWN]}…"
     if char.isalpha():
         return (

@@ -12,9 +12,8 @@ from tdl.build import cover, join_spans
 from tdl.lexer import Token
 from tdl.static import StaticActions
 
-_COUNTED: dict[str, type[ast.Join | ast.Leave | ast.Crash | ast.Reconnect | ast.Resume]] = {
+_COUNTED: dict[str, type[ast.Join | ast.Crash | ast.Reconnect | ast.Resume]] = {
     "join": ast.Join,
-    "leave": ast.Leave,
     "crash": ast.Crash,
     "reconnect": ast.Reconnect,
     "resume": ast.Resume,
@@ -37,7 +36,7 @@ class Clause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A count, and `for 5s` or `after 2s`, as two tokens."""
+    """A count, and `for 5s` or `after 2s` as two tokens, or `sometime`."""
 
     count: Token | None
     tail: list[Token]
@@ -65,16 +64,24 @@ class MemberActions(StaticActions):
     def _action(
         self, verb: Token, number: ast.Count | None, tail: Sequence[Token], span: ast.Span
     ) -> ast.Action:
-        """With `for 5s` (of disconnect and pause) or `after 2s` (of restart) behind it."""
-        length = None if not tail else self.number(tail[1], values.time)
+        """With `for 5s` (of disconnect and pause), `after 2s` (of restart) or `sometime` (of leave)
+        behind it."""
+        sometime = bool(tail) and tail[0].type == "SOMETIME"
+        length = None if not tail or sometime else self.number(tail[1], values.time)
         wanted = _TAILS.get(verb.text)
-        if tail and tail[0].text != wanted:
+        if sometime and verb.text != "leave":
+            message = f"{verb.text} has no 'sometime'"
+            only = "leave it out: only `leave` of links and bridges needs it"
+            self.error("TS0221", tail[0].span, message, only)
+        elif tail and not sometime and tail[0].text != wanted:
             message = f"{verb.text} has no '{tail[0].text}'"
             hint = f"write '{wanted} {tail[1].text}'" if wanted else _TAIL_HINTS.get(verb.text)
             self.error("TS0221", tail[0].span, message, hint)
         elif length == 0 and wanted == "for":
             self.error("TS0222", tail[1].span, f"{verb.text} for no time does nothing")
         match verb.text:
+            case "leave":
+                return ast.Leave(number, span, sometime)
             case "disconnect":
                 return ast.Disconnect(number, span, length)
             case "pause":
@@ -91,6 +98,16 @@ class MemberActions(StaticActions):
 
     def tail(self, word: Token, length: Token) -> list[Token]:
         return [word, length]
+
+    def sometime(self, word: Token) -> list[Token]:
+        return [word]
+
+    def check_moment(self, clause: Clause) -> None:
+        """At one, nothing is left to be drawn."""
+        if isinstance(clause.action, ast.Leave) and clause.action.sometime:
+            message = "'sometime' is for an interval: this says when"
+            hint = "leave it out, or write 'from … to … leave sometime'"
+            self.error("TS0221", clause.action.span, message, hint)
 
     def check_length(self, clause: Clause, start_ns: int) -> None:
         """What comes after it must not be beyond the times that there are."""
@@ -125,7 +142,7 @@ class MemberActions(StaticActions):
             hint = "one instance can crash and join" if churn else f"leave out {token.text}"
             self.error("TS0209", token.span, message, hint)
         if not token.text.endswith("%"):
-            return ast.Count(ast.Unit.NUMBER, self.number(token, values.whole), token.span)
+            return ast.Count(ast.Unit.NUMBER, self.number(token, values.amount), token.span)
         share = self.number(token, values.percent)
         if share > values.PPB:
             message = f"{token.text} is more than all of them"

@@ -15,6 +15,7 @@ from tdl.bounds import (
     MAX_ERRORS,
     MAX_EVENTS,
     MAX_EXPECTATIONS,
+    MAX_FIGURES,
     MAX_LINKS,
     MAX_SERVICES,
 )
@@ -27,13 +28,14 @@ from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
 
 # After these something was not read, of which nobody knows what it says.
-ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032"}
+ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032", "TS0033"}
 _MOST: dict[type, tuple[int, str]] = {
     ast.ServiceStatement: (MAX_SERVICES, "services"),
     ast.Bridges: (MAX_BRIDGES, "bridges"),
     ast.LinkStatement: (MAX_LINKS, "links"),
     ast.Dynamic: (MAX_EVENTS, "events"),
     ast.Expect: (MAX_EXPECTATIONS, "expectations"),
+    ast.Figure: (MAX_FIGURES, "figures"),
 }
 
 

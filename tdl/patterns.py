@@ -18,7 +18,7 @@ _SHARED = rf"""
   | (?P<NEWLINE>\r\n?|\n)
   | (?P<SEMI>;)
 """
-_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})"
+_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z0-9_+*()\ \t-]+\})"  # ${i*15}, too
 _BOUND = rf"(?:[0-9]+|{_VARIABLE})"
 _RANGE = rf"\[{_BOUND}\.\.{_BOUND}\]"
 _PART = rf"[A-Za-z0-9_.%/]|-(?=[A-Za-z0-9_$])|{_VARIABLE}"

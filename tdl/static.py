@@ -30,10 +30,9 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTES = "\"'“‘"
 _Statements = tuple[ast.Statement, ...]
 _OPTION_NOTES = {
-    "supervisor": "marks a tool of another system, which is not part of the network",
-    "share": "is about container volumes of another system",
-    "reuse": "is about container volumes of another system",
-    "network": "names a container network of another system",
+    "supervisor": "marks a tool of another system: nothing without a selector concerns it",
+    "reuse": "is about addresses after a leave: an instance always keeps its own; no effect here",
+    "network": "names a container network of another system; no effect here",
 }
 
 
@@ -123,37 +122,50 @@ class StaticActions(RunningActions):
         )
 
     def link(
-        self, _word: Token, a: Token, _dash: Token, b: Token, properties: list[WrittenProperty]
+        self, _word: Token, a: Token, dash: Token, b: Token, properties: list[WrittenProperty]
     ) -> _Statements:
-        ends = (self.element(a), self.element(b))
-        if ends[0].name.text == ends[1].name.text and not _two_instances(*ends):
-            self.error("TS0107", cover(a, b), f"this link goes from '{b.text}' to itself")
+        ends, directed = (self.element(a), self.element(b)), dash.type == "ARROW"
+        if ends[0].name.text == ends[1].name.text and not _may_be_one(*ends, directed=directed):
+            hint = f"{a.text.partition('.')[0]}--{b.text.partition('.')[0]} links all its instances"
+            if a.text == b.text and a.note:
+                hint = "write for i < j in 0..3 {, which takes each pair once"
+            self.error("TS0107", cover(a, b), f"this link goes from '{b.text}' to itself", hint)
+        errors = self.errors
         found = self.collect(properties, "link", LINK_PROPERTIES, LINK_ALIASES, ("symmetric",))
+        if directed:
+            self._only_one_way(found, a, b)
         up_bps, down_bps, symmetric = self._rates(found)
+        one_way = (up_bps is None) != (down_bps is None) and not symmetric and not directed
+        if self.errors == errors and one_way:
+            self._check_other_way(found)
         return (
             ast.LinkStatement(
                 a=ends[0].name,
                 b=ends[1].name,
                 span=self.whole_span,
                 up_bps=up_bps,
-                down_bps=down_bps,
-                symmetric=symmetric,
+                down_bps=None if directed else down_bps,
+                symmetric=symmetric and not directed,
                 queue_bytes=self._queue(found.get("queue")),
                 distribution=self._distribution(found.get("dist")),
                 tags=self._tags(found),
                 options=self._options(found, ("network",)),
                 a_index=ends[0].index,
                 b_index=ends[1].index,
+                directed=directed,
+                back=None,
                 **self._amounts(found),
             ),
         )
 
-    def link_arrow(
-        self, word: Token, a: Token, arrow: Token, b: Token, properties: list[WrittenProperty]
-    ) -> _Statements:
-        hint = f"write {a.text}--{b.text}; up= is this direction, down= the other"
-        self.error("TS0119", cover(a, b), "a link is declared with both directions", hint)
-        return self.link(word, a, arrow, b, properties)
+    link_arrow = link
+
+    def _only_one_way(self, found: dict[str, WrittenProperty], a: Token, b: Token) -> None:
+        for word in ("down", "symmetric"):
+            if word in found:
+                message = f"{word} is about the direction that {a.text}->{b.text} leaves out"
+                hint = f"write it as up= of link {b.text}->{a.text}"
+                self.error("TS0119", found.pop(word).name_span, message, hint)
 
     # --- ends and elements ---
 
@@ -186,9 +198,8 @@ class StaticActions(RunningActions):
             if prop.op:
                 token = self.single(prop, ("WORD", "STRING"), "a name")
                 value = "" if token is None else self.text(token)
-            self.sink.warning(
-                "TS0902", prop.span, f"'{word}' {_OPTION_NOTES[word]}; no effect here"
-            )
+            if word in _OPTION_NOTES:
+                self.sink.warning("TS0902", prop.span, f"'{word}' {_OPTION_NOTES[word]}")
             options.append((ast.Name(word, prop.name_span), value))
         return tuple(options)
 
@@ -328,6 +339,16 @@ class StaticActions(RunningActions):
             self.error("TS0115", token.span, f"unknown distribution '{token.text}'", hint)
         return token.text
 
+    def _check_other_way(self, found: dict[str, WrittenProperty]) -> None:
+        """A limit for one way: whether anything is said about the other."""
+        if "up" in found and "down" in found:
+            return
+        said, hint = "down", "`rate=` limits both, `up=unlimited` says that it is meant"
+        if "up" in found:
+            said, hint = "up", "`symmetric` limits both, `down=unlimited` says that it is meant"
+        message = f"{said}= limits one way, and nothing limits the other"
+        self.sink.warning("TS0926", found[said].span, message, hint)
+
     def _rates(self, found: dict[str, WrittenProperty]) -> tuple[int | None, int | None, bool]:
         """Rates up and down, and whether the link is symmetric."""
         up, down, both = found.get("up"), found.get("down"), found.get("rate")
@@ -365,11 +386,16 @@ class StaticActions(RunningActions):
             return None
         rate = self.number(token, values.rate, default=1)
         if rate == 0:
-            hint = "to cut the link use 'at T a--b leave'; without a rate it is unlimited"
+            hint = (
+                "'at T a--b leave' cuts the link and drops what waits there; for packets to wait, "
+                f"write {prop.key_name}=1Kb and a queue= that holds them"
+            )
             self.error("TS0104", prop.span, "a rate of zero carries nothing", hint)
         return rate
 
 
-def _two_instances(a: ast.Element, b: ast.Element) -> bool:
-    """Of one service: two different ones may be linked, a service with itself may not."""
-    return a.index is not None and b.index is not None and a.index != b.index
+def _may_be_one(a: ast.Element, b: ast.Element, *, directed: bool) -> bool:
+    """The ends of a link, of one name: two of its instances, or all of them with each other."""
+    if a.index is None or b.index is None:
+        return a.index == b.index and not directed
+    return a.index != b.index

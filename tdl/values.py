@@ -18,11 +18,13 @@ from tdl.bounds import (
     MAX_SIZE_BYTES,
     MAX_TIME_NS,
 )
+from tdl.quantities import share
 from tdl.suggest import nearest
 
 PPB = 1_000_000_000
 NS_PER_MS = 1_000_000
 _MAX_DIGITS = 40
+_SHARE_DIGITS = 9  # after the point, of a part per billion
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)(.*)", re.DOTALL)
 _TIME_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)([^0-9.]*)")
@@ -208,9 +210,16 @@ def percent(text: str) -> int:
     """`40%`, in ppb of the whole. The caller decides on the upper limit."""
     digits, unit = _split(text)
     if unit != "%":
-        hint = f"write {digits}%" if not unit else "such as 40%"
+        hint = "such as 40%" if unit else f"write {_as_percentage(digits)}"
         raise ValueProblem("TS0015", f"{text} is not a percentage", hint)
     return _limit(_exact(digits, PPB // 100, text, "parts per billion"), 10**15, text, "100000000%")
+
+
+def _as_percentage(digits: str) -> str:
+    """What a bare number was meant as: 0.5 is half of them, 40 is forty percent."""
+    if digits.startswith(("0.", ".")) and 0 < len(digits.partition(".")[2]) <= _SHARE_DIGITS:
+        return share(_exact(digits, PPB, digits, "parts per billion"))
+    return f"{digits}%"
 
 
 @lru_cache(maxsize=4096)
@@ -272,6 +281,18 @@ def whole(text: str, limit: int = MAX_COUNT) -> int:
     if digits.partition(".")[2].strip("0"):
         raise ValueProblem("TS0028", f"{text} is not a whole number")
     return _limit(_exact(digits, 1, text, "units"), limit, text, str(limit))
+
+
+def amount(text: str) -> int:
+    """A number of instances, as `whole`. A share of them would have been a percentage."""
+    try:
+        return whole(text)
+    except ValueProblem as problem:
+        if problem.code == "TS0028":
+            problem.hint = f"a share is a percentage: {_as_percentage(text)}"
+            if not text.startswith(("0.", ".")):
+                problem.hint = "a number of instances, or a share of them such as 40%"
+        raise
 
 
 @lru_cache(maxsize=4096)

@@ -25,9 +25,10 @@ STATEMENTS = {
     "include": "INCLUDE",
     "param": "PARAM",
     "expect": "EXPECT",
+    "figure": "FIGURE",
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
-MAYBE_NAMES = ("param", "expect")
+MAYBE_NAMES = ("param", "expect", "figure")
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -42,6 +43,7 @@ EXPECTED = {
     "valid": "VALID",
 }
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of round trips
+FIGURES = {"log": "LOG", "json": "JSON"}  # where a figure comes from
 OPERATORS = ("<", "<=", ">", ">=")
 
 ACTIONS = {
@@ -77,6 +79,7 @@ RESERVED = {
     "freq": "FREQ",
     "for": "TAIL",
     "after": "TAIL",
+    "sometime": "SOMETIME",
 }
 
 # Properties whose value is bare text rather than a number or a name.
@@ -95,6 +98,12 @@ OTHER_PROPERTIES = {
     "speed": "rate",
     "capacity": "rate",
     "throughput": "rate",
+    "upload": "up",
+    "uplink": "up",
+    "upstream": "up",
+    "download": "down",
+    "downlink": "down",
+    "downstream": "down",
     "plr": "loss",
     "buffer": "queue",
     "limit": "queue",
@@ -157,6 +166,7 @@ OTHER_STATEMENTS = {
     "edge": "link",
     "connect": "link",
     "assert": "expect",
+    "metric": "figure",
     "parameter": "param",
     "var": "let",
 }

@@ -19,12 +19,20 @@ from hypothesis import HealthCheck, settings
 
 from runtime.errors import RunError
 from runtime.virtual.kernel import cache
+from tests.setuptimes import pytest_runtest_logstart as pytest_runtest_logstart
+from tests.setuptimes import pytest_runtest_makereport as pytest_runtest_makereport
 
-# A machine that is busy with something else makes no test wrong: nothing depends on its speed.
-settings.register_profile(
-    "tstorm", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("tstorm")
+# What tests share says what it saw when it fails, as they do.
+_HERE = Path(__file__).parent
+pytest.register_assert_rewrite(*(f"tests.{path.name}" for path in _HERE.iterdir() if path.is_dir()))
+
+# A machine that is busy with something else makes no test wrong: nothing depends on its speed. What
+# judges a commit tries the same examples each time, so a failure is that commit's; whoever works on
+# the code tries others each time, and keeps what has failed.
+_ANYWHERE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("tstorm", _ANYWHERE)
+settings.register_profile("ci", _ANYWHERE, max_examples=50, derandomize=True, database=None)
+settings.load_profile("ci" if "CI" in os.environ else "tstorm")
 
 # A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -94,6 +102,8 @@ def _why_no_virtual_time() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
     ordinary = os.geteuid() != 0
     with_netem = [item for item in items if item.get_closest_marker("netem")]
     end_to_end = [item for item in items if item.get_closest_marker("e2e")]

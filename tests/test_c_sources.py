@@ -15,7 +15,7 @@ KNOWS = {
     "common/netlink": ["common"],
     "pktd/core/structures": ["common"],
     "pktd/record": ["common"],
-    "pktd/core": ["common", "pktd/core/structures", "pktd/record"],
+    "pktd/core": ["common", "pktd/core/structures", "pktd/record", "probe/wire.h"],
     "pktd/capture": ["pktd/record", "pktd/core/packet.h"],
     "pktd/ports": ["common", "common/netlink"],
     "pktd/hands": ["common", "pktd/core", "pktd/core/structures", "pktd/ports"],
@@ -32,7 +32,7 @@ KNOWS = {
     "ns": ["common"],
     "hold": ["common"],
     "probe": ["common"],
-    "probe/active": ["common", "common/netlink"],
+    "probe/active": ["common", "common/netlink", "probe/wire.h"],
     "routes": [],
     "share": [],
 }

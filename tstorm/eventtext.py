@@ -76,8 +76,8 @@ def _moment(story: EventStory, _: Statements) -> Iterator[str]:
     assert step.end_ns is not None
     draw, count = moment.draws[moment.chosen], len(moment.draws)
     yield (
-        f"moment: {at}, the {_nth(moment.rank + 1)} of {count:,} drawn between {start} and "
-        f"{units.duration(step.end_ns)}: {start} + {draw.value:,} ns"
+        f"moment: {at}, drawn from the interval: the {_nth(moment.rank + 1)} of {count:,} between "
+        f"{start} and {units.duration(step.end_ns)}, {start} + {draw.value:,} ns"
     )
     yield from _key(story)
     yield f"  draw {moment.chosen + 1:,} of {_draw(draw)}"

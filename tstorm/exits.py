@@ -18,3 +18,9 @@ class CommandError(Exception):
         super().__init__(message)
         self.message = message
         self.code = code
+
+    @property
+    def in_one_line(self) -> str:
+        """What it says, for a table or a list."""
+        said, _, hint = self.message.removeprefix("error: ").partition("\nhint: ")
+        return f"{said} ({hint})" if hint else said

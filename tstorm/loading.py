@@ -61,16 +61,39 @@ def collector_paused() -> Iterator[None]:
 
 
 class _Remembered:
-    """Sources that keep the included texts, to show lines of them."""
+    """Sources that keep the included texts, to show lines of them.
+
+    Not those of files that are not below the folder of the text that was named: whoever can write
+    it could have any file shown, and others may read what a command prints (a log of CI).
+    """
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self.files = sources.files
         self.texts: dict[str, bytes] = {}
+        self._hidden: set[str] = set()
 
     def text(self, path: str) -> bytes:
-        self.texts[path] = self._sources.text(path)
-        return self.texts[path]
+        from compiler.sources import Folder
+
+        found = self._sources.text(path)
+        if isinstance(self._sources, Folder) and self._sources.is_outside(path):
+            self._hidden.add(path)
+        else:
+            self.texts[path] = found
+        return found
+
+    def fit(self, found: Sequence[Diagnostic], file: str) -> Sequence[Diagnostic]:
+        """Without words of files that are not shown."""
+        return [self._fit(one, file) if one.span.file in self._hidden else one for one in found]
+
+    def _fit(self, one: Diagnostic, file: str) -> Diagnostic:
+        from tdl.codes.catalogue import CODES
+        from tdl.presentation import named
+
+        message = f"{CODES[one.code].title} (not shown: the file is not below {folder_of(file)})"
+        hint = f"'tstorm check {named(source_name(file), one.span.file)}' shows lines of it"
+        return replace(one, message=message, hint=hint, span=replace(one.span, note=""))
 
 
 def included(plan: Plan) -> Mapping[str, bytes]:
@@ -190,12 +213,13 @@ def compile_text(
     except UnknownParamError as unknown:
         raise _no_param(unknown.name, unknown.known, file) from None
     except TdlError as error:
-        show(_judged(error.diagnostics, strict), file, raw, form, most, sources.texts)
+        said = sources.fit(_judged(error.diagnostics, strict), file)
+        show(said, file, raw, form, most, sources.texts)
         raise CommandError from None
     told = set() if told is None else told
     news = [one for one in compilation.diagnostics if one not in told]
     told.update(news)
-    show(_judged(news, strict), file, raw, form, most, sources.texts)
+    show(sources.fit(_judged(news, strict), file), file, raw, form, most, sources.texts)
     if strict and compilation.diagnostics:
         from tdl.presentation import summary
 
@@ -212,13 +236,17 @@ def _no_param(name: str, known: Sequence[str], file: str) -> click.BadParameter:
     return click.BadParameter(message, param_hint="'--param'")
 
 
-def show_rejoins(plan: Plan, source: str, *, refuse: bool = False) -> None:
-    """Prints what comes back late on Kubernetes (TS0922), as errors that end it with `refuse`.
+def show_in_cluster(plan: Plan, source: str, *, refuse: bool = False) -> None:
+    """Prints what comes back late on Kubernetes (TS0922), as errors that end it with `refuse`, and
+    which figures are not measured there.
 
     `source` is what the user called the plan.
     """
     from compiler.feasibility import rejoins
+    from runtime.expectations.figures import not_in_cluster
 
+    if why := not_in_cluster(plan):
+        output.note(f"note: {why}")
     recorded = recorded_plan(source)
     file = source if recorded is None else str(recorded / plan.source_name)
     found = _judged(rejoins.of_plan(plan), refuse)

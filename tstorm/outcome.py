@@ -1,4 +1,4 @@
-"""How a run ended: what casts doubt on its result is said first, on stderr."""
+"""How a run ended, on stderr: first what failed, then what casts doubt on its result."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ SHOWN_EXPECTATIONS = 20  # of those that failed, and of those that were not meas
 
 def report(result: RunResult, form: str, *, quiet: bool = False, **more: object) -> None:
     """The run directory (text) or summary (JSON) on stdout; before that, on stderr, what keeps the
-    result from being what it seems, and a failure's reason."""
+    result from being what it seems, and a failure's reason; after it where the page is."""
+    from runtime.rundir.runfiles import REPORT
+
     with output.kept_going(sys.stderr):
         for line in _doubts(result, quiet=quiet):
             output.note(line)
     with output.product_kept_going():
         _emit(result, form, more)
+    page = result.directory / REPORT
+    if not quiet and form != "json" and "no_page" not in result.summary:
+        with output.kept_going(sys.stderr):
+            output.note(f"page: {page.absolute().as_uri()}")
 
 
 def _emit(result: RunResult, form: str, more: Mapping[str, object]) -> None:
@@ -48,12 +54,15 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
     from runtime.stacks import told
 
     yield from _no_page(result)
+    yield from _expectations_that_failed(result)
+    yield from _programs(result, counted=True)
     judged = result.summary["verdict"]
     prefix = "warning: " if judged["reasons"] else ""
     if judged["reasons"] or (not quiet and result.outcome == COMPLETED):
         for line in telling.told(judged, telling.MOST_LINES):
             yield line if line.startswith(" ") else prefix + line
     yield from _expectations(result, quiet=quiet)
+    yield from _figures(result, quiet=quiet)
     yield from _missing_packets(result.summary.get("captures", {}))
     if judged["too_late"]:
         figures = (judged["largest_ns"], judged["max_lateness_ns"])
@@ -67,7 +76,7 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
     own = told.line(result.summary)
     if own:
         yield f"note: {own}"
-    yield from _programs(result)
+    yield from _programs(result, counted=False)
     left = result.summary.get("not_discarded", ())
     if left:
         yield f"warning: data of {len(left)} instances could not be removed: {', '.join(left)}"
@@ -85,21 +94,43 @@ def _no_page(result: RunResult) -> Iterator[str]:
 
 
 def _expectations(result: RunResult, *, quiet: bool) -> Iterator[str]:
-    """Those that failed, and those that were not measured, a line each; then how many there are."""
+    """Those that were not measured, a line each; then how many there are."""
     from runtime.judge import outcomes
 
-    for state, prefix in (
-        (outcomes.FAILED, "error: failed"),
-        (outcomes.NOT_MEASURED, "warning: not measured"),
-    ):
-        found = outcomes.in_state(result.summary, state)
-        yield from (f"{prefix}: {outcomes.told(one)}" for one in found[:SHOWN_EXPECTATIONS])
-        if len(found) > SHOWN_EXPECTATIONS:
-            left = len(found) - SHOWN_EXPECTATIONS
-            yield f"{prefix}: … and {left} more in summary.json"
+    yield from _in_state(result, outcomes.NOT_MEASURED, "warning: not measured")
     whole = outcomes.counted(result.summary)
     if whole and not quiet:
         yield whole
+
+
+def _expectations_that_failed(result: RunResult) -> Iterator[str]:
+    from runtime.judge import outcomes
+
+    yield from _in_state(result, outcomes.FAILED, "error: failed")
+
+
+def _in_state(result: RunResult, state: str, prefix: str) -> Iterator[str]:
+    from runtime.judge import outcomes
+
+    found = outcomes.in_state(result.summary, state)
+    yield from (f"{prefix}: {outcomes.told(one)}" for one in found[:SHOWN_EXPECTATIONS])
+    if len(found) > SHOWN_EXPECTATIONS:
+        left = len(found) - SHOWN_EXPECTATIONS
+        yield f"{prefix}: … and {left} more in summary.json"
+
+
+def _figures(result: RunResult, *, quiet: bool) -> Iterator[str]:
+    """The experiment's own, a line each; those that were not measured in any case."""
+    from runtime.judge import outcomes
+
+    found = outcomes.figures(result.summary)
+    for one in found[:SHOWN_EXPECTATIONS]:
+        if one["value"] is None:
+            yield f"warning: {outcomes.figure(one)}"
+        elif not quiet:
+            yield f"figure {outcomes.figure(one)}"
+    if len(found) > SHOWN_EXPECTATIONS and not quiet:
+        yield f"… and {len(found) - SHOWN_EXPECTATIONS} more figures in summary.json"
 
 
 def _missing_packets(captures: Mapping[str, int]) -> Iterator[str]:
@@ -114,25 +145,21 @@ def _missing_packets(captures: Mapping[str, int]) -> Iterator[str]:
         yield f"warning: packets/ lacks {captures['unwritten']:,} packets: {why}"
 
 
-def _programs(result: RunResult) -> Iterator[str]:
+def _programs(result: RunResult, *, counted: bool) -> Iterator[str]:
     """Instances whose program did not do what is right: an error where somebody has said what that
-    is, else a warning."""
+    is (`counted`), else a warning."""
     from runtime.judge.programs import counts
 
-    found = result.summary.get("failures", ())
     options = result.options
     asked = options.fail_on_exit or options.fail_fast
-    counted = [one for one in found if counts(one, fail_on_exit=asked)]
-    others = [one for one in found if not counts(one, fail_on_exit=asked)]
-    if counted:
-        yield f"error: programs {_some(counted)} failed"
-        yield from _listed(counted)
-    if others:
-        only_starts = all("error" in one for one in others)
-        what = "could not start" if only_starts else "failed"
-        names = ", ".join(dict.fromkeys(one["target"].rpartition(".")[0] for one in others))
-        yield f"warning: programs {_some(others)} {what}; no expect= of {names} says what is right"
-        yield from _listed(others)
+    failures = result.summary.get("failures", ())
+    found = [one for one in failures if counts(one, fail_on_exit=asked) == counted]
+    if found and counted:
+        yield f"error: programs {_some(found)} failed"
+    elif found:
+        names = ", ".join(dict.fromkeys(one["target"].rpartition(".")[0] for one in found))
+        yield f"warning: programs {_some(found)} failed; no expect= of {names} says what is right"
+    yield from _listed(found)
 
 
 def _some(failures: Sequence[Mapping[str, Any]]) -> str:

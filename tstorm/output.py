@@ -51,8 +51,9 @@ def drop(stream: IO[str]) -> None:
 
 
 def note(message: str) -> None:
-    """One line for the person at the terminal."""
-    click.echo(visible(message), err=True)
+    """One line for the person at the terminal; an error is red there."""
+    text, red = visible(message), message.startswith("error: ") and colour(sys.stderr)
+    click.echo(f"\x1b[31m{text}\x1b[0m" if red else text, err=True, color=red or None)
 
 
 def notes(message: str) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from bench.agents.simulated import HERE, Agent
+from bench.agents.simulated import Agent
 from bench.tables import Record, Table
 from runtime.coordinator import says
 from runtime.coordinator.coordinator import Coordinator, Experiment
@@ -32,6 +32,7 @@ from runtime.rpc import secure
 from runtime.rpc.calls import Asker
 from runtime.rpc.seal import MAGIC, NONCE_BYTES, PROOF_BYTES
 from runtime.rpc.secure import make_key
+from tests.doubles.agent import HERE
 
 SAMPLE_ROWS = 5000
 
@@ -79,14 +80,14 @@ async def _with_agents(
     count: int, talk: Callable[[list[Agent], bytes], Coroutine[Any, Any, list[Record]]]
 ) -> list[Record]:
     key = make_key()
-    agents = [Agent(key) for _ in range(count)]
+    agents = [Agent() for _ in range(count)]
     for agent in agents:
-        await agent.listen()
+        await agent.listen(key)
     try:
         return await talk(agents, key)
     finally:
         for agent in agents:
-            await agent.server.close()
+            await agent.die()
 
 
 async def _requests(agent: Agent, key: bytes, rounds: int) -> list[Record]:
@@ -119,11 +120,10 @@ async def _samples(agent: Agent, key: bytes, count: int) -> list[Record]:
     pairs = [[rnd.randrange(10**9) for _ in PAIR_COLUMNS] for _ in range(SAMPLE_ROWS)]
     message = {"say": "sample", "elapsed_ns": 1, "pairs": pairs}
     channel = (await secure.connect(HERE, agent.port, key)).channel
-    assert agent.channel is not None
     cpu = time.process_time_ns()
     checking = 0
     for _ in range(count):
-        agent.channel.send(message)
+        agent.channels[-1].send(message)
         received = await channel.receive()
         began = time.process_time_ns()
         assert not says.fault(received.message)

@@ -16,7 +16,6 @@ import time
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
-from bench.agents.simulated import HERE
 from bench.tables import Record
 from compiler.plan.reader import Plan, read_plan
 from runtime.backend.base import Effect, RunContext
@@ -27,7 +26,8 @@ from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from runtime.system.openfiles import raise_limit
 from tests.coordinator.traffic import peak_mib, transferred
-from tests.runtime.hosts.elsewhere import Nodes
+from tests.doubles.agent import HERE
+from tests.doubles.hosts import FakeHosts
 from tests.waiting import until
 
 WATCH_SECONDS = 10.0
@@ -52,9 +52,10 @@ async def coordinate(plan: Plan, key: bytes, ports: Sequence[int]) -> Record:
         on_effect=lambda _number, effect: effects.append(effect),
         on_ended=lambda _instance, _ended, _asked, _help: None,
         on_killed=lambda _instance, _what: None,
+        on_overdue=lambda _instance, _grace_ns: None,
     )
     agents = [Host(f"node-{n}.example", HERE, port) for n, port in enumerate(ports)]
-    nodes = Nodes(agents, planned(plan.topology, len(ports)), key)
+    nodes = FakeHosts(agents, planned(plan.topology, len(ports)), key)
     network = AgentNetwork(context, nodes)
     record["ready_s"] = await _seconds(network.start())
     instances = plan.core.instances

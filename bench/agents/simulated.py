@@ -16,54 +16,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.rpc import secure
-from runtime.rpc.calls import answer
 from runtime.rpc.jsonobject import decode
-from runtime.rpc.secure import Channel, ChannelError, Server
+from runtime.rpc.secure import ChannelError
 from runtime.system.openfiles import raise_limit
+from tests.doubles.agent import FakePeer
 
-HERE = "127.0.0.1"
 STEP_NS = 1_000_000_000
 
 
-class Agent:
+class Agent(FakePeer):
     """Answers at once, whatever it is asked."""
 
-    def __init__(self, key: bytes, steps: int = 0) -> None:
-        self.server = Server(key, self._accept)
-        self.channel: Channel | None = None
-        self.port = 0
+    def __init__(self, steps: int = 0) -> None:
+        super().__init__()
         self._steps = steps
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def listen(self) -> None:
-        self.port = await self.server.listen(HERE, 0)
-
-    def _accept(self, channel: Channel) -> None:
-        self.channel = channel
-        self._begin(answer(channel, self._answer))
-
-    def _begin(self, coroutine: Any) -> None:
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _answer(self, request: dict[str, Any], now: int) -> Mapping[str, object]:
+    async def _handle(self, request: dict[str, Any], now: int) -> Mapping[str, object]:
         if request["do"] == "time":
             return {"t2": now, "t3": time.monotonic_ns()}
         if request["do"] == "start":
-            self._begin(self._tell(request["t0_ns"]))
+            self.do(self._tell(request["t0_ns"]))
         return {"digest": request.get("digest", "")}
 
     async def _tell(self, t0_ns: int) -> None:
         """As an agent whose steps come one after the other."""
-        assert self.channel is not None
         for step in range(self._steps):
             await asyncio.sleep(max(t0_ns + step * STEP_NS - time.monotonic_ns(), 0) / 1e9)
             elapsed = time.monotonic_ns() - t0_ns
             try:
-                self.channel.send(
-                    {"say": "applied", "step": step, "elapsed_ns": elapsed, "late": False}
-                )
+                self.say(say="applied", step=step, elapsed_ns=elapsed, late=False)
             except ChannelError:
                 return  # the run is over
 
@@ -79,9 +60,9 @@ async def _serve(count: int, steps: int) -> None:
     raise_limit(0)
     secure._decode = _skim
     key = bytes.fromhex(sys.stdin.readline())
-    agents = [Agent(key, steps) for _ in range(count)]
+    agents = [Agent(steps) for _ in range(count)]
     for agent in agents:
-        await agent.listen()
+        await agent.listen(key)
     print(json.dumps([agent.port for agent in agents]), flush=True)
     await asyncio.to_thread(sys.stdin.read)
 

@@ -15,9 +15,11 @@ from compiler.plan.properties import BY_FIELD
 from compiler.plan.types import Link, Node, Service
 
 if TYPE_CHECKING:
+    from compiler.plan.expectations import Expectation
+    from compiler.plan.figures import Figure
     from compiler.plan.reader import Plan
 
-KINDS = ("experiment", "param", "service", "bridge", "link", "instance", "expectation")
+KINDS = ("experiment", "param", "service", "bridge", "link", "instance", "expectation", "figure")
 
 Value = int | str | list[Any] | None
 
@@ -49,7 +51,8 @@ def compare_topologies(a: Plan, b: Plan) -> tuple[TopologyDifference, ...]:
         *_elements("bridge", _nodes(a, bridges=True), _nodes(b, bridges=True)),
         *_elements("link", _links(a, seeds=seeds), _links(b, seeds=seeds)),
         *_elements("instance", _nodes(a, bridges=False), _nodes(b, bridges=False)),
-        *_expectations(a, b),
+        *_statements("expectation", a.expectations, b.expectations),
+        *_statements("figure", a.figures, b.figures),
     )
 
 
@@ -75,16 +78,18 @@ def _params(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
             yield TopologyDifference("param", name, "value", one, two)
 
 
-def _expectations(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
-    """Statements that only one has, by their text."""
-    left = Counter(one.text for one in b.expectations)
-    for text in (one.text for one in a.expectations):
+def _statements(
+    kind: str, a: Iterable[Expectation | Figure], b: Iterable[Expectation | Figure]
+) -> Iterator[TopologyDifference]:
+    """Those that only one has, by their text."""
+    left = Counter(one.text for one in b)
+    for text in (one.text for one in a):
         if left[text]:
             left[text] -= 1
         else:
-            yield TopologyDifference("expectation", text, "", text, None)
+            yield TopologyDifference(kind, text, "", text, None)
     for text in left.elements():
-        yield TopologyDifference("expectation", text, "", None, text)
+        yield TopologyDifference(kind, text, "", None, text)
 
 
 def _ends(plan: Plan) -> Value:

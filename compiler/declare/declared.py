@@ -8,7 +8,7 @@ events that name them are not reported a second time. Source: docs/tdl.md (stati
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from compiler.declare.ends import check_ends
 from compiler.say import end_name, link_name
@@ -43,9 +43,11 @@ class Declared:
     quit: ast.QuitWhen | None = None
     dynamics: list[ast.Dynamic] = field(default_factory=list)
     expects: list[ast.Expect] = field(default_factory=list)
+    figures: list[ast.Figure] = field(default_factory=list)
     guesses: Guesses = field(default_factory=Guesses)
     at: dict[str, list[int]] = field(default_factory=dict)  # name -> its links
     taken: dict[tuple[object, ...], int] = field(default_factory=dict)  # see _linked_already
+    halves: dict[tuple[object, ...], int] = field(default_factory=dict)  # of one direction, by ends
 
     def links_at(self, name: str) -> Iterator[ast.LinkStatement]:
         """The links with an end there, in the order of the file."""
@@ -74,10 +76,14 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                 found.dynamics.append(statement)
             case ast.Expect():
                 found.expects.append(statement)
+            case ast.Figure():
+                found.figures.append(statement)
             case _:
                 _setting(found, statement, sink)
     for link in links:
         _link(found, link, sink)
+    for position in found.halves.values():
+        _half(found.links[position], sink)
     _check_connected(found, sink)
     _collect_tags(found, sink)
     check_ends(found, sink)
@@ -142,16 +148,22 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
         _known_end(found, name, index, sink)
         for name, index in ((link.a, link.a_index), (link.b, link.b_index))
     ]
+    if all(known) and link.directed and _other_half(found, link):
+        return
     first = _linked_already(found, link) if all(known) else None
     if first is not None:
         other = found.links[first]
         ends = " and ".join(repr(end) for end in link_name(link).split("--"))
         message = f"{ends} are linked already, on {ast.said(other.span.place)}"
         sink.error("TS0108", link.span, message, _one_way(other, link))
+    elif a == b and a in found.bridges:
+        sink.error("TS0107", link.span, f"this link goes from {a!r} to itself", "name another end")
     elif all(known):
         for names in dict.fromkeys(((a, b), (b, a))):
             found.pairs.setdefault(names, []).append(len(found.links))
             found.at.setdefault(names[0], []).append(len(found.links))
+        if link.directed:
+            found.halves[_ends(link)] = len(found.links)
         found.links.append(link)
         return
     found.broken.update(((a, b), (b, a)))
@@ -183,11 +195,36 @@ def _known_end(found: Declared, name: ast.Name, index: int | None, sink: Sink) -
     return True
 
 
+def _other_half(found: Declared, link: ast.LinkStatement) -> bool:
+    """Whether a `link b->a` stands before this `link a->b`: then they are one link."""
+    position = found.halves.pop(_ends(link)[::-1], None)
+    if position is None:
+        return False
+    first = found.links[position]
+    found.links[position] = replace(first, back=link, tags=(*first.tags, *link.tags))
+    return True
+
+
+def _ends(link: ast.LinkStatement) -> tuple[object, ...]:
+    return (link.a.text, link.a_index), (link.b.text, link.b_index)
+
+
+def _half(link: ast.LinkStatement, sink: Sink) -> None:
+    a, b = end_name(link.a, link.a_index), end_name(link.b, link.b_index)
+    message = f"the way back is not declared: there is no link {b}->{a}"
+    sink.error("TS0119", link.span, message, f"add it, or write {a}--{b} for both directions")
+
+
 def _one_way(first: ast.LinkStatement, second: ast.LinkStatement) -> str:
     wider = [link for link in (first, second) if link.a_index is None or link.b_index is None]
+    if first.span.place == second.span.place:
+        return "a loop over pairs takes each of them once: for i < j in 0..3 {"
     if link_name(first) != link_name(second) and wider and _single(first) + _single(second):
         return f"`{link_name(wider[0])}` links every instance: leave one of the two out"
-    return "put a bridge in between for a second way"
+    return (
+        "packets take one way only: give it the rate of all; another, over a bridge, is used while "
+        "this one is down"
+    )
 
 
 def _single(link: ast.LinkStatement) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from compiler.declare import replicas as replicas_pass
 from compiler.declare.beginning import Beginning, find_beginning
+from compiler.declare.common import with_common_links
 from compiler.declare.declared import Declared, declare
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import Doubt, StatementStep, build_steps
@@ -52,7 +53,7 @@ def build(
     `NeedReplicas` (compiler/expand/world.py) where that is not enough, and pipeline.py tries with
     more.
     """
-    declared = declare(file, sink)
+    declared = declare(with_common_links(file), sink)
     if seed is None:
         seed = declared.seed.value if declared.seed else DEFAULT_SEED
     counts = replicas_pass.count(declared, raised or {})

@@ -110,6 +110,8 @@ def _table(declared: Declared, counts: Mapping[str, int]) -> tuple[int, int]:
 
 def _directions(link: ast.LinkStatement, counts: Mapping[str, int]) -> int:
     a = counts.get(link.a.text, 1) if link.a_index is None else 1
+    if link.is_mesh:
+        return a * (a - 1)
     b = counts.get(link.b.text, 1) if link.b_index is None else 1
     return 2 * a * b
 
@@ -118,6 +120,12 @@ def check_linked(declared: Declared, counts: Mapping[str, int], sink: Sink) -> N
     """Reports TS0123 for services of which some instances have a link and others have none."""
     broken = {name for pair in declared.broken for name in pair}
     for name, others in _others(declared).items():
+        if counts[name] == 1 and {other for found in others.values() for other in found} == {name}:
+            message = (
+                f"'{name}.0' has no link: there is no other instance that it could be linked to"
+            )
+            hint = f"declare `service {name} replicas=2`, or link it to something else"
+            sink.error("TS0123", declared.services[name].name.span, message, hint)
         if None in others or not others or name in broken:
             continue
         missing = [index for index in range(counts[name]) if index not in others]

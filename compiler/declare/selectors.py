@@ -10,7 +10,7 @@ nodes (one direction of it for `a->b`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice
@@ -225,12 +225,15 @@ class Resolver:
         self, selector: ast.LinkSelector, a: range, b: range
     ) -> tuple[tuple[int, int], ...]:
         """There and back, of every link between these nodes, in the order of declaration."""
-        found = []
+        found: list[tuple[int, int]] = []
         for position in self.declared.pairs[selector.a.name.text, selector.b.name.text]:
             link = self.declared.links[position]
             rows = self._nodes_of(link.a.text, link.a_index)
             columns = self._nodes_of(link.b.text, link.b_index)
             start = self.layout.pairs[position].start
+            if link.is_mesh:
+                found += _of_mesh(start, rows, a, b)
+                continue
             for turned, first, second in ((0, a, b), (1, b, a)):
                 for row in _common(rows, first):
                     for column in _common(columns, second):
@@ -296,15 +299,34 @@ class Resolver:
         return self._tagged
 
     def _all(self) -> Selection:
+        """All but what is marked as `supervisor`, and its links."""
         if self._everything is None:
             topology = self.layout.topology
+            services = topology.services
+            apart = {i for i, s in enumerate(services) if ("supervisor", "true") in s.options}
+            other = {i for i, node in enumerate(topology.nodes) if node.service in apart}
+            links = range(0, len(topology.links), 2)
+            ends = ((k, topology.links[k].src, topology.links[k].dst) for k in links)
             self._everything = Selection(
                 "elements",
-                services=tuple(range(len(topology.services))),
+                services=tuple(i for i in range(len(services)) if i not in apart),
                 bridges=tuple(self.layout.bridges),
-                links=tuple((k, k + 1) for k in range(0, len(topology.links), 2)),
+                links=tuple((k, k + 1) for k, a, b in ends if a not in other and b not in other),
             )
         return self._everything
+
+
+def _of_mesh(start: int, nodes: range, a: range, b: range) -> Iterator[tuple[int, int]]:
+    """There and back between `a` and `b`, of a link that has each two of `nodes` from pair `start`
+    on: 0 and 1, 0 and 2, …, 1 and 2, …"""
+    for row in a:
+        for column in b:
+            if row == column or (a == b and row > column):
+                continue
+            low, high = sorted((row - nodes.start, column - nodes.start))
+            pair = start + low * len(nodes) - low * (low + 1) // 2 + high - low - 1
+            turned = int(row > column)
+            yield 2 * pair + turned, 2 * pair + 1 - turned
 
 
 def _label(end: ast.Element) -> str:

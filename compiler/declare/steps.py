@@ -57,6 +57,13 @@ class StatementStep:
     def line(self) -> int:
         return self.statement.span.line
 
+    @property
+    def outage(self) -> bool:
+        """`from T1 to T2 LINK leave`: they are down from T1 to T2; only which ones may be drawn."""
+        action, chosen = self.statement.action, self.chosen
+        lasts = isinstance(action, ast.Leave) and self.end_ns is not None and not action.sometime
+        return lasts and not (chosen.services or chosen.instances)
+
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
@@ -151,6 +158,7 @@ def _selected(
         if not _check_kind(statement, chosen, declared, sink):
             return None
         chosen = chosen.only(KINDS[type(statement.action)])
+    _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)
     return StatementStep(order, statement, chosen, end_ns)
@@ -199,8 +207,21 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
             ends = ((link.a, link.a_index), (link.b, link.b_index))
             if any(end.text == name and own in (None, index) for end, own in ends):
                 words = [end_name(e, index if e.text == name else own) for e, own in ends]
+                words = [words[0], name] if link.is_mesh else words
                 return f"{verb!r} applies to links: write `{words[0]}--{words[1]} {verb} …`"
     return f"{verb!r} applies to {' and '.join(f'{k}s' for k in KINDS[type(statement.action)])}"
+
+
+def _check_meaning(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
+    """In an interval instances leave at drawn moments, and links and bridges for as long."""
+    action = statement.action
+    if not isinstance(action, ast.Leave) or action.sometime or statement.end_ns is None:
+        return
+    if "service" in chosen.kinds and len(chosen.kinds) > 1:
+        others = " and ".join(f"{kind}s" for kind in chosen.kinds[1:])
+        message = f"in an interval instances leave at drawn moments, but {others} from end to end"
+        hint = "name them apart, or write `leave sometime`: each at a drawn moment, for good"
+        sink.error("TS0223", action.span, message, hint)
 
 
 def _check_count(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:

@@ -33,6 +33,7 @@ class Layout:
 
     A declared link with ends a and b owns the directions `2k, 2k + 1` for k in `pairs[link]`, in
     order of the instances of a, then of b, that it is for: all of a service, or the one it names.
+    Of one service with itself it has each two instances once, the lower one first.
     """
 
     topology: Topology
@@ -71,8 +72,9 @@ def expand(
     pairs: list[range] = []
     for link in declared.links:
         first = len(links) // 2
-        for a in _ends(ends, link.a.text, link.a_index):
-            for b in _ends(ends, link.b.text, link.b_index):
+        for position, a in enumerate(_ends(ends, link.a.text, link.a_index)):
+            others = _ends(ends, link.b.text, link.b_index)
+            for b in others[position + 1 :] if link.is_mesh else others:
                 links += _directions(link, a, b, node_of, seed)
         pairs.append(range(first, len(links) // 2))
     topology = Topology(
@@ -140,14 +142,15 @@ def _instance(name: str, service: int, node: int, tags: tuple[str, ...]) -> Node
 def _directions(
     link: ast.LinkStatement, a: str, b: str, node_of: Mapping[str, int], seed: int
 ) -> tuple[Link, Link]:
-    down = link.up_bps if link.symmetric else link.down_bps
+    other = link.back or link
+    down = other.up_bps if link.back or link.symmetric else link.down_bps
     tags = texts(link.tags)
     there, back = f"{a}->{b}", f"{b}->{a}"
     return (
         Link(
             there, node_of[a], node_of[b], link_seed(seed, there), tags, _state(link, link.up_bps)
         ),
-        Link(back, node_of[b], node_of[a], link_seed(seed, back), tags, _state(link, down)),
+        Link(back, node_of[b], node_of[a], link_seed(seed, back), tags, _state(other, down)),
     )
 
 

@@ -8,9 +8,10 @@ every node (-1: it cannot reach any group). Nodes of no group go where the cut i
    that ties go to the group written first.
 3. More groups: for each group in turn, the minimum cut between it and all others; its side of the
    cut is in some minimum multiway cut (Dahlhaus et al., The Complexity of Multiterminal Cuts, 1994,
-   lemma 3), so it is settled. What no group has claimed is tried out in full where that is at most
-   TRIALS assignments (exact), else it starts with the group of the costliest cut and single nodes
-   move while that helps (at most twice the minimum).
+   lemma 3), so it is settled. What no group has claimed falls into parts without a link between
+   them. Each is tried out in full where that is at most TRIALS assignments (exact), else it starts
+   with the group of the costliest cut and single nodes move while that helps (at most twice the
+   minimum).
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ def assign(
     edges: Sequence[tuple[int, int]],
     weights: Sequence[int],
     groups: Sequence[Sequence[int]],
-) -> list[int]:
-    """The side of each node in 0..nodes-1. Groups are disjoint and not empty."""
+) -> tuple[list[int], bool]:
+    """The side of each node in 0..nodes-1, and whether no cut is smaller for certain.
+
+    Groups are disjoint and not empty.
+    """
     side = [-1] * nodes
     for number, group in enumerate(groups):
         for node in group:
@@ -41,13 +45,16 @@ def assign(
     leaves = _strip(graph, side)
     costs = _claim(graph, side, len(groups))
     rest = _undecided(graph, side, leaves)
-    if rest and len(groups) ** len(rest) <= TRIALS:
-        _try_all(graph, side, rest, len(groups))
-    elif rest:
-        _improve(graph, side, rest, costs)
+    exact = True
+    for part in _parts(graph, rest):
+        if len(groups) ** len(part) <= TRIALS:
+            _try_all(graph, side, part, len(groups))
+        else:
+            _improve(graph, side, part, costs)
+            exact = False
     for leaf, neighbour in reversed(leaves):
         side[leaf] = side[neighbour]
-    return side
+    return side, exact
 
 
 def _strip(graph: Graph, side: Sequence[int]) -> list[tuple[int, int]]:
@@ -98,6 +105,18 @@ def _undecided(graph: Graph, side: Sequence[int], leaves: Sequence[tuple[int, in
     decided = [node for node, at in enumerate(side) if at >= 0]
     reached = _reachable(graph, decided, set())
     return sorted(node for node in reached if side[node] < 0 and node not in hanging)
+
+
+def _parts(graph: Graph, rest: Sequence[int]) -> list[list[int]]:
+    """`rest` by what hangs together within it, each ascending."""
+    left, found = dict.fromkeys(rest), []
+    barred = set(range(len(graph))) - set(rest)
+    while left:
+        part = sorted(_reachable(graph, [next(iter(left))], barred))
+        found.append(part)
+        for node in part:
+            del left[node]
+    return found
 
 
 def _try_all(graph: Graph, side: list[int], rest: Sequence[int], groups: int) -> None:

@@ -30,7 +30,8 @@ def identities(steps: Iterable[StatementStep]) -> dict[int, DrawIdentity]:
     found: dict[int, DrawIdentity] = {}
     for step in steps:
         action = step.statement.action
-        if not isinstance(action, MEMBERS) or (action.count is None and step.end_ns is None):
+        at_once = step.end_ns is None or step.outage
+        if not isinstance(action, MEMBERS) or (action.count is None and at_once):
             continue  # everything legal, at once: nothing to draw
         text = format_statement(step.statement)
         ordinal = seen.get(text, 0)

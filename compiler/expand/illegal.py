@@ -52,6 +52,9 @@ def _state(world: World, targets: Targets) -> str:
 def _hint(walk: Walk, step: StatementStep, targets: Targets) -> str | None:
     """For the two misunderstandings that are easy: joins of one's own, and joins that add."""
     services = sorted({walk.world.service_of[node] for node in targets.nodes} - {-1})
+    waiting = all(walk.world.nodes[node] == NEVER for node in targets.nodes)
+    if waiting and services and targets.verb is not JOIN:
+        return _late(walk, services)
     if len(services) != 1:
         return None
     service = services[0]
@@ -60,10 +63,22 @@ def _hint(walk: Walk, step: StatementStep, targets: Targets) -> str | None:
         if walk.world.fixed[service]:
             return f"raise `replicas=` of {name!r} to have more of them"
         return f"`{name} join 1` adds one more instance" if not step.chosen.single else None
-    waiting = all(walk.world.nodes[node] == NEVER for node in targets.nodes)
-    if waiting and service in walk.model.beginning.late:
-        return f"{name!r} has a join of its own, so nothing of it joins by itself at 0s"
     return None
+
+
+def _late(walk: Walk, services: list[int]) -> str | None:
+    """Nothing of these has joined yet: because of joins of their own?"""
+    late = [service for service in services if service in walk.model.beginning.late]
+    if not late:
+        return None
+    names = [repr(walk.topology.services[service].name) for service in late]
+    why = f"{names[0]} has a join of its own, so nothing of it joins by itself at 0s"
+    if names[1:]:
+        why = f"{', '.join(names[:3])}{' …' if names[3:] else ''} have joins of their own, so "
+        why += "nothing of them joins by itself at 0s"
+    steps = (step.statement for step in walk.model.steps if set(late) & set(step.chosen.services))
+    first = min((s.start_ns for s in steps if isinstance(s.action, ast.Join)), default=None)
+    return why if first is None else f"{why}; the first join is at {moment(first)}"
 
 
 def too_many(walk: Walk, step: StatementStep, service: int, count: int) -> None:

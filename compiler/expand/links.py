@@ -97,7 +97,7 @@ def set_properties(walk: Walk, step: StatementStep) -> None:
         changed |= _put(walk, direction, after[direction])
     if step.end_ns is not None:
         walk.later(step.end_ns, step, lambda: _set_back(walk, step, sorted(after)), closing=True)
-    if not changed:
+    if not changed and step.order not in walk.traced:
         message = f"nothing changes: these are the values at {moment(world.now)} already"
         walk.warning(step, "TS0911", message)
 
@@ -182,7 +182,7 @@ def background(walk: Walk, step: StatementStep) -> None:
             walk.error(step, code, f"{name!r} {why} at {now}", hint)
             return
     changed = [_load(walk, d, action.rate_bps, step) for d in directions]
-    if not any(changed):
+    if not any(changed) and step.order not in walk.traced:
         message = f"nothing changes: this is the background at {moment(world.now)} already"
         walk.warning(step, "TS0911", message)
     if step.end_ns is not None:

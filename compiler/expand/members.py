@@ -43,6 +43,7 @@ def join(walk: Walk, step: StatementStep) -> None:
 
 
 def leave(walk: Walk, step: StatementStep) -> None:
+    """Of links and bridges in an interval: see outage.py."""
     _members(walk, step, LEAVE)
 
 
@@ -169,17 +170,21 @@ def _members(walk: Walk, step: StatementStep, verb: Verb) -> None:
     if step.end_ns is not None:
         _in_interval(walk, step, verb, lambda targets, at: targets.apply((at,), verb.name))
         return
-    targets = walk.targets(step, verb, drawn=_count(step) is not None)
-    targets.apply(_pick(walk, step, targets), verb.name)
+    targets = now_possible(walk, step, verb)
+    targets.apply(pick(walk, step, targets), verb.name)
+
+
+def now_possible(walk: Walk, step: StatementStep, verb: Verb) -> Targets:
+    return walk.targets(step, verb, drawn=_count(step) is not None)
 
 
 def _now(walk: Walk, step: StatementStep, verb: Verb) -> list[int]:
     """The instances that a statement hits at this moment."""
-    targets = walk.targets(step, verb, drawn=_count(step) is not None)
-    return [targets.nodes[position] for position in _pick(walk, step, targets)]
+    targets = now_possible(walk, step, verb)
+    return [targets.nodes[position] for position in pick(walk, step, targets)]
 
 
-def _pick(walk: Walk, step: StatementStep, targets: Targets) -> list[int]:
+def pick(walk: Walk, step: StatementStep, targets: Targets) -> list[int]:
     """The positions a statement hits at this moment; [] after a report."""
     legal = targets.count_legal()
     wanted = asked(_count(step), legal)
@@ -227,7 +232,9 @@ def _in_interval(
             _grow_by_one(walk, step)
             targets = targets.renewed()
         if targets.any_legal():
+            seen = len(world.events)
             act(targets, targets.choose(who))
+            walk.drawn.setdefault(step.order, []).extend(range(seen, len(world.events)))
         else:
             failed = True
             illegal.too_few(walk, step, targets, 0, 1)

@@ -1,15 +1,17 @@
 """partition and heal: links between the sides go down, and come up again.
 
-The cut is found by compiler/expand/cut.py. It is one reason for a link to be down: links that are
-down for another reason at that moment get it too when they would join two sides, so that nothing
-that comes up later opens a way between the groups before `heal`.
+The cut is found by compiler/expand/cut.py. Instances forward nothing, so those of no group keep all
+their links. The cut is one reason for a link to be down: links that are down for another reason at
+that moment get it too when they would join two sides, so that nothing that comes up later opens a
+way between the groups before `heal`.
 """
 
 from __future__ import annotations
 
 from compiler.declare.steps import StatementStep
+from compiler.expand.bystanders import cut_off
 from compiler.expand.cut import assign
-from compiler.expand.walk import Walk
+from compiler.expand.walk import Cut, Groups, Walk
 from compiler.say import moment
 
 KNOWN_CUTS = 64
@@ -22,7 +24,11 @@ def partition(walk: Walk, step: StatementStep) -> None:
         return
     count = len(walk.topology.links)
     usable = bytes(world.usable(d) or world.usable(d + 1) for d in range(0, count, 2))
-    cut = _cut(walk, step.groups, usable)
+    cut, walk.cut_off[step.order], exact = _cut(walk, step.groups, usable)
+    if not exact:
+        message = f"the {len(step.groups)} groups may be cut apart with more links than it takes"
+        hint = "at most twice as many: name more of the bridges in the groups"
+        walk.warning(step, "TS0924", message, hint)
     if not any(usable[i] for i in cut) and not walk.model.declared.broken:
         message = f"nothing is cut: there is no way between the groups at {moment(world.now)}"
         walk.warning(step, "TS0911", message)
@@ -32,17 +38,27 @@ def partition(walk: Walk, step: StatementStep) -> None:
     walk.partitions.append((step.order, directions))
 
 
-def _cut(walk: Walk, groups: tuple[tuple[int, ...], ...], usable: bytes) -> list[int]:
-    """The pairs of links between the sides. The same question gets the answer it got before."""
+def _cut(walk: Walk, groups: Groups, usable: bytes) -> Cut:
+    """The pairs of links between the sides, and who else loses somebody by them.
+
+    The same question gets the answer it got before.
+    """
     if (groups, usable) not in walk.cuts:
         if len(walk.cuts) >= KNOWN_CUTS:
             walk.cuts.clear()
-        links = walk.topology.links
-        edges = [(link.src, link.dst) for link in links[::2]]
+        topology = walk.topology
+        edges = [(link.src, link.dst) for link in topology.links[::2]]
+        named = {node for group in groups for node in group}
+        ways = [
+            (i, ends)
+            for i, ends in enumerate(edges)
+            if all(node in named or topology.nodes[node].service < 0 for node in ends)
+        ]
         # One usable link counts more than all unusable ones together.
-        weights = [len(edges) + 1 if carries else 1 for carries in usable]
-        side = assign(len(walk.topology.nodes), edges, weights, groups)
-        walk.cuts[groups, usable] = [i for i, (a, b) in enumerate(edges) if side[a] != side[b]]
+        weights = [len(edges) + 1 if usable[i] else 1 for i, _ in ways]
+        side, exact = assign(len(topology.nodes), [ends for _, ends in ways], weights, groups)
+        cut = [i for i, (a, b) in ways if side[a] != side[b]]
+        walk.cuts[groups, usable] = cut, cut_off(topology, usable, cut, groups), exact
     return walk.cuts[groups, usable]
 
 

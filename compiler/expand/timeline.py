@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
 from compiler.declare.steps import WHOLE, StatementStep
-from compiler.expand import links, members, partition
+from compiler.expand import links, members, outage, partition
+from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
 from compiler.expand.walk import Walk
 from compiler.expand.world import GONE
@@ -27,7 +28,7 @@ WAITING_GRACE_NS = 24 * 3_600 * 10**9  # the same with `quit when`
 
 ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Join: members.join,
-    ast.Leave: members.leave,
+    ast.Leave: outage.leave,
     ast.Crash: members.crash,
     ast.Churn: members.churn,
     ast.Disconnect: members.disconnect,
@@ -50,6 +51,8 @@ class Timeline:
     end_ns: int
     replicas: tuple[int, ...]  # by service: how many were asked for in the end
     holders: Mapping[str, tuple[int, ...]]  # of links down at the end, by order; NOBODY: at first
+    drawn: Mapping[int, tuple[int, ...]]  # events whose moments were drawn, by order of the step
+    cut_off: Mapping[int, tuple[CutOff, ...]]  # by partitions, beside their groups, by order
 
 
 def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeline:
@@ -64,7 +67,10 @@ def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeli
     world = walk.world
     holders = {world.link_names[d]: tuple(by) for d, by in world.holders.items()}
     waits = bool(model.topology.quit_when)
-    return Timeline(events, _end(events, waits), tuple(world.declared), holders)
+    drawn = {order: tuple(events) for order, events in walk.drawn.items()}
+    return Timeline(
+        events, _end(events, waits), tuple(world.declared), holders, drawn, walk.cut_off
+    )
 
 
 def _act(walk: Walk, step: StatementStep) -> Callable[[], None]:

@@ -15,8 +15,10 @@ from compiler.declare.selectors import Selection
 from compiler.declare.steps import StatementStep
 from compiler.draws import Stream
 from compiler.expand import identity
+from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
 from compiler.expand.targets import Targets, Verb
+from compiler.expand.traces import traced
 from compiler.expand.world import MAX_EVENTS, TooManyEvents, World
 from compiler.plan.types import Topology
 from compiler.say import moment
@@ -24,6 +26,8 @@ from tdl import ast
 from tdl.diagnostics import Sink
 
 Act = Callable[[], None]
+Groups = tuple[tuple[int, ...], ...]  # of a partition: nodes
+Cut = tuple[list[int], tuple[CutOff, ...], bool]  # pairs of links, who else is cut off, exact
 
 
 class Walk:
@@ -34,12 +38,14 @@ class Walk:
         self.world = World(model)
         self.sink = sink
         self.partitions: list[tuple[int, tuple[int, ...]]] = []  # in force: order, directions cut
-        self.cuts: dict[tuple[tuple[tuple[int, ...], ...], bytes], list[int]] = {}  # known ones
+        self.cuts: dict[tuple[Groups, bytes], Cut] = {}  # known ones
+        self.cut_off: dict[int, tuple[CutOff, ...]] = {}  # beside the groups, by order
         self._keys = identity.keys(model.steps, model.seed)
         self._agenda: list[tuple[int, int, int, StatementStep, bool, Act]] = []
         self._scheduled = 0
         self._quit = False
         self.begun: set[int] = set()  # by order
+        self.drawn: dict[int, list[int]] = {}  # events at drawn moments, by order
         self._targets: dict[tuple[int, str, bool], Targets] = {}  # by identity of the selection
         self._doubts = list(reversed(model.doubts))
         self._doubtful_kinds: set[str] = set()
@@ -93,6 +99,11 @@ class Walk:
         """When the experiment quits, if it does."""
         quits = (s.statement for s in self.model.steps if isinstance(s.statement.action, ast.Quit))
         return min((statement.start_ns for statement in quits), default=None)
+
+    @cached_property
+    def traced(self) -> frozenset[int]:
+        """The orders of the steps that a trace consists of."""
+        return traced(self.model.steps)
 
     @cached_property
     def failed_partition_ns(self) -> int | None:

@@ -95,7 +95,8 @@ class World:
             self.nodes[bridge] = UP
         # The order of the step that has it so and will end that, by node: one that has cut it,
         # paused it, or is to bring it back.
-        self.held_by: dict[str, dict[int, int]] = {"disconnect": {}, "pause": {}, "restart": {}}
+        verbs = ("disconnect", "pause", "restart", "leave")
+        self.held_by: dict[str, dict[int, int]] = {verb: {} for verb in verbs}
         count = len(self.topology.links)
         self.link_names = [link.name for link in self.topology.links]
         self.left = bytearray(count)
@@ -211,7 +212,9 @@ class World:
 def _links(model: Model) -> list[LinkNow]:
     found = []
     for position, pairs in enumerate(model.layout.pairs):
-        given = model.declared.links[position].queue_bytes is not None
+        link = model.declared.links[position]
         for direction in range(2 * pairs.start, 2 * pairs.stop):
+            said = (link.back or link) if direction % 2 else link
+            given = said.queue_bytes is not None
             found.append(LinkNow(model.topology.links[direction].state, given))
     return found

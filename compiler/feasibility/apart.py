@@ -4,7 +4,8 @@ Input: a model without errors and its timeline. Who and since when comes from si
 here is why: of all ways between two of them, the one with the fewest links and bridges that are
 down, and the statements that took those down (Dijkstra).
 
-A link that nothing but a flap has down when the experiment quits counts as up: it would come back.
+A link that nothing but a flap, or an interval in which it has left, has down when the experiment
+quits counts as up: it would come back.
 What comes only with the quit itself lasts no time and is nobody's loss.
 """
 
@@ -73,9 +74,17 @@ def _down(timeline: Timeline, places: Places) -> dict[str, _Element]:
         statements: tuple[ast.Dynamic | None, ...] = (places.maker(event),)
         if event.kind == "link_down":
             holders = (places.statement(order) for order in timeline.holders[name])
-            statements = tuple(s for s in holders if not (s and isinstance(s.action, ast.Flap)))
+            statements = tuple(s for s in holders if not (s and _ends(s)))
         found[name] = _Element(name, statements, event.at_ns, event.seq)
     return found
+
+
+def _ends(statement: ast.Dynamic) -> bool:
+    """Whether it would bring its links back by itself."""
+    action = statement.action
+    if isinstance(action, ast.Leave):
+        return statement.end_ns is not None and not action.sometime
+    return isinstance(action, ast.Flap)
 
 
 class _Report:

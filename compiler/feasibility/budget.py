@@ -36,7 +36,8 @@ def _links(model: Model, timeline: Timeline, budget_bps: int, places: Places, si
     limit = f"the budget is {rate_text(budget_bps)}"
     hint = "one machine cannot carry it: lower the rate, or raise --budget"
     for statement in model.declared.links:
-        rate = max(statement.up_bps or 0, statement.down_bps or 0)
+        back_bps = statement.back.up_bps if statement.back else statement.down_bps
+        rate = max(statement.up_bps or 0, back_bps or 0)
         if rate > budget_bps:
             message = f"{link_name(statement)} has {rate_text(rate)}, {limit}"
             sink.warning("TS0916", statement.span, message, hint)

@@ -1,4 +1,5 @@
 """TS0918: services and instances that never join. TS0919: tags that look like a slip of another.
+TS0935: `start when ready` without anything that could be waited for.
 
 Tags also tell people and other programs what an element is, so that most tags of a file may be
 selected by no event. Only one that is nearly the same as a tag that an event does select (`clients`
@@ -22,6 +23,7 @@ from tdl.diagnostics import Sink
 def warn(model: Model, timeline: Timeline, sink: Sink) -> None:
     _never_joined(model, timeline, sink)
     _tags(model, sink)
+    _start(model, sink)
 
 
 # --- joins --------------------------------------------------------------------------------------
@@ -126,3 +128,15 @@ def _first_uses(model: Model) -> dict[str, tuple[ast.Name, int]]:
             name, count = found.get(tag.text, (tag, 0))
             found[tag.text] = (min(name, tag, key=lambda each: each.span), count + 1)
     return found
+
+
+# --- start when ready ---------------------------------------------------------------------------
+
+
+def _start(model: Model, sink: Sink) -> None:
+    """An image that is run may have a health check."""
+    start, services = model.declared.start, model.declared.services.values()
+    if start is None or any(one.ready or (one.image and not one.exec) for one in services):
+        return
+    hint = "add ready=tcp:PORT or a command to what others connect to; the others start after it"
+    sink.warning("TS0935", start.span, "nothing is waited for: no service has ready=", hint)

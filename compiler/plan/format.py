@@ -11,7 +11,7 @@ import json
 from typing import Any, NoReturn
 
 FORMAT_NAME = "thunderstorm-plan"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 TOOL_VERSION = "0.1.0"  # of this release; tests hold it equal to pyproject.toml
 
 HEADER = "plan.json"
@@ -21,10 +21,12 @@ TIMELINE = "timeline.jsonl"
 SNAPSHOTS = "snapshots.jsonl"
 ROUTES = "routes.bin"
 EXPECTATIONS = "expectations.json"
+FIGURES = "figures.json"
 ATTACHED = "files.tar"  # what services are given, and included texts
 MANIFESTS = "manifests"  # folder of rendered files, no part of the plan
 FILES = (  # all but the header, sorted
     EXPECTATIONS,
+    FIGURES,
     ATTACHED,
     ROUTES,
     SNAPSHOTS,

@@ -14,11 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import consistency, expectationjson, sparse
+from compiler.plan import consistency, expectationjson, figures, sparse
 from compiler.plan import format as form
 from compiler.plan.attached import Attached
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
 from compiler.plan.expectations import Expectation
+from compiler.plan.figures import Figure
 from compiler.plan.files import Files, Memory, PlanFiles
 from compiler.plan.format import Place, PlanError
 from compiler.plan.routes.behind import RouteGroup, route_groups
@@ -129,6 +130,12 @@ class Plan:
         found = expectationjson.from_json(value, self._header.counts["instances"], self.end_ns)
         self._count("expectations", form.EXPECTATIONS, len(found))
         return found
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """Numbers that its programs give, in the order of the source."""
+        value = form.parse(self._load(form.FIGURES), form.FIGURES, 1)
+        return figures.from_json(value, self._header.counts["instances"])
 
     @cached_property
     def core(self) -> Core:
@@ -243,7 +250,7 @@ class Plan:
         every route is replayed too (routes themselves are taken as given: compiling is not redone).
         """
         self._load(form.SOURCE)
-        _ = self.attached, self.expectations
+        _ = self.attached, self.expectations, self.figures
         consistency.folded(self.topology, self.events, self.epochs)
         if deep:
             self.routes.verify()

@@ -18,7 +18,7 @@ from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode_snapshots
 
-_AS_THEY_ARE = (form.EXPECTATIONS, form.ATTACHED, form.TIMELINE, form.TOPOLOGY)
+_AS_THEY_ARE = (form.EXPECTATIONS, form.FIGURES, form.ATTACHED, form.TIMELINE, form.TOPOLOGY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class Topology:
     services: tuple[Service, ...]
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
-    bootstrapper: str  # agent image, '' = this release's
+    bootstrapper: str  # of the public dialect, '' = not stated; agents have an image of their own
     routing: str  # 'delay' | 'hops'
     network: str = "dual"  # one of NETWORKS: which addresses instances have
     start_when_ready: bool = False  # time 0 is when all that are there at first are ready

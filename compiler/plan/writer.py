@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compiler.plan import attached, consistency, expectationjson, outdir
+from compiler.plan import attached, consistency, expectationjson, figures, outdir
 from compiler.plan import format as form
 from compiler.plan.encoding import epoch_to_json, event_line, topology_to_json
 from compiler.plan.expectations import Expectation
+from compiler.plan.figures import Figure
 from compiler.plan.format import Place, PlanError
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta, RouteWriter
@@ -36,6 +37,7 @@ class PlanContents:
     attached: Collection[bytes] = ()  # what the files of services hold
     includes: Mapping[str, bytes] = field(default_factory=dict)  # included texts, by path
     expectations: Sequence[Expectation] = ()
+    figures: Sequence[Figure] = ()
     params: Mapping[str, str] = field(default_factory=dict)  # values of the source's parameters
 
 
@@ -48,6 +50,7 @@ def encode(contents: PlanContents) -> dict[str, bytes]:
     epochs, routes, count = encode_snapshots(contents.topology, contents.snapshots)
     files = {
         form.EXPECTATIONS: form.canonical(expectationjson.to_json(contents.expectations)),
+        form.FIGURES: form.canonical(figures.to_json(contents.figures)),
         form.ATTACHED: _attached(contents),
         form.SOURCE: contents.source,
         form.TOPOLOGY: form.canonical(topology_to_json(contents.topology)),
@@ -66,6 +69,7 @@ def _check(contents: PlanContents) -> None:
         consistency.event(event, last, contents.end_ns, Place(form.TIMELINE, event.seq + 1))
         last = event
     expectationjson.check(contents.expectations, contents.end_ns)
+    figures.check(contents.figures)
     consistency.params(contents.params, Place(form.HEADER, 1))
 
 

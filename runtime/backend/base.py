@@ -56,6 +56,7 @@ Notice = Callable[[str], None]
 Log = Callable[[Mapping[str, object]], None]
 OnEnded = Callable[[Lives, Ended, bool, str], None]  # asked for by the run or not; what may help
 OnKilled = Callable[[Lives, str], None]  # all of an instance is dead, unasked: what has died
+OnOverdue = Callable[[Lives, int], None]  # it is killed, since it had not ended in so many ns
 Entrance = tuple[Mapping[str, object], int | None]  # what `enter` answers, and a pidfd to hand over
 
 
@@ -76,6 +77,7 @@ class RunContext:
     on_effect: OnEffect
     on_ended: OnEnded
     on_killed: OnKilled
+    on_overdue: OnOverdue
     stacks: StackWatch | None = None  # is told of lives, where this process can read their counters
 
 
@@ -169,6 +171,10 @@ class Network(Protocol):
 
     async def why(self) -> RunError:
         """After `closed`: the reason, for the user."""
+
+    async def lost(self) -> dict[str, str]:
+        """What was lost beside the plan until now, by counter, as far as that can be told while the
+        run goes on. Those of `end` have what ends with the run, too."""
 
     async def end(self) -> dict[str, Any]:
         """Stops everything; returns the last totals (of all, and of hosts if there are any).

@@ -49,6 +49,7 @@ class Joined:
     at_ns: int
     started_ns: int | None = None  # None for an instance without a program, too
     error: str = ""
+    unheard: bool = False  # nobody there could be asked: the program may be able to start
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,10 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command in an instance ended: `status` as a shell says it (128 + N: by signal N), and
-    the last lines of its output if that went nowhere else."""
+    """How a command in an instance ended: `status` as a shell says it (128 + N: by signal N), None
+    if it took too long; and the last lines of its output if that went nowhere else."""
 
-    status: int
+    status: int | None
     lines: tuple[str, ...] = ()
 
     @property
@@ -82,10 +83,12 @@ class Runner(Protocol):
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         """A command of the plan as it is run here: variables of the run, programs beside it."""
 
-    async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
-        """Runs a command in this life, as its program would run, to its end; cancelling kills it.
-        Its output goes to the instance's log if that is asked for. RunError if it cannot be
-        started."""
+    async def run(
+        self, life: Life, argv: Sequence[str], *, logged: bool, seconds: float | None = None
+    ) -> Ran:
+        """Runs a command in this life, as its program would run, to its end, or for so many seconds
+        at most; then, and when it is cancelled, it is killed. Its output goes to the instance's log
+        if that is asked for. RunError if it cannot be started."""
 
 
 class Commands(Runner, Protocol):

@@ -89,7 +89,7 @@ class EnginePorts:
         self._refusals = refusals
         self._on_gone = on_gone
         self._owners: dict[int, tuple[str, Occupant]] = {}
-        self._spoofed: dict[int, int] = {}
+        self._dropped: dict[int, dict[str, int]] = {}  # by port and reason, as it was last told
         self._numbers = Numbers()
         self._unused = UnusedPorts()
         self.kinds: set[str] = set()
@@ -119,14 +119,17 @@ class EnginePorts:
     async def look(self) -> None:
         """Takes note of what pktd says about its ports. EngineError if it is gone."""
         for row in (await self._engine.call("stats ports")).body:
-            port, spoofed, gone = map(int, row.split())
+            port, spoofed, gone, group = map(int, row.split())
             if port not in self._owners:
                 continue
             name, occupant = self._owners[port]
-            more = spoofed - self._spoofed.get(port, 0)
-            self._spoofed[port] = spoofed
-            if more:
-                self._refusals.add(name, {"source": more})
+            now, before = {"source": spoofed, "group": group}, self._dropped.get(port, {})
+            self._dropped[port] = now
+            more = {why: count - before.get(why, 0) for why, count in now.items()}
+            if any(more.values()):
+                self._refusals.add(name, {why: count for why, count in more.items() if count})
+            if more["group"]:
+                self._refusals.tell_of_groups(name)
             if gone and occupant.alive():
                 self._on_gone(name)
 

@@ -22,6 +22,7 @@ class Refusals:
     def __init__(self, notice: Callable[[str], None]) -> None:
         self._notice = notice
         self._sums: dict[str, dict[str, int]] = {}
+        self._told_groups = False
         self._next: dict[tuple[str, str], int] = {}  # sum at which the next notice is due
 
     def add(self, instance: str, more: Mapping[str, int]) -> None:
@@ -32,6 +33,16 @@ class Refusals:
                 self._next[instance, reason] = total * FACTOR
                 what = "1 packet was" if total == 1 else f"{total} packets were"
                 self._notice(f"{instance}: {what} dropped: {TOLD[reason]}")
+
+    def tell_of_groups(self, instance: str) -> None:
+        """A program has sent to a group or to all: said once, since whoever looks for others so
+        does it again and again."""
+        if not self._told_groups:
+            self._told_groups = True
+            self._notice(
+                f"{instance} sends to a group or to all (multicast, broadcast): no network here"
+                " carries that, so such packets are dropped; summary.json counts them (refused)"
+            )
 
     def record(self) -> list[dict[str, object]]:
         """For the summary: each instance of which something was dropped."""

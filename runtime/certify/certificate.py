@@ -15,17 +15,20 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime import thresholds
 from runtime.certify import interfaces, paths
+from runtime.certify.coverage import BUSY_BYTES, Coverage, blind
 from runtime.certify.lives import Lives
 from runtime.certify.planned import Pair, Planned
 from runtime.certify.probed import Header, Met, Visit, meet
-from runtime.certify.silence import silent
+from runtime.certify.silence import Looked, looked_at, part
 from runtime.certify.traffic import Traffic
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
 from runtime.judge.machine import FIGURES, look_at_machine
 from runtime.judge.verdict import Judge
 from runtime.options import LOCAL, VIRTUAL, RunOptions
+from runtime.probing.budget import LARGE_BYTES
 from runtime.probing.record import why_not
+from runtime.probing.ways import Ways
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.records import read_lines
@@ -78,7 +81,8 @@ def gather(
     numbers = {node.name: number for number, node in enumerate(plan.topology.nodes)}
     own = facts.get("interfaces")
     if isinstance(own, dict) and not timeline.options.allow_spoofing:
-        interfaces.look_at_interfaces(judge, own, numbers, traffic)
+        totals = facts.get("totals", {})
+        interfaces.look_at_interfaces(judge, own, numbers, traffic, totals)
     _Paths(directory, plan, timeline, records, facts, traffic, numbers, judge).look(found)
     return found
 
@@ -158,10 +162,11 @@ class _Paths:
             found.not_measured.append(f"delay, jitter and loss of all pairs: {why}")
             return
         clock, lives = self.timeline.clock, self._lives(header)
-        told = meet(header, _reports(lines), planned, self.traffic, clock, lives)
+        draws = self.timeline.options.datapath == "kernel"
+        told = meet(header, _reports(lines), planned, self.traffic, clock, lives, draws=draws)
         found.met = met = told.visits
-        self._judge(header, met, found)
-        self._look_for_silence(header, planned, told, lives)
+        self._judge(header, told, found)
+        self._look_for_silence(header, planned, told, lives, found)
         rows = paths.rows(header, met, self.traffic, clock)
         found.pairs = list(islice(rows, MOST_ROWS))
         if len(met) > MOST_ROWS:
@@ -180,18 +185,31 @@ class _Paths:
             both=header.both,
         )
 
-    def _look_for_silence(self, header: Header, planned: Planned, told: Met, lives: Lives) -> None:
-        """Whether probing ended before the run did, or had holes."""
+    def _look_for_silence(
+        self, header: Header, planned: Planned, told: Met, lives: Lives, found: Evidence
+    ) -> None:
+        """Whether probing ended before the run did, or had holes: they are named, and much is
+        judged."""
         stretches = [planned.stretches[pair] for pair in header.pairs]
-        found = silent(header, stretches, told.sent_ns, lives)
-        if found:
-            first = min(found, key=lambda one: (one.since_ns, one.pair))
-            self.judge.miss(
-                "probes",
-                f"{len(found)} of {len(header.pairs)} pairs were not probed all the time, first"
-                f" {header.name(first.pair)} from {first.since_ns / 1e9:.3f} s on: {first.told} of"
-                f" {first.due} probes are known, and of the rest nobody knows what packets met",
-            )
+        looked = looked_at(header, stretches, told, lives)
+        if not looked:
+            return
+        found.not_measured += _holes(header, looked)
+        bound = self.judge.threshold("unseen")
+        whole = part(sum(min(one.told, one.due) for one in looked), sum(one.due for one in looked))
+        worst = max(looked, key=lambda one: one.unseen_ppm)
+        dark = [one for one in looked if one.has_long or one.unseen_ppm > bound]
+        first = min(dark or [worst], key=_since)
+        text = (
+            f"{len(dark)} of {len(header.pairs)} pairs were not probed all the time, first"
+            f" {header.name(first.pair)} from {_since(first)[0] / 1e9:.3f} s on: {first.told} of"
+            f" {first.due} probes are known, and of the rest nobody knows what packets met"
+        )
+        if whole > bound and not dark:
+            text = f"{whole / 1e4:.3g} % of the probes of all pairs are missing"
+        self.judge.measure("unseen", "probes", max(whole, worst.unseen_ppm), None, text)
+        if dark and max(whole, worst.unseen_ppm) <= bound:
+            self.judge.miss("probes", text)
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         if self.directory.has(PROBES):
@@ -215,8 +233,16 @@ class _Paths:
         pairs: list[Pair] = wanted + busy[:room]
         planned = Planned(self.plan, self.timeline, pairs, self._moments())
         if not planned.whole:
-            found.not_measured.append("the end of the run: too much changes for its pairs")
+            self._cannot_follow(planned, found)
         return planned
+
+    def _cannot_follow(self, planned: Planned, found: Evidence) -> None:
+        since_ns, end_ns = planned.followed_ns, self.timeline.end_due_ns
+        text = f"the run from {since_ns / 1e9:.3f} s on: too much changes for its pairs"
+        found.not_measured.append(text)
+        figure = (end_ns - since_ns) * 10**6 // max(end_ns, 1)
+        text = f"nobody has judged {text}"
+        self.judge.measure("unseen", "the end of the run", figure, since_ns, text)
 
     def _is_pair(self, pair: Pair, nodes: range) -> bool:
         whole = self.plan.topology.nodes
@@ -238,13 +264,24 @@ class _Paths:
                 found[at] = max(found.get(at, steps[at].due_ns), moment_ns)
         return found
 
-    def _judge(self, header: Header, met: Sequence[Visit], found: Evidence) -> None:
-        coverage = paths.judge_paths(self.judge, header, met)
+    def _judge(self, header: Header, told: Met, found: Evidence) -> None:
+        met = told.visits
+        coverage = paths.judge_paths(self.judge, header, met, told.large)
         whole = len(header.pairs)
+        aside = self._aside(header, coverage, found)
+        if len(header.large) < whole:
+            less = whole - len(header.large)
+            text = f"large packets: {less} of {whole} pairs have no probes of {LARGE_BYTES} bytes"
+            found.not_measured.append(text)
         if not header.comparable:
             self.judge.unmeasured = "one-way delays between clocks that are not the same"
         elif not coverage.pairs:
-            self.judge.unmeasured = f"no pair had enough probes (it takes {coverage.needed})"
+            why = coverage.words(header, 1) or "there was none"
+            self.judge.unmeasured = f"no pair had enough probes: {why}"
+        elif (
+            unseen := blind(header, coverage, met, self.traffic) or self._unprobed(header) or aside
+        ):
+            self.judge.unmeasured = unseen
         else:
             counts = {
                 "pairs": coverage.pairs,
@@ -257,8 +294,65 @@ class _Paths:
             found.not_measured.append(text)
         if coverage.pairs < whole:
             less = whole - coverage.pairs
-            text = f"delays of {less} of {whole} pairs: too few probes ({coverage.words})"
+            text = f"delays of {less} of {whole} pairs ({coverage.words(header)})"
             found.not_measured.append(text)
+
+    def _unprobed(self, header: Header) -> str:
+        """A pair that carried traffic over links that have no room for probes; '' if none did."""
+        for ends in sorted(header.not_probed):
+            src, dst = (self.numbers.get(end, 0) for end in ends)
+            for pair in ((src, dst), (dst, src)) if header.both else ((src, dst),):
+                if self.traffic.sent(pair) > BUSY_BYTES:
+                    return f"{' to '.join(ends)} carried traffic, and has no room for probes"
+        return ""
+
+    def _aside(self, header: Header, coverage: Coverage, found: Evidence) -> str:
+        """Names what went over links on which no probe of any pair was judged, by pairs that are
+        not probed; says it again if that is much of all."""
+        nodes = range(len(self.plan.topology.nodes))
+        sent = {pair: self.traffic.sent(pair) for pair in sorted(self.traffic.pairs)}
+        known = {*header.pairs, *(pair[::-1] for pair in header.pairs if header.both)}
+        busy = [
+            pair
+            for pair, count in sent.items()
+            if count > BUSY_BYTES and pair not in known and self._is_pair(pair, nodes)
+        ]
+        looked = coverage.links(both=header.both)
+        ways = Ways(self.plan, self.timeline).follow(busy) if busy else []
+        dark = [(way.src, way.dst) for way in ways if not way.links <= looked]
+        if not dark:
+            return ""
+        most = max(dark, key=lambda pair: (sent[pair], pair))
+        name = " to ".join(self.plan.topology.nodes[node].name for node in most)
+        missed = sum(sent[pair] for pair in dark)
+        figure = missed * 10**6 // sum(sent.values())
+        more = f" and {len(dark) - 1} more pairs" if len(dark) > 1 else ""
+        text = (
+            f"{name}{more} carried {figure / 1e4:.3g} % of all bytes over links that no probe was"
+            " judged on"
+        )
+        found.not_measured.append(text)
+        return text if figure > self.judge.threshold("unseen") else ""
+
+
+def _since(one: Looked) -> tuple[int, int]:
+    """Since when nobody knows of a pair; the pair itself."""
+    return (one.holes[0][0] if one.holes else 0), one.pair
+
+
+def _holes(header: Header, looked: Sequence[Looked]) -> Iterator[str]:
+    """In words: the first one, and how many more pairs have how much of it."""
+    dark = [one for one in looked if one.holes]
+    if not dark:
+        return
+    first = min(dark, key=_since)
+    begin_ns, end_ns = first.holes[0]
+    most_ns = max(sum(end - begin for begin, end in one.holes) for one in dark)
+    yield (
+        f"from {begin_ns / 1e9:.3f} s to {end_ns / 1e9:.3f} s nobody looked at"
+        f" {header.name(first.pair)}; {len(dark)} of {len(header.pairs)} pairs have such holes, of"
+        f" up to {most_ns / 1e9:.3f} s each together"
+    )
 
 
 def _reports(lines: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

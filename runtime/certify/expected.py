@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from compiler.plan.properties import LinkState
 from runtime.certify.planned import Stretch, Way
 from runtime.certify.traffic import Traffic
+from runtime.probing.budget import HEAVY
+from runtime.thresholds import PPB_WHOLE
 
 PACKET_BYTES = 1500  # one that is being sent holds up the next one, however short the queue is
 SMALL_BYTES = 64  # of a packet, where only bytes are known: as many packets as there may be
 PROBE_BYTES = 128  # the longest probe, and what it is told apart by
 MOST_LOOK_BACK_NS = 60_000_000_000
-HEAVY = ("pareto", "paretonormal")
 _KURTOSIS = {"normal": 3.0, "uniform": 1.8}
 HEAVY_KURTOSIS = 80.0  # of tables that end at 23 deviations
 
@@ -35,6 +36,10 @@ class Expected:
     kurtosis: float
     mixed: bool  # jitters of several distributions on one path
     cut: bool  # so much jitter that delays end at 0
+
+    @property
+    def loses_all(self) -> bool:
+        return self.loss_ppb >= PPB_WHOLE
 
 
 def ways(stretch: Stretch, *, both: bool) -> tuple[Way, ...]:
@@ -82,7 +87,7 @@ def _reach(state: LinkState) -> float:
 @dataclass(frozen=True, slots=True)
 class Wait:
     """`most_ns` that queues may add; whether one may have been full; whether packets were so close
-    to each other that keeping their order adds to jitter."""
+    to each other that keeping their order adds to jitter (which it does to the kernel's only)."""
 
     most_ns: int
     may_drop: bool
@@ -92,7 +97,7 @@ class Wait:
 @dataclass(frozen=True, slots=True)
 class Queue:
     """What may hold a probe up on a link: how long it takes to send a full queue and a packet that
-    is being sent (0: it has no rate). `jitter_ns`: of the link."""
+    is being sent (0: it has no rate). `jitter_ns`: of a link that draws it for each packet."""
 
     link: int
     rate_bps: int
@@ -101,16 +106,18 @@ class Queue:
     jitter_ns: int
 
 
-def queues(crossed: tuple[Way, ...]) -> tuple[Queue, ...]:
-    """Of the links at which something may happen to a probe."""
+def queues(crossed: tuple[Way, ...], *, draws: bool) -> tuple[Queue, ...]:
+    """Of the links at which something may happen to a probe. `draws`: they draw jitter for each
+    packet, as netem does."""
     found = []
     for link, state in _links(crossed):
         drain_ns = 0
         if state.rate_bps:
             drain_ns = (state.queue_bytes + PACKET_BYTES) * 8 * 10**9 // state.rate_bps
-        if state.rate_bps or state.jitter_ns:
+        jitter_ns = state.jitter_ns if draws else 0
+        if state.rate_bps or jitter_ns:
             rate_bps = state.rate_bps or 0
-            found.append(Queue(link, rate_bps, state.queue_bytes, drain_ns, state.jitter_ns))
+            found.append(Queue(link, rate_bps, state.queue_bytes, drain_ns, jitter_ns))
     return tuple(found)
 
 

@@ -17,7 +17,9 @@ from runtime.certify.probed import Probe
 
 FEW_OF_MEAN, FEW_OF_HEAVY_MEAN = 30, 100
 FEW_OF_DEVIATION, FEW_OF_HEAVY_DEVIATION = 100, 1000
+APART, HEAVY_APART = 8, 24  # jitters from one probe to the next that met another jitter
 RARE = 0.001  # of probes, that something else made them early
+EXACT = 0.5  # the "chance" where there is none: a quantile is that of the probes, be it of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,11 @@ class Figures:
     less_loss_ppb: int | None = None
 
 
-def figures(probes: Sequence[Probe], planned: Expected, alarm: float) -> Figures:
-    """`alarm`: the chance that each of them may be beyond its truth by chance."""
+def figures(
+    probes: Sequence[Probe], planned: Expected, alarm: float, *, exact: bool = False
+) -> Figures:
+    """`alarm`: the chance that each of them may be beyond its truth by chance. `exact`: delays have
+    no chance in them but jitter, as in virtual time."""
     arrived = [(probe, probe.delay_ns) for probe in probes if probe.delay_ns is not None]
     over = _over(probes, planned)
     plain = sorted(delay - planned.delay_ns for _, delay in arrived)
@@ -42,10 +47,11 @@ def figures(probes: Sequence[Probe], planned: Expected, alarm: float) -> Figures
         late, early = _mean(arrived, planned, alarm)
         jitter = _deviation(arrived, planned, alarm)
         return Figures(late, early, None, jitter, more, less)
+    sure = EXACT if exact else alarm
     return Figures(
-        late_ns=_at_least(over, 0.5, alarm),
-        early_ns=_early(plain, alarm),
-        tail_ns=_at_least(over, 0.99, alarm),
+        late_ns=_at_least(over, 0.5, sure),
+        early_ns=_early(plain, sure),
+        tail_ns=_at_least(over, 0.99, sure),
         more_loss_ppb=more,
         less_loss_ppb=less,
     )
@@ -92,14 +98,26 @@ def _mean(
 ) -> tuple[int | None, int | None]:
     few = FEW_OF_HEAVY_MEAN if planned.heavy else FEW_OF_MEAN
     calm = [(probe, delay) for probe, delay in arrived if not probe.wait.crowded]
-    if len(calm) < few or planned.cut:
+    count = moments([probe for probe, _ in calm], planned)
+    if count < few or planned.cut:
         return None, None
     values = [delay - planned.delay_ns for _, delay in calm]
     mean = math.fsum(values) / len(values)
     waits = math.fsum(probe.wait.most_ns for probe, _ in calm) / len(calm)
     unsure = chances.deviations(alarm) * max(planned.deviation_ns, _spread(values, mean))
-    unsure /= math.sqrt(len(values))
+    unsure /= math.sqrt(count)
     return round(mean - waits - unsure), round(-mean - unsure)
+
+
+def moments(probes: Sequence[Probe], planned: Expected) -> int:
+    """How many of them, in order of time, chance holds for: jitter takes its time to change
+    (docs/pktd.md, Delay and jitter), so those close to each other met the same."""
+    apart_ns = planned.jitter_ns * (HEAVY_APART if planned.heavy else APART)
+    count, next_ns = 0, 0
+    for probe in probes:
+        if probe.sent_ns >= next_ns:
+            count, next_ns = count + 1, probe.sent_ns + apart_ns
+    return count
 
 
 def _spread(values: Sequence[int], mean: float) -> float:
@@ -108,15 +126,17 @@ def _spread(values: Sequence[int], mean: float) -> float:
 
 def _deviation(arrived: Sequence[tuple[Probe, int]], planned: Expected, alarm: float) -> int | None:
     few = FEW_OF_HEAVY_DEVIATION if planned.heavy else FEW_OF_DEVIATION
-    values = [
-        delay
+    calm = [
+        (probe, delay)
         for probe, delay in arrived
         if not probe.wait.crowded and probe.wait.most_ns * 4 <= planned.deviation_ns
     ]
-    if len(values) < few or planned.cut or planned.mixed:
+    count = moments([probe for probe, _ in calm], planned)
+    if count < few or planned.cut or planned.mixed:
         return None
+    values = [delay for _, delay in calm]
     ratio = _spread(values, math.fsum(values) / len(values)) / planned.deviation_ns
-    unsure = chances.deviations(alarm) * math.sqrt((planned.kurtosis - 1) / len(values)) / 2
+    unsure = chances.deviations(alarm) * math.sqrt((planned.kurtosis - 1) / count) / 2
     return max(0, round((abs(ratio - 1) - unsure * max(ratio, 1.0)) * 1e6))
 
 

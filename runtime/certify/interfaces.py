@@ -2,7 +2,8 @@
 
 A device counts what its kernel saw, which nobody of the emulation can change. Readings are about a
 second apart from samples, so bounds are compared: what was surely, and what was possibly, counted
-between two readings of a device.
+between two readings of a device. What devices sent and no engine has counted in any way was lost at
+the boundary, by neither a program nor a link.
 """
 
 from __future__ import annotations
@@ -19,24 +20,32 @@ HEADERS_BYTES = 80  # of a segment, that a device does not count where it has se
 ETHERNET_BYTES = 14
 LEAST_BYTES = 20_000  # of which something can be said
 SLACK_BYTES = 4096
+LEAST_PACKETS = 1_000
+UNPAIRED = {"drop_unknown", "drop_spoofed", "drop_malformed", "drop_input"}  # docs/pktd.md
 FIELDS = ("from_ns", "to_ns", "rx_bytes", "rx_packets", "tx_bytes", "tx_packets")
 
 
 def look_at_interfaces(
-    judge: Judge, found: Mapping[str, Any], numbers: Mapping[str, int], traffic: Traffic
+    judge: Judge,
+    found: Mapping[str, Any],
+    numbers: Mapping[str, int],
+    traffic: Traffic,
+    totals: Mapping[str, Any],
 ) -> int:
-    """`found`: of instances, FIELDS by name: what has been added between two moments. Returns of
-    how many something could be said."""
-    judged = 0
+    """`found`: of instances, FIELDS by name: what has been added between two moments. `totals`: of
+    all engines. Returns of how many something could be said."""
+    judged, lost = 0, {}
     for name, row in sorted(found.items()):
         node = numbers.get(name)
         if node is None or not _fits(row):
             continue
-        begin, end, rx_bytes, rx_packets, tx_bytes, _ = (int(value) for value in row)
+        begin, end, rx_bytes, rx_packets, tx_bytes, tx_packets = (int(value) for value in row)
+        span = begin - SLACK_NS, traffic.told_by(end) + SLACK_NS
         surely = traffic.told_by(begin) + SLACK_NS, end - SLACK_NS
         into = _apart(traffic.into, traffic.into_packets, node, *surely, rx_bytes)
         out = _apart(traffic.out, traffic.out_packets, node, *surely, tx_bytes)
-        most = _between(traffic.into, node, begin - SLACK_NS, traffic.told_by(end) + SLACK_NS)
+        most = _between(traffic.into, node, *span)
+        lost[name] = max(tx_packets - _between(traffic.out_packets, node, *span), 0), tx_packets
         seen = rx_bytes - ETHERNET_BYTES * rx_packets - SLACK_BYTES
         too_few = (seen - most) * 10**6 // seen if seen > LEAST_BYTES else None
         for what, figure in (
@@ -47,7 +56,25 @@ def look_at_interfaces(
             if figure is not None:
                 judged += 1
                 _measure(judge, name, what, max(figure, 0), begin)
+    if set(totals) >= UNPAIRED:
+        _look_between(judge, lost, sum(int(totals[name]) for name in UNPAIRED))
     return judged
+
+
+def _look_between(judge: Judge, lost: Mapping[str, tuple[int, int]], known: int) -> None:
+    """`lost`: by instance what its eth0 sent that is of no pair, and how much it sent in all;
+    `known` of that the engines have counted. A super-packet of a device is several of an engine, so
+    there may be more than that."""
+    count = sum(one for one, _ in lost.values()) - known
+    whole = sum(sent for _, sent in lost.values())
+    if whole < LEAST_PACKETS:
+        return
+    worst = max(lost, key=lambda name: (lost[name][0], name))
+    text = (
+        f"{max(count, 0):,} packets that eth0 had sent, most of {worst}, reached no engine:"
+        " they were lost at the boundary between instances and the network"
+    )
+    judge.measure("counters", "the boundary", max(count, 0) * 10**6 // whole, None, text)
 
 
 def _measure(judge: Judge, name: str, what: str, figure: int, at_ns: int) -> None:

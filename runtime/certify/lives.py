@@ -56,9 +56,10 @@ class Lives:
                 found = min(found, ends[place])
         return found
 
-    def known_until(self, pair: Pair, begin_ns: int, end_ns: int) -> int:
-        """Until when everything is known of a span in which both are there by the plan."""
-        return min(end_ns, self.next_end(pair, begin_ns)) - self._wait_ns
+    def known_until(self, pair: Pair, begin_ns: int, end_ns: int, planned_ns: int) -> int:
+        """Until when everything is known that was sent in a span in which both are there by the
+        plan; `planned_ns`: see knows_loss."""
+        return min(end_ns, self.next_end(pair, begin_ns)) - self._wait_ns - planned_ns
 
     def knows_loss(self, pair: Pair, sent_ns: int, planned_ns: int) -> bool:
         """Whether a probe of this moment would have been told of, had it been lost; `planned_ns`:

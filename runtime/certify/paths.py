@@ -15,12 +15,14 @@ from operator import sub
 from typing import Any
 
 from runtime.certify import chances
+from runtime.certify.coverage import Coverage, lack
 from runtime.certify.expected import Expected
-from runtime.certify.figures import FEW_OF_HEAVY_MEAN, FEW_OF_MEAN, Figures, figures, late
+from runtime.certify.figures import EXACT, Figures, figures, late
 from runtime.certify.planned import Planned
 from runtime.certify.probed import Header, Probe, Visit, grouped
 from runtime.certify.traffic import Traffic
 from runtime.judge.verdict import Judge, milliseconds, quantity
+from runtime.probing.budget import LARGE_BYTES
 from runtime.schedule import PlanClock
 from runtime.thresholds import PPB, PPB_WHOLE
 
@@ -31,38 +33,54 @@ INVALID_TIMES = 10  # beyond so many thresholds it is no matter of the machine
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
-    """`pairs` and `probes` of which something could be said; `alarm`: see figures."""
+class _Laid:
+    """What is judged: groups with their pieces and parts, `wide` ones of large probes, and the
+    chance that each test may fail by chance."""
 
-    pairs: int
-    probes: int
-    needed: int
+    wide: Sequence[Sequence[Visit]]
+    groups: Sequence[Sequence[Visit]]
+    pieces: Sequence[Sequence[Sequence[Probe]]]
+    parts: Sequence[Sequence[slice]]
+    alarm: float
 
-    @property
-    def words(self) -> str:
-        """How many it takes."""
-        return (
-            f"it takes {self.needed}, {max(self.needed, FEW_OF_MEAN)} with jitter or"
-            f" {FEW_OF_HEAVY_MEAN} where it has a long tail; of a path whose jitter is as large as"
-            " its delay none are enough"
-        )
+    def __iter__(
+        self,
+    ) -> Iterator[tuple[Sequence[Visit], Sequence[Sequence[Probe]], Sequence[slice]]]:
+        return zip(self.groups, self.pieces, self.parts, strict=True)
+
+    def needed(self, exact: bool) -> int:
+        """Probes without which there is no figure of any kind."""
+        return chances.needed(EXACT if exact else self.alarm)
 
 
-def judge_paths(judge: Judge, header: Header, visits: Sequence[Visit]) -> Coverage:
+def _lay(visits: Sequence[Visit], large: Sequence[Visit]) -> _Laid:
+    wide = [group for group in grouped(large) if any(visit.probes for visit in group)]
     groups = [group for group in grouped(visits) if any(visit.probes for visit in group)]
     pieces = [list(_pieces(group)) for group in groups]
     parts = [_parts(group[0], len(found[0])) for group, found in zip(groups, pieces, strict=True)]
-    alarm = chances.each(TESTS * sum(map(len, pieces)) + sum(map(len, parts)))
-    judged: set[int] = set()
+    tests = TESTS * (sum(map(len, pieces)) + len(wide)) + sum(map(len, parts))
+    return _Laid(wide, groups, pieces, parts, chances.each(tests))
+
+
+def judge_paths(
+    judge: Judge, header: Header, visits: Sequence[Visit], large: Sequence[Visit] = ()
+) -> Coverage:
+    """`large`: with probes that were as large as packets can be."""
+    laid, exact = _lay(visits, large), judge.virtual
+    alarm, needed = laid.alarm, laid.needed(exact)
+    for group in laid.wide:
+        _judge_large(judge, header.name(group[0].pair), group, alarm)
+    judged: list[Visit] = []
+    lacking: dict[int, tuple[int, str]] = {}  # of each pair the group with the most probes
     probes = 0
-    for group, found, more in zip(groups, pieces, parts, strict=True):
+    for group, found, more in laid:
         name, planned = header.name(group[0].pair), group[0].expected
         is_judged = False
         if planned is None and group[0].stretch.ends_up:
             _judge_closed(judge, name, found[0])
-            is_judged = len(found[0]) >= chances.needed(alarm)
+            is_judged = len(found[0]) >= needed
         elif planned is not None and header.comparable:
-            said = [figures(piece, planned, alarm) for piece in found]
+            said = [figures(piece, planned, alarm, exact=exact) for piece in found]
             for piece, one in zip(found, said, strict=True):
                 _Told(judge, name, planned, piece).judge(one)
             for part in more:
@@ -70,14 +88,44 @@ def judge_paths(judge: Judge, header: Header, visits: Sequence[Visit]) -> Covera
                 _Told(judge, name, planned, some).late(late(some, planned, alarm))
             is_judged = _says_of_packets(said[0], planned)
         if is_judged:
-            judged.add(group[0].pair)
+            judged += group
             probes += len(found[0])
-    return Coverage(len(judged), probes, chances.needed(alarm))
+        else:
+            why = len(found[0]), lack(found[0], planned, needed)
+            lacking[group[0].pair] = max(why, lacking.get(group[0].pair, why))
+    known = {visit.pair for visit in judged}
+    whole = {
+        pair: lacking[pair][1] if pair in lacking else "no probe of it is known"
+        for pair in range(len(header.pairs))
+        if pair not in known
+    }
+    return Coverage(judged, probes, whole)
+
+
+def why_nothing(
+    header: Header, visits: Sequence[Visit], large: Sequence[Visit], *, exact: bool
+) -> tuple[str, bool]:
+    """Why `judge_paths` would say of no pair that it was measured ('' if of some), of the pair that
+    is nearest to that; whether it is for jitter that no number of probes is enough for."""
+    laid = _lay(visits, large)
+    needed, best = laid.needed(exact), (0, "there are no probes that meet one network", False)
+    for group, found, _ in laid:
+        planned, probes = group[0].expected, found[0]
+        if planned is None:
+            is_judged = group[0].stretch.ends_up and len(probes) >= needed
+        else:
+            one = figures(probes, planned, laid.alarm, exact=exact)
+            is_judged = _says_of_packets(one, planned)
+        if is_judged:
+            return "", False
+        why = f"{header.name(group[0].pair)}: {lack(probes, planned, needed)}"
+        best = max(best, (len(probes), why, planned is not None and planned.cut))
+    return best[1:]
 
 
 def _says_of_packets(found: Figures, planned: Expected) -> bool:
     """Whether a delay was measured; of a path that loses everything, the loss."""
-    if planned.loss_ppb >= PPB_WHOLE:
+    if planned.loses_all:
         return found.more_loss_ppb is not None
     return found.late_ns is not None
 
@@ -97,6 +145,14 @@ def _parts(visit: Visit, count: int) -> list[slice]:
     if visit.expected is None or visit.expected.jitter_ns or last <= 0:
         return []
     return [slice(begin, begin + size) for begin in (*range(0, last, size // 4), last)]
+
+
+def _judge_large(judge: Judge, name: str, group: Sequence[Visit], alarm: float) -> None:
+    """Whether they pass at all: how long they take is told by those that are small."""
+    planned, probes = group[0].expected, [probe for visit in group for probe in visit.probes]
+    if planned is not None:
+        found = figures(probes, planned, alarm)
+        _Told(judge, f"{name} (packets of {LARGE_BYTES} bytes)", planned, probes).loss(found)
 
 
 def _judge_closed(judge: Judge, name: str, probes: Sequence[Probe]) -> None:
@@ -121,7 +177,7 @@ class _Told:
         self._early(found.early_ns)
         self._tail(found.tail_ns)
         self._jitter(found.jitter_ppm)
-        self._loss(found)
+        self.loss(found)
 
     def _measure(
         self,
@@ -161,15 +217,18 @@ class _Told:
 
     def _first_beyond(self, bound: int) -> int | None:
         """When the first of them was sent that was later than this, if jitter does not do that."""
+        most_ns = self.planned.delay_ns + bound
+        return self._first(lambda probe, delay_ns: delay_ns - probe.wait.most_ns > most_ns)
+
+    def _first(self, beyond: Callable[[Probe, int], bool]) -> int | None:
         if self.planned.jitter_ns:
             return None
-        most_ns = self.planned.delay_ns + bound
-        late_ones = (
+        found = (
             probe.sent_ns
             for probe in self.probes
-            if probe.delay_ns is not None and probe.delay_ns - probe.wait.most_ns > most_ns
+            if probe.delay_ns is not None and beyond(probe, probe.delay_ns)
         )
-        return next(late_ones, None)
+        return next(found, None)
 
     def _delay(self, figure_ns: int, how: str, middle: str) -> str:
         figure, planned = milliseconds(max(figure_ns, 0)), milliseconds(self.planned.delay_ns)
@@ -180,12 +239,16 @@ class _Told:
             bound = self._wide("path_early", 5)
             middle = "on average" if self.planned.jitter_ns else "again and again"
             text = self._delay(early_ns, "earlier", middle)
-            self._measure("path_early", early_ns, text, bound, invalid=True)
+            least_ns = self.planned.delay_ns - bound
+            first_ns = self._first(lambda _probe, delay_ns: delay_ns < least_ns)
+            self._measure("path_early", early_ns, text, bound, True, first_ns)
 
     def _tail(self, tail_ns: int | None) -> None:
         if tail_ns is not None:
             text = self._delay(tail_ns, "later", "1 time of 100 or more often")
-            self._measure("path_tail", tail_ns, text, self._wide("path_tail", 50))
+            bound = self._wide("path_tail", 50)
+            first_ns = self._first_beyond(bound)
+            self._measure("path_tail", tail_ns, text, bound, at_ns=first_ns)
 
     def _jitter(self, jitter_ppm: int | None) -> None:
         if jitter_ppm is not None:
@@ -193,17 +256,34 @@ class _Told:
             text = f"jitter is {jitter_ppm / 1e4:.3g} % or more off the planned one ({planned})"
             self._measure("path_jitter", jitter_ppm, text, self.judge_.threshold("path_jitter"))
 
-    def _loss(self, found: Figures) -> None:
+    def loss(self, found: Figures) -> None:
         more, less = found.more_loss_ppb, found.less_loss_ppb
         if more is None or less is None:
             return
         bound, planned = self.judge_.threshold("path_loss"), self.planned.loss_ppb
         share = quantity(planned, PPB)
         text = f"{quantity(more, PPB)} or more of the packets were lost beyond the planned {share}"
-        self._measure("path_loss", more, text, bound, invalid=more > INVALID_TIMES * bound)
+        at_ns = self._since_lost(True, planned)
+        self._measure("path_loss", more, text, bound, more > INVALID_TIMES * bound, at_ns)
         if planned:
             text = f"{quantity(less, PPB)} or more of the planned loss of {share} is missing"
-            self._measure("path_loss", less, text, min(bound, planned // 2), invalid=True)
+            at_ns = self._since_lost(False, PPB_WHOLE - planned)
+            self._measure("path_loss", less, text, min(bound, planned // 2), True, at_ns)
+
+    def _since_lost(self, lost: bool, planned_ppb: int) -> int | None:
+        """The first one that was lost, or not, of those that were so too often: from there on a
+        cumulative sum grows that a share between the planned and the measured one keeps level."""
+        counted = [one for one in self.probes if one.tells_loss and not one.wait.may_drop]
+        ones = [(one.delay_ns is None) == lost for one in counted]
+        level_ppb = (planned_ppb + PPB_WHOLE * sum(ones) // max(len(ones), 1)) // 2
+        at_ns, sum_ppb, least_ppb = None, 0, 0
+        for probe, is_one in zip(counted, ones, strict=True):
+            if is_one and at_ns is None:
+                at_ns = probe.sent_ns
+            sum_ppb += PPB_WHOLE * is_one - level_ppb
+            if sum_ppb <= least_ppb:
+                least_ppb, at_ns = sum_ppb, None
+        return at_ns
 
 
 # --- rates ----------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class Stretch:
 class Planned:
     """Stretches by pair, in order. From when a change was due until it was in force is none: nobody
     knows which network was there. `whole` is False if there were too many to follow: then they end
-    before the run does."""
+    at `followed_ns`, before the run does."""
 
     def __init__(
         self,
@@ -67,7 +67,8 @@ class Planned:
         self._both = {way for pair in self.stretches for way in (pair, pair[::-1])}
         self._compose(self._both)
         self._begin(self.stretches, 0, 0)
-        self._close_all(self._follow(plan, timeline, moments))
+        self.followed_ns = self._follow(plan, timeline, moments)
+        self._close_all(self.followed_ns)
 
     def _follow(self, plan: Plan, timeline: Schedule, moments: Mapping[int, int]) -> int:
         """To the end, or until there are too many stretches; when that is."""

@@ -7,8 +7,8 @@ out. Probes that met the same planned network are a group, in whatever stretch t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runtime.certify.expected import Expected, Queue, Wait, expected, queues, wait, ways
@@ -53,6 +53,8 @@ class Met:
 
     visits: list[Visit]
     sent_ns: list[list[int]]
+    large: list[Visit]  # the same stretches, with the probes that were as large as packets can be
+    most_ns: list[int]  # of each pair, what its way is planned to take at most
 
 
 class Header:
@@ -73,6 +75,7 @@ class Header:
         self.of = int(record["of"])  # pairs of instances of the run
         self.not_probed = {(ends[0], ends[1]) for ends in record.get("not_probed", ())}
         self.intervals_ns: list[int] = list(record["intervals_ns"])
+        self.large = [number for number in record.get("large", ()) if number < len(self.pairs)]
         self.comparable = self.both or record["clock"] == "one"
 
     def name(self, pair: int) -> str:
@@ -86,53 +89,83 @@ def meet(
     traffic: Traffic,
     clock: PlanClock,
     lives: Lives,
+    *,
+    draws: bool,
 ) -> Met:
-    """RunError for a pair that the header does not have."""
-    numbered = enumerate(header.pairs)
-    found = [_visits(number, planned.stretches[pair], header) for number, pair in numbered]
-    begins = [[visit.stretch.begin_ns for visit in rows] for rows in found]
-    most_ns = [
-        max((_longest_ns(visit.stretch, header) for visit in rows), default=0) for rows in found
-    ]
-    sent_ns: list[list[int]] = [[] for _ in header.pairs]
-    for number, sent, delay in _rows(records, len(header.pairs)):
+    """`draws`: see queues. RunError for a pair that the header does not have."""
+    stretches = [planned.stretches[pair] for pair in header.pairs]
+    most_ns = [_longest_ns(one, both=header.both) for one in stretches]
+    visits = [_visits(number, one, header, draws) for number, one in enumerate(stretches)]
+    small = _Placing(header.pairs, visits, most_ns, traffic, lives)
+    large = _Placing(header.pairs, _without_probes(visits), most_ns, traffic, lives)
+    for record in records:
+        for row in record["probes"]:
+            small.place(row, clock)
+        for row in record.get("large", ()):
+            large.place(row, clock)
+    return Met(small.done(), small.sent_ns, large.done(), most_ns)
+
+
+class _Placing:
+    """Puts probes of one size into the stretches in which they were under way. `visits`, without
+    probes so far, and `most_ns` are of each pair."""
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        visits: Sequence[Sequence[Visit]],
+        most_ns: Sequence[int],
+        traffic: Traffic,
+        lives: Lives,
+    ) -> None:
+        self._pairs, self._traffic, self._lives = pairs, traffic, lives
+        self._visits, self._most_ns = visits, most_ns
+        self._begins = [[visit.stretch.begin_ns for visit in rows] for rows in visits]
+        self.sent_ns: list[list[int]] = [[] for _ in pairs]
+
+    def place(self, row: Sequence[Any], clock: PlanClock) -> None:
+        number, sent, delay = row
+        if number >= len(self._pairs):
+            raise RunError(f"{PROBES} has a probe that is none: {row!r:.80}", REMEDY)
         at_ns = clock.due(sent)
-        sent_ns[number].append(at_ns)
-        position = bisect_right(begins[number], at_ns) - 1
+        self.sent_ns[number].append(at_ns)
+        position = bisect_right(self._begins[number], at_ns) - 1
         if position >= 0:
-            known = lives.knows_loss(header.pairs[number], at_ns, most_ns[number])
-            _place(found[number][position], at_ns, delay, traffic, known)
-    whole = [visit for rows in found for visit in rows]
-    for visit in whole:  # the lost ones are told last
-        visit.probes.sort(key=lambda probe: probe.sent_ns)
-    for times in sent_ns:
-        times.sort()
-    return Met(whole, sent_ns)
+            known = self._lives.knows_loss(self._pairs[number], at_ns, self._most_ns[number])
+            _place(self._visits[number][position], at_ns, delay, self._traffic, known)
+
+    def done(self) -> list[Visit]:
+        whole = [visit for rows in self._visits for visit in rows]
+        for visit in whole:  # the lost ones are told last
+            visit.probes.sort(key=lambda probe: probe.sent_ns)
+        for times in self.sent_ns:
+            times.sort()
+        return whole
 
 
-def _longest_ns(stretch: Stretch, header: Header) -> int:
-    """What a way is planned to take at most (docs/probes.md, How exact)."""
-    crossed = ways(stretch, both=header.both)
-    return sum(state.delay_ns + 4 * state.jitter_ns for way in crossed for state in way.states)
+def _without_probes(visits: Sequence[Sequence[Visit]]) -> list[list[Visit]]:
+    return [[replace(visit, probes=[]) for visit in rows] for rows in visits]
 
 
-def _visits(number: int, stretches: Sequence[Stretch], header: Header) -> list[Visit]:
+def _longest_ns(stretches: Iterable[Stretch], *, both: bool) -> int:
+    """What the way of a pair is planned to take at most: of all links that it ever has, the sum
+    (docs/probes.md, How exact)."""
+    most_ns: dict[int, int] = {}
+    for stretch in stretches:
+        for way in ways(stretch, both=both):
+            for link, state in zip(way.links, way.states, strict=True):
+                slowest_ns = state.delay_ns + 4 * state.jitter_ns
+                most_ns[link] = max(most_ns.get(link, 0), slowest_ns)
+    return sum(most_ns.values())
+
+
+def _visits(number: int, stretches: Sequence[Stretch], header: Header, draws: bool) -> list[Visit]:
     found = []
     for stretch in stretches:
         crossed = ways(stretch, both=header.both)
         there = expected(crossed) if crossed else None
-        found.append(Visit(number, stretch, there, queues(crossed)))
+        found.append(Visit(number, stretch, there, queues(crossed, draws=draws)))
     return found
-
-
-def _rows(
-    records: Iterable[Mapping[str, Any]], pairs: int
-) -> Iterator[tuple[int, int, int | None]]:
-    for record in records:
-        for row in record["probes"]:
-            if row[0] >= pairs:
-                raise RunError(f"{PROBES} has a probe that is none: {row!r:.80}", REMEDY)
-            yield row[0], row[1], row[2]
 
 
 def _place(

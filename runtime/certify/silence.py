@@ -1,8 +1,9 @@
-"""Pairs that were probed and fell silent while the plan had a path for them: what is judged then is
-the part of the run in which somebody looked.
+"""Time in which nobody looked at a pair while the plan had a path for it: what is judged then is
+the rest of the run.
 
-Every probe is told of, as arrived or as lost, so a gap is no matter of the network. One is that
-lasts for LONG_NS and for ten intervals, or if less than half of the probes were sent that were due.
+Every probe is told of, as arrived or as lost, so a missing one is no matter of the network. Once in
+each interval of a pair there is one: an interval without is time that nobody knows of. A hole is
+HOLE_NS and HOLE_INTERVALS without a probe.
 """
 
 from __future__ import annotations
@@ -14,55 +15,62 @@ from itertools import pairwise
 
 from runtime.certify.lives import Lives
 from runtime.certify.planned import Stretch
-from runtime.certify.probed import Header
+from runtime.certify.probed import Header, Met
 
-LONG_NS = 10_000_000_000
-LONG_INTERVALS = 10
-FEW_DUE = 20  # of which less than half say nothing yet
+HOLE_NS, HOLE_INTERVALS = 2_000_000_000, 3
+LONG_NS, LONG_INTERVALS = 10_000_000_000, 10  # a hole that is told however long the run is
+FEW_DUE = 20  # probes, of which a missing one says nothing yet
+
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """`since_ns`: the last probe before the gap, or the first moment at which they were too few."""
+class Looked:
+    """`told` of the `due` probes of a pair are known. `holes` in the order of time."""
 
     pair: int  # position in the header
-    since_ns: int
     told: int
     due: int
+    holes: tuple[Span, ...]
+    has_long: bool
+
+    @property
+    def unseen_ppm(self) -> int:
+        return part(self.told, self.due)
 
 
-def silent(
+def part(told: int, due: int) -> int:
+    """Millionths of the time that nobody looked at; 0 where that would be chance."""
+    return max(due - told, 0) * 10**6 // due if due >= FEW_DUE else 0
+
+
+def looked_at(
     header: Header,
     stretches: Sequence[Sequence[Stretch]],
-    sent_ns: Sequence[Sequence[int]],
+    met: Met,
     lives: Lives,
-) -> list[Silence]:
-    """`stretches` and `sent_ns`: of each pair of the header. Those of which nothing was ever told
-    are left out: that they were not measured is said anyway."""
+) -> list[Looked]:
+    """`stretches`: of each pair of the header."""
     found = []
-    for number, pair in enumerate(header.pairs):
-        times = sent_ns[number]
-        if not times or number >= len(header.intervals_ns):
-            continue
-        interval_ns = max(header.intervals_ns[number], 1)
-        long_ns = max(LONG_NS, LONG_INTERVALS * interval_ns)
+    for number, pair in enumerate(header.pairs[: len(header.intervals_ns)]):
+        times, interval_ns = met.sent_ns[number], max(header.intervals_ns[number], 1)
         told = due = 0
-        since_ns: int | None = None
+        holes: list[Span] = []
         for begin_ns, open_ns in _open(stretches[number], both=header.both):
-            end_ns = lives.known_until(pair, begin_ns, open_ns)
+            end_ns = lives.known_until(pair, begin_ns, open_ns, met.most_ns[number])
             inside = times[bisect_left(times, begin_ns) : bisect_left(times, end_ns)]
             told += len(inside)
-            due += max(end_ns - begin_ns, 0) // interval_ns
-            gap = _gap([begin_ns, *inside, end_ns], long_ns)
-            since_ns = gap if since_ns is None else since_ns
-        if since_ns is None and due >= FEW_DUE and 2 * told < due:
-            since_ns = times[0]
-        if since_ns is not None:
-            found.append(Silence(number, since_ns, told, due))
+            # A span has an interval less in it than fit into it, if it does not begin with one.
+            due += max((end_ns - begin_ns) // interval_ns - (begin_ns > 0), 0)
+            hole_ns = max(HOLE_NS, HOLE_INTERVALS * interval_ns)
+            holes += _gaps([begin_ns, *inside, end_ns], hole_ns)
+        long_ns = max(LONG_NS, LONG_INTERVALS * interval_ns)
+        has_long = any(end - begin > long_ns for begin, end in holes)
+        found.append(Looked(number, told, due, tuple(holes), has_long))
     return found
 
 
-def _open(stretches: Sequence[Stretch], *, both: bool) -> Iterator[tuple[int, int]]:
+def _open(stretches: Sequence[Stretch], *, both: bool) -> Iterator[Span]:
     """Spans in which there is a path all the time, whatever changes on it."""
     begin_ns: int | None = None
     end_ns = 0
@@ -78,6 +86,5 @@ def _open(stretches: Sequence[Stretch], *, both: bool) -> Iterator[tuple[int, in
         yield begin_ns, end_ns
 
 
-def _gap(moments: Sequence[int], long_ns: int) -> int | None:
-    """Where the first one begins."""
-    return next((a for a, b in pairwise(moments) if b - a > long_ns), None)
+def _gaps(moments: Sequence[int], least_ns: int) -> Iterator[Span]:
+    return ((a, b) for a, b in pairwise(moments) if b - a > least_ns)

@@ -51,6 +51,10 @@ class Traffic:
     def key(self, pair: Pair) -> int:
         return pair[0] * self._nodes + pair[1]
 
+    def sent(self, pair: Pair) -> int:
+        """Bytes that it has offered in all."""
+        return sum(count for _, count in self.offered.moved(self.key(pair)))
+
     def take(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Lines of samples.jsonl that were checked, all of them; rows of another width, or of
         nodes that the plan does not have, are left out."""

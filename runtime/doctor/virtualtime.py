@@ -1,41 +1,24 @@
 """Whether runs in virtual time (`--time virtual`) are possible here: by starting a guest.
 
 Never "fail": runs in real time need none of it. Where there is no kernel yet, what would stop one
-is looked for: programs must be traced (ptrace(2)), and memory in a file without a name run.
+is looked for (runtime.virtual.forbidden).
 """
 
 from __future__ import annotations
 
-import os
 import platform
-import subprocess
-import sys
 from pathlib import Path
 
 from runtime.doctor.findings import OK, WARN, Check
 from runtime.errors import RunError
 from runtime.system import programs
-from runtime.virtual import trial
+from runtime.virtual import forbidden, trial
 from runtime.virtual.kernel import asking, cache, tools
 
 NAME = "virtual time"
-_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
-_NOEXEC = Path("/proc/sys/vm/memfd_noexec")
 _PROCESSOR = Path("/proc/cpuinfo")
 _HIDES = "cpuid_fault"  # among its features: a process can be stopped where it asks for them
-_LEAST_EXEC = 2  # of vm.memfd_noexec: from here on nothing of such memory may be run
-_SECONDS = 30
 _NOT_NEEDED = "only needed for --time virtual"
-# PTRACE_TRACEME (0) as a child of ours would ask for it.
-_TRACE = (
-    "import ctypes, os; c = ctypes.CDLL(None, use_errno=True);"
-    "print('' if c.ptrace(0, 0, None, None) == 0 else os.strerror(ctypes.get_errno()))"
-)
-# Memory in a file without a name, to be run.
-_MEMORY = (
-    "import mmap, os; f = os.memfd_create('a', 0); os.ftruncate(f, 4096);"
-    "mmap.mmap(f, 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_EXEC)"
-)
 
 
 def check() -> Check:
@@ -74,45 +57,5 @@ def _hides_random_instructions() -> bool:
 
 def _warning(what: str, remedy: str) -> Check:
     """This, or what is behind it: a machine that forbids guests."""
-    return Check(NAME, WARN, *next(iter(_refusals()), (what, remedy)))
-
-
-def _refusals() -> list[tuple[str, str]]:
-    """What this machine forbids, and what to do: [] if nothing is known to."""
-    found = []
-    if words := _said(_TRACE):
-        scope = _number(_SCOPE)
-        remedy = (
-            f"sysctl kernel.yama.ptrace_scope=1 (it is {scope})"
-            if scope >= (2 if os.geteuid() else 3)
-            else "in a container: --cap-add SYS_PTRACE, or a seccomp profile that allows ptrace"
-        )
-        found.append((f"programs may not be traced: {words}", remedy))
-    if words := _said(_MEMORY):
-        forbidden = _number(_NOEXEC) >= _LEAST_EXEC
-        remedy = (
-            f"sysctl vm.memfd_noexec=0 (it is {_number(_NOEXEC)})" if forbidden else _NOT_NEEDED
-        )
-        found.append((f"memory in a file without a name may not be run: {words}", remedy))
-    return found
-
-
-def _said(code: str) -> str:
-    """The words of a small program that was refused something, '' if it was not."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
-    said = (done.stdout if done.returncode == 0 else done.stderr).strip()
-    return said.splitlines()[-1] if said else ""
-
-
-def _number(path: Path) -> int:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return 0
+    what, remedy = next(iter(forbidden.refusals()), (what, remedy))
+    return Check(NAME, WARN, what, remedy or _NOT_NEEDED)

@@ -1,5 +1,6 @@
-"""What is done in instances before time 0: their setups; and with `start when ready` their programs
-are started and awaited, each at its own pace. The network of the first step is in force meanwhile.
+"""What is done in instances before time 0: their setups; and with `start when ready` the programs
+that have a check are started and awaited, each at its own pace. What uses them, and has none,
+starts at time 0. The network of the first step is in force meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from runtime.backend.lives import Joined, Life, Lives
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.readiness import Readiness, check_of
 from runtime.driver.setups import Setups
-from runtime.driver.starts import cannot_start
+from runtime.driver.starts import cannot_start, in_words
 from runtime.errors import ProgramsError
 from runtime.options import RunOptions
 from runtime.schedule import first_moment
@@ -52,9 +53,14 @@ class BeforeStart:
         """Whether there is anything to do here; where others start programs, they see to it."""
         return any(
             self._instances[name].commands is not None
-            and (self._starts or self._setups.is_wanted(name))
+            and (self._is_early(self._instances[name]) or self._setups.is_wanted(name))
             for name in names
         )
+
+    def _is_early(self, instance: Lives) -> bool:
+        """Whether its program runs before time 0."""
+        stated = instance.commands is not None and instance.commands.ready
+        return self._starts and (bool(stated) or not instance.argv)
 
     @property
     def words(self) -> str:
@@ -82,10 +88,10 @@ class BeforeStart:
         name, why = instance.node.name, ""
         if self._setups.is_wanted(name):
             why = await self._setups.run(name, life)
-        if not self._starts:
-            return Early(error=why) if why else None
-        if why:
+        if why and self._starts:
             raise self._cannot_start(instance, why)
+        if not self._is_early(instance):
+            return Early(error=why) if why else None
         return await self._start(instance, life)
 
     async def _start(self, instance: Lives, life: Life) -> Early:
@@ -103,7 +109,6 @@ class BeforeStart:
         return Early(joined, time.monotonic_ns())
 
     def _cannot_start(self, instance: Lives, why: str) -> ProgramsError:
-        name = instance.node.name
-        instance.start_error = why
-        self._book.note({"kind": "exit", "target": name, "error": why})
-        return ProgramsError(cannot_start(instance, why), name)
+        instance.start_error = why = in_words(why)
+        self._book.note({"kind": "exit", "target": instance.node.name, "error": why})
+        return cannot_start(instance, why)

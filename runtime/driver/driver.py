@@ -27,9 +27,10 @@ from runtime.driver.programends import ProgramEnds
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpected, unwritten
+from runtime.expectations import figures
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
-from runtime.options import COMPLETED, FAILED, INTERRUPTED, LOCAL, REAL
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, LOCAL, REAL, VIRTUAL
 from runtime.results.logtail import last_line
 from runtime.rundir import discard
 from runtime.rundir.directory import HeldDirectory
@@ -92,7 +93,13 @@ class Driver:
             self.report,
         )
         self.prober = prober(
-            *(self.plan, self.timeline, self.backend, held, self._cannot_write, self.report)
+            self.plan,
+            self.timeline,
+            self.backend,
+            held,
+            self._cannot_write,
+            self.report,
+            self._unprobed,
         )
         self.expected_runs = ExpectedRuns(
             *(self.plan, self.timeline, self.backend.instances, self.conductor.book)
@@ -126,6 +133,7 @@ class Driver:
             on_effect=self._on_effect,
             on_ended=self.ends.ended,
             on_killed=self.ends.killed,
+            on_overdue=self.ends.overdue,
             stacks=self.stacks,
         )
 
@@ -169,7 +177,8 @@ class Driver:
             return None
         file, clock = LineFile(self._held, STACKS, self._cannot_write), self.timeline.clock
         now = lambda: clock.plan_time(max(self._elapsed(), 0))  # noqa: E731
-        return StackWatch(file, now, lambda: self.samples.lines)
+        virtual = self.config.options.time == VIRTUAL
+        return StackWatch(file, now, self.samples, rests=virtual)
 
     def _done(self, record: Mapping[str, object]) -> None:
         self.events.append(record)
@@ -192,6 +201,12 @@ class Driver:
     def report(self, message: str = "", *, warning: bool = False) -> None:
         record = status.progress(self.config, self.conductor, self.phase, message, warning=warning)
         self.channel.send({"progress": asdict(record)})
+
+    def _unprobed(self, why: str) -> None:
+        """Nobody probes any more, or from the start on."""
+        at_ns = max(self._elapsed(), 0) if self.conductor.t0_ns else 0
+        self.events.append({"kind": "unprobed", "target": "", "applied_ns": at_ns, "reason": why})
+        self.warn(f"paths are not measured from now on: {why}")
 
     def _stalled(self, who: str, stalled_ns: int) -> None:
         self.events.append(
@@ -230,6 +245,7 @@ class Driver:
         await asyncio.wait({main, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         if not main.done():
+            self.conductor.end_early("interrupted")
             main.cancel()
             await asyncio.wait({main})
             return INTERRUPTED, ""
@@ -242,6 +258,7 @@ class Driver:
             error = unexpected(error)
         if isinstance(error, (RunError, PlanError)):
             self.refused = isinstance(error, MachineError)
+            self.conductor.end_early(str(error))
             return FAILED, self._words(error)
         raise error
 
@@ -305,15 +322,17 @@ class Driver:
         if self.watching:
             await self.machine.look()  # before devices go with their instances
             self.facts.update(self.machine.facts())
+        self._look_away()
+        network = self.backend.network
+        if network is not None:
+            self.facts["lost"] = await network.lost()
         self.facts.update(await self.backend.finish())
         fault = ""
-        network = self.backend.network
         if network is not None:
             fault = await self._fault(network)
             if self.sampler is not None and self.sampling is not None:
                 self.sampler.stop()
                 await self.sampling
-            self._look_away()
             self.facts.update(await network.end())
             fault = fault or str(network.fault or "")
         if self.stacks is not None:
@@ -324,14 +343,17 @@ class Driver:
         for owned in (self.control, self.backend, *files):
             if owned is not None:
                 owned.close()
-        topology = self.plan.topology  # here, since programs may have files of other users
+        # Here, since programs may have files of other users.
+        backend = self.config.options.backend
+        self.facts["figures"] = figures.of_files(self._held, self.plan, backend)
+        topology = self.plan.topology
         discard.discard(self._held, discard.services(topology.services, self.config.options))
         return fault
 
     def _look_away(self) -> None:
         """What is slow from now on is in nobody's way."""
         if self.watching:
-            self.pulse.look()
+            self.pulse.end()
         for task in self.watching:
             task.cancel()
 

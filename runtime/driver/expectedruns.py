@@ -104,14 +104,13 @@ class ExpectedRuns:
         seconds = self._seconds(expectation, last_ns)
         argv = runner.resolved(expectation.argv)
         try:
-            ran = await asyncio.wait_for(runner.run(life, argv, logged=False), seconds)
-        except TimeoutError:
-            return _Attempt(error=f"took longer than {seconds:.3g} s")
+            ran = await runner.run(life, argv, logged=False, seconds=seconds)
         except UnreachableError as error:
             return _Attempt(error=error.message, unavailable=True)
         except RunError as error:
             return _Attempt(error=f"could not be run: {error.message}")
-        return _Attempt(ran.status, output=ran.lines)
+        late = f"took longer than {seconds:.3g} s" if ran.status is None else ""
+        return _Attempt(ran.status, late, ran.lines)
 
     @staticmethod
     def _seconds(expectation: Expectation, last_ns: int) -> float:

@@ -27,6 +27,7 @@ def prober(
     directory: HeldDirectory,
     on_error: Say,
     notice: Say,
+    on_end: Say,
 ) -> Prober | EchoProber:
     """It does nothing where the options are against it. RunError if its file cannot be made."""
     file = None
@@ -37,7 +38,7 @@ def prober(
             raise unwritten(error) from error
 
     if timeline.options.backend == K8S:
-        return EchoProber(plan, timeline, file, backend.echo, notice)
+        return EchoProber(plan, timeline, file, backend.echo, notice, on_end)
 
     def place(name: str) -> tuple[str, str, asyncio.Future[None]] | None:
         instance, netns = backend.instances[name], backend.namespace(name)
@@ -45,4 +46,4 @@ def prober(
             return None
         return netns, instance.node.ipv4 or instance.node.ipv6, instance.present.gone
 
-    return Prober(plan, timeline, file, place, notice)
+    return Prober(plan, timeline, file, place, notice, on_end)

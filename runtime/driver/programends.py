@@ -92,6 +92,14 @@ class ProgramEnds:
             error = ProgramsError(f"{text} (--fail-fast)", instance.node.name)
             fail(self._runner().broken, error)
 
+    def overdue(self, instance: Lives, grace_ns: int) -> None:
+        """It did not end when it was asked to, in the time that it had for that, and is killed."""
+        name = instance.node.name
+        self._runner().book.note({"kind": "overdue", "target": name, "grace_ns": grace_ns})
+        self._warned += 1
+        text = f"{name} is killed: it had not ended {grace_ns / 1e9:.3g} s after it was asked to"
+        self._report(f"{text} (grace=)", warning=self._warned <= WARNED)
+
     def killed(self, instance: Lives, what: str) -> None:
         """All of it is dead: nobody in the run wanted that."""
         if self.stopping:

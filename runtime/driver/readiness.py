@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import NamedTuple
 
 from compiler.plan.types import NO_CHECK, TCP_CHECK
-from runtime.backend.lives import Commands, Life, Lives
+from runtime.backend.lives import Life, Lives
 from runtime.driver.eventbook import EventBook
 from runtime.errors import RunError
 from runtime.rundir.eventlog import how_ended
@@ -37,7 +38,7 @@ class Readiness:
         is not; '' also if the timeline has ended the life meanwhile."""
         began_ns, commands = time.monotonic_ns(), instance.commands
         assert commands is not None
-        why = await self._until_ready(instance, life, began_ns + commands.ready_timeout_ns)
+        why = await self._until_ready(instance, life, began_ns, commands.ready_timeout_ns)
         if instance.present is not life:
             return ""
         now_ns = time.monotonic_ns()
@@ -49,20 +50,22 @@ class Readiness:
             self._book.note({**record, "kind": "ready"}, **moments)
         return why
 
-    async def _until_ready(self, instance: Lives, life: Life, deadline_ns: int) -> str:
+    async def _until_ready(
+        self, instance: Lives, life: Life, began_ns: int, timeout_ns: int
+    ) -> str:
         check, pause_s, why = check_of(instance), PAUSE_SECONDS, ""
         while instance.present is life:
-            left_s = (deadline_ns - time.monotonic_ns()) / 1e9
+            left_s = (began_ns + timeout_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
-                return why
-            now = await _try(instance, life, check, min(left_s, ATTEMPT_SECONDS))
-            if not now:
+                return f"not within {timeout_ns / 1e9:.3g} s (ready-timeout=): {why}"
+            tried = await _try(instance, life, check, min(left_s, ATTEMPT_SECONDS))
+            if not tried.why:
                 return ""
             failed = _failure(instance)
             if failed:
                 return failed
-            if left_s > pause_s or not why:  # else the end cut it short, which says less
-                why = now
+            if tried.ended or left_s >= ATTEMPT_SECONDS or not why:  # one cut short says less
+                why = tried.why
             await asyncio.sleep(min(pause_s, max(left_s, 0)))
             pause_s = min(pause_s * GROWTH, LONGEST_PAUSE_SECONDS)
         return ""
@@ -81,27 +84,25 @@ def _failure(instance: Lives) -> str:
     return f"its program ended with {how}"
 
 
-async def _try(instance: Lives, life: Life, check: tuple[str, ...], seconds: float) -> str:
-    """One attempt: '' if it succeeded, else why not."""
+class _Tried(NamedTuple):
+    """Why an attempt did not succeed, '' if it did; whether it came to an end by itself."""
+
+    why: str
+    ended: bool = True
+
+
+async def _try(instance: Lives, life: Life, check: tuple[str, ...], seconds: float) -> _Tried:
     commands = instance.commands
     assert commands is not None
     try:
-        return await asyncio.wait_for(_attempt(commands, life, check), seconds)
-    except TimeoutError:
-        return f"{_words(check)} takes longer than {seconds:.3g} s"
+        if len(check) == 1 and check[0].startswith(TCP_CHECK):
+            return _Tried(await commands.connect(life, int(check[0].removeprefix(TCP_CHECK))))
+        ran = await commands.run(life, check, logged=False, seconds=seconds)
     except RunError as error:
-        return error.message
-
-
-async def _attempt(commands: Commands, life: Life, check: tuple[str, ...]) -> str:
-    if len(check) == 1 and check[0].startswith(TCP_CHECK):
-        return await commands.connect(life, int(check[0].removeprefix(TCP_CHECK)))
-    ran = await commands.run(life, check, logged=False)
+        return _Tried(error.message)
     if ran.status == 0:
-        return ""
+        return _Tried("")
     said = f": {ran.said}" if ran.said else ""
-    return f"{_words(check)} ended with {ran.status}{said}"
-
-
-def _words(check: tuple[str, ...]) -> str:
-    return f"the check {check[0]}"
+    if ran.status is None:
+        return _Tried(f"the check {check[0]} did not end in {seconds:.3g} s{said}", ended=False)
+    return _Tried(f"the check {check[0]} ended with {ran.status}{said}")

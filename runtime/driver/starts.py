@@ -5,6 +5,7 @@ followed until they are ready. What takes longer than the join goes on beside th
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -16,16 +17,23 @@ from runtime.backend.lives import Joined, Life, Lives
 from runtime.driver.eventbook import EventBook
 from runtime.driver.readiness import Readiness, check_of
 from runtime.driver.setups import Setups
-from runtime.errors import fail
+from runtime.errors import ProgramsError, fail
 from runtime.rundir import logmarks
+
+NO_PROGRAM = "no such program"  # or the interpreter that its first line names
 
 OnFailure = Callable[[Lives, Mapping[str, Any], str], None]  # the record, and what to say of it
 
 
-def cannot_start(instance: Lives, why: str) -> str:
-    """What to say of its program."""
-    program = instance.argv[0] if instance.argv else "?"
-    return f"{instance.node.name}: cannot start {program}: {why}"
+def cannot_start(instance: Lives, why: str) -> ProgramsError:
+    """What to say of its program; with this it ends the run."""
+    name, program = instance.node.name, instance.argv[0] if instance.argv else "?"
+    return ProgramsError(f"{name}: cannot start {program!r}: {why}", name)
+
+
+def in_words(error: str) -> str:
+    """Why exec has refused a program."""
+    return NO_PROGRAM if error == os.strerror(errno.ENOENT) else error
 
 
 class Starts:
@@ -106,13 +114,18 @@ class Starts:
             self._warn(f"{instance.node.name} is not ready: {why}")
 
     def failed(self, instance: Lives, life: Life, joined: Joined) -> None:
-        """The program could not be started. Whoever is let go before it runs is no news."""
-        record = {"kind": "exit", "target": instance.node.name, "error": joined.error}
+        """The program could not be started, and that ends the run, unless nobody there could be
+        asked. Whoever is let go before it runs is no news."""
+        why = in_words(joined.error)
+        record = {"kind": "exit", "target": instance.node.name, "error": why}
         asked = instance.present is not life
         self._book.note({**record, "asked": True} if asked else record, applied_ns=joined.at_ns)
         if not asked:
-            instance.start_error = joined.error
-            self._on_failure(instance, record, cannot_start(instance, joined.error))
+            instance.start_error = why
+            error = cannot_start(instance, why)
+            if not joined.unheard:
+                fail(self.broken, error)
+            self._on_failure(instance, record, error.message)
 
     def mark(self, instance: Lives, what: str, elapsed_ns: int) -> None:
         """In its log; nothing at the start, where a log begins."""

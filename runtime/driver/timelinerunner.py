@@ -212,14 +212,20 @@ class TimelineRunner:
             self._programs_over.set()
 
     def _quit(self) -> None:
-        """An end that nobody could plan, as a record of its own."""
-        at_ns = time.monotonic_ns()
-        self.is_over = True
         self.quit_early = f"the programs of {', '.join(self._quit_when.services)} have ended"
-        planned_ns = self.timeline.clock.plan_time(at_ns - self.t0_ns)
-        record = {"kind": "quit", "target": "", "reason": self.quit_early}
-        self.book.note({**record, "planned_ns": planned_ns}, applied_ns=at_ns)
+        self.end_early(self.quit_early)
         self._notice(self.quit_early)
+
+    def end_early(self, why: str) -> None:
+        """An end that nobody could plan, as a record of its own, once: what comes later is no part
+        of the experiment. None before time 0."""
+        at_ns = time.monotonic_ns()
+        if self.is_over or not 0 < self.t0_ns <= at_ns:
+            return
+        self.is_over = True
+        planned_ns = self.timeline.clock.plan_time(at_ns - self.t0_ns)
+        record = {"kind": "quit", "target": "", "reason": why, "planned_ns": planned_ns}
+        self.book.note(record, applied_ns=at_ns)
 
     async def _prepare_rejoins(self) -> None:
         for item in preparations(self.timeline):

@@ -2,11 +2,13 @@
 
 When a line was written is known to within some 0.1 s (docs/run.md, Logs). One that may have been
 written within the interval, or before or after it, proves nothing. Lines of the run's own do not
-count. A log of which lines may be missing proves nothing by what it has not.
+count. A log of which lines may be missing, or a line was not looked at to its end, proves nothing
+by what it has not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler.plan.expectations import NO_LOG, Expectation
@@ -97,14 +99,31 @@ def _within(expectation: Expectation, records: Records, seen: Window) -> _Within
 def _look(expectation: Expectation, records: Records, within: _Within, name: str) -> _Found:
     perhaps: Line | None = None
     outside: Line | None = None
-    for line in matching(expectation.pattern, records.log(name)):
+    missing = records.why_log_incomplete(name)
+
+    def looked_at() -> Iterator[Line]:
+        nonlocal missing
+        for line in records.log(name):
+            if line.cut and within.perhaps(line):
+                missing = missing or _cut(records, line)
+            yield line
+
+    for line in matching(expectation.pattern, looked_at()):
         if within.surely(line):
             return _Found(line)
         if within.perhaps(line):
             perhaps = perhaps or line
         else:
             outside = outside or line
-    return _Found(None, perhaps, outside, records.why_log_incomplete(name))
+    return _Found(None, perhaps, outside, missing)
+
+
+def _cut(records: Records, line: Line) -> str:
+    seen = len(line.text.encode(errors="replace"))
+    return (
+        f"a line of {line.instance}{_at(records, line)} has more than {seen:,} bytes: the"
+        f" {line.cut:,} that follow were not looked at"
+    )
 
 
 def _one_expected(

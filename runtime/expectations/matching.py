@@ -3,7 +3,8 @@
 The expression comes with a plan and the lines from programs, so both may be anybody's, and there
 are expressions that take years for one line. So a process of its own matches (matcher.py), which is
 killed if a batch takes it longer than BATCH_SECONDS, or all of them WHOLE_SECONDS. A plain text is
-looked for here. Lines are cut to LINE_CHARACTERS.
+looked for here. In a line that is cut an expression may mean what is not there (`$`): no match
+there counts, but that of a plain text.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from runtime.errors import RunError
 from runtime.results.loglines import Line
 from runtime.system import shortage
 
-LINE_CHARACTERS = 8192
 BATCH_LINES = 500
 BATCH_SECONDS, WHOLE_SECONDS = 10.0, 120.0
 _PROGRAM = Path(__file__).with_name("matcher.py")
@@ -38,12 +38,12 @@ def matching(pattern: str, lines: Iterable[Line]) -> Iterator[Line]:
     """Those that have it in them, in their order. TooLongError; RunError if no process can be
     started."""
     if _SPECIAL.isdisjoint(pattern):
-        yield from (line for line in lines if pattern in line.text[:LINE_CHARACTERS])
+        yield from (line for line in lines if pattern in line.text)
         return
-    source = iter(lines)
+    source = (line for line in lines if not line.cut)
     with _Matcher(pattern) as matcher:
         while batch := list(islice(source, BATCH_LINES)):
-            found = matcher.find([line.text[:LINE_CHARACTERS] for line in batch])
+            found = matcher.find([line.text for line in batch])
             yield from (batch[number] for number in found)
 
 

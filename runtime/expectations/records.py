@@ -161,7 +161,7 @@ class Records:
     def why_log_incomplete(self, instance: str) -> str:
         """Why lines of it may be missing; '' if none is."""
         if self.timeline.options.backend == LOCAL:
-            return ""
+            return self.logs.why_incomplete(instance)
         if instance not in self._logged:
             return f"there is no log of {instance}"
         told = self.evidence.logs_incomplete

@@ -64,6 +64,7 @@ def _remembered(reference: Reference) -> str:
 def digest_of(reference: Reference, steps: Steps) -> str:
     """What the reference is now: `sha256:…` of its manifest. RunError."""
     steps(f"looking for the image {reference.written}")
+    _look(reference)
     cache.root().mkdir(mode=0o700, parents=True, exist_ok=True)
     argv = _skopeo("inspect", reference, "--raw")
     what = f"cannot find the image {reference.written}"
@@ -72,6 +73,20 @@ def digest_of(reference: Reference, steps: Steps) -> str:
     except RunError as error:
         raise RunError(error.message, error.remedy or _ELSEWHERE) from error
     return f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+
+
+def _look(reference: Reference) -> None:
+    """RunError if something there is neither file nor folder: skopeo waits for the other end of a
+    pipe. What is not there it tells itself."""
+    for folder, _, names in os.walk(reference.place) if reference.place else ():
+        for name in names:
+            _look_at(reference, Path(folder, name))
+    _look_at(reference, Path(reference.place or "/"))
+
+
+def _look_at(reference: Reference, path: Path) -> None:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise RunError(f"the image {reference.written}: {path} is not a file", _ELSEWHERE)
 
 
 def _make(made: Making, reference: Reference, digest: str, available: str, steps: Steps) -> Image:

@@ -25,11 +25,12 @@ _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 @dataclass(frozen=True, slots=True)
 class Reference:
     """`name` is what skopeo calls it. `kept`: it stays what it was until `tstorm image pull`; what
-    is on this machine is looked at each time."""
+    is on this machine is looked at each time. `place`: its file or folder, '' if it has none."""
 
     written: str
     name: str
     kept: bool
+    place: str = ""
 
     def at(self, digest: str) -> str:
         """The name of just this content, where a registry has it."""
@@ -61,7 +62,8 @@ def parse(written: str, folder: str) -> Reference:
         if not path:
             raise _no_image(written)
         place = str(Path(folder) / path)
-        return Reference(written, f"{transport}:{place}{f':{more}' if more else ''}", False)
+        name = f"{transport}:{place}{f':{more}' if more else ''}"
+        return Reference(written, name, False, place)
     if colon and transport in _STORES:
         if not rest or rest.startswith("-"):
             raise _no_image(written)

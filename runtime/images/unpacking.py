@@ -19,9 +19,18 @@ def unpack(layout: Path, root: Path, available: str, called: str) -> int:
     rootless = ["--rootless"] if available == ids.ONE else []
     argv = [tools.find("umoci"), "raw", "unpack", *rootless, "--image", f"{layout}:image"]
     what, place = f"cannot unpack the image {called}", layout.parent
-    tools.run(what, ids.with_all(*argv, str(root)), place)
-    if not root.is_dir() or root.is_symlink():
+    inner = place / "unpacking" / "root"  # umoci follows a whiteout of `..` out of it
+    inner.parent.mkdir()
+    try:
+        tools.run(what, ids.with_all(*argv, str(inner)), place)
+    except RunError:
+        if inner.parent.is_dir():
+            raise
+    if not inner.parent.is_dir():
+        raise RunError(f"{what}: a layer removes what is outside of its root", config.REMEDY)
+    if not inner.is_dir() or inner.is_symlink():
         raise RunError(f"{what}: it has no files", config.REMEDY)
+    tools.run(what, ids.with_all("mv", str(inner), str(root)), place)
     devices = ("find", str(root), "-xdev", "(", "-type", "b", "-o", "-type", "c", ")", "-delete")
     tools.run(what, ids.with_all(*devices), place)
     said = tools.run(what, ids.with_all("du", "-sxB1", str(root)), place)

@@ -63,6 +63,10 @@ def look_at_events(judge: Judge, records: Iterable[Record]) -> None:
             what = "driver_stall" if record["target"] == DRIVER else "engine_stall"
             began = record["applied_ns"] - record["stalled_ns"]
             judge.see(what, record["target"], record["stalled_ns"], began)
+        elif kind == "unprobed":
+            since = f"{record['applied_ns'] / 1e9:.3f} s"
+            why = record.get("reason", "")
+            judge.miss("probes", f"nobody looked at paths from {since} on: {why}")
         elif kind == "agent_lost":
             away.setdefault(record["target"], record["applied_ns"])
         elif kind == "agent_back":
@@ -98,6 +102,8 @@ def look_at_end(judge: Judge, final: Record, planned: int, applied: int) -> None
     """What the driver said in the end: the engines' lateness, the agents' loops, who was silent,
     how far clocks have moved."""
     facts = final.get("facts", {})
+    if not facts and judge.measured is not None:
+        judge.miss(DRIVER, f"{DRIVER} gave no account at the end: nobody knows what it left undone")
     hosts = facts.get("counters")
     if hosts is None:
         _look_at_engine(judge, ENGINE, facts.get("totals", {}))

@@ -48,6 +48,19 @@ def lines_of_log(one: Mapping[str, Any]) -> Iterator[str]:
         yield f"{line.get('instance', '')}{when}: {line.get('line', '')}"
 
 
+def figures(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The experiment's own, of all instances."""
+    found = summary.get("figures")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def figure(one: Mapping[str, Any]) -> str:
+    """`lost of check.0: 360`, or why there is no number."""
+    value = one.get("value")
+    said = f"not measured: {one.get('message', '')}" if value is None else value
+    return f"{one.get('name', '')} of {one.get('instance', '')}: {said}"
+
+
 def counted(summary: Mapping[str, Any]) -> str:
     """How many of them passed, failed and were not measured; '' if there are none."""
     found = of(summary)

@@ -6,7 +6,7 @@ here. What the timeline ends (leave, crash) is never judged: nobody knows what i
 
 success   the program ends with status 0 before the end of the run
 run       it goes on to the end of the run
-any       whatever it does is right
+any       whatever it does is right, once it has been started
 ''        not stated: it does not fail; what --fail-on-exit judges, and a warning elsewhere
 """
 
@@ -36,7 +36,7 @@ def ended_badly(record: Record) -> bool:
 def is_failure(expect: str, record: Record) -> bool:
     """Whether this end of a program, which the run did not ask for, is a failure."""
     if expect == ANY:
-        return False
+        return "error" in record
     return expect == RUN or ended_badly(record)
 
 
@@ -100,4 +100,4 @@ def _failure(expect: str, record: Record) -> dict[str, Any]:
 
 def counts(failure: Record, *, fail_on_exit: bool) -> bool:
     """Whether a run that has this failure ends with exit code 5."""
-    return bool(failure.get("expect")) or fail_on_exit
+    return bool(failure.get("expect")) or "error" in failure or fail_on_exit

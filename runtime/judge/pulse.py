@@ -48,6 +48,11 @@ class Pulse:
         finally:
             self._due_ns = 0
 
+    def end(self) -> None:
+        """What was lost up to now counts, and nothing later."""
+        self.look()
+        self._on_stall = lambda _who, _for_ns: None
+
     def expect(self) -> None:
         self._due_ns = self._now() + TICK_NS
 

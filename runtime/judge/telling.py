@@ -26,6 +26,8 @@ _CHECKED = {
     "path_loss": "loss of paths",
     "path_rate": "rates of paths",
     "path_open": "paths that are closed",
+    "unseen": "time without probes",
+    "drops": "losses beside the links",
     "counters": "counters",
     **dict.fromkeys(("cpu", "steal", "throttled"), "processor time"),
     "swapped": "memory",

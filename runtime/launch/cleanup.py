@@ -17,7 +17,7 @@ from runtime.launch import registry
 from runtime.launch.registry import Record
 from runtime.rundir import discard
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import INSTANCES, MANIFEST
+from runtime.rundir.runfiles import INSTANCES, MANIFEST, PLAN
 from runtime.system import groups, procs
 from runtime.system.procs import Process
 
@@ -165,6 +165,7 @@ def _close_directory(record: Record) -> str:
         if manifest["run_id"] == record.run_id and "outcome" not in manifest:
             directory.close_manifest(KILLED, **_discard(directory, manifest))
         directory.remove_drafts()
+        directory.enter(PLAN).remove_drafts()
     except (FileNotFoundError, NotADirectoryError):
         return ""  # it was removed: nothing to close
     except OSError as error:

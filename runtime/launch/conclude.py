@@ -8,22 +8,27 @@ up, is left out and said so: all else of the run is there, and the page can be m
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
-from contextlib import suppress
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.certify import certificate
 from runtime.errors import RunError, filesystem_remedy, unwritten
-from runtime.expectations import judging, recorded
+from runtime.expectations import figures, judging, recorded
+from runtime.expectations.records import Records
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
 from runtime.options import FAILED, VIRTUAL, RunOptions
 from runtime.page.render import render
 from runtime.results.summary import summarise
 from runtime.rundir import discard, rundir
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.eventlog import read_events
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import CERTIFICATE, LOGS_INCOMPLETE, REPORT, SUMMARY
+from runtime.rundir.runfiles import CERTIFICATE, EVENTS, LOGS_INCOMPLETE, REPORT, SUMMARY
 from runtime.schedule import Schedule
 
 # Clocks as they were to the end; what was tried after the start; logs that lack lines.
@@ -31,6 +36,20 @@ _LATE_FACTS = ("hosts", "proof", LOGS_INCOMPLETE)
 UNWRITTEN = "cannot write the results of the run"
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """What results are made of has no cycles: the collector would go through millions of records
+    again and again, which takes a fifth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@uncollected()
 def results(
     directory: RunDirectory,
     plan: Plan,
@@ -46,6 +65,7 @@ def results(
     RunError if the directory was removed, the disk is full or what was recorded was damaged; the
     manifest, for which there is space, then has the outcome `failed`.
     """
+    timeline = until_its_end(directory, plan, timeline)
     delay_ns, virtual = smallest_delay(timeline), options.time == VIRTUAL
     judge = Judge(
         *(delay_ns, options.max_lateness_ns, virtual, options.cpu_ppb),
@@ -57,6 +77,9 @@ def results(
         planned = final.get("planned")
         if planned is None:
             planned = timeline.total
+        files = final["facts"].get("figures")
+        if files is None:  # nobody was left to read them
+            files = figures.of_files(directory, plan, options.backend)
         left = discard.discard(directory, directory.manifest_so_far().get("discards", ()))
         evidence = certificate.gather(directory, plan, timeline, final["facts"], judge)
         summary = summarise(directory, plan, planned, final, judge)
@@ -64,6 +87,9 @@ def results(
             found = judging.judged(directory, plan, timeline, evidence, summary)
             summary["expectations"] = found
             recorded.append(directory, found)
+        if plan.figures:
+            records = Records(directory, plan, timeline, evidence, summary)
+            summary["figures"] = figures.measured(plan, records, files)
         if left:
             more["not_discarded"] = summary["not_discarded"] = left
         directory.write_json(SUMMARY, summary)
@@ -89,6 +115,17 @@ def results(
         remedy = filesystem_remedy(error) if isinstance(error, OSError) else error.remedy
         raise RunError(text, remedy) from error
     return summary
+
+
+def until_its_end(directory: HeldDirectory, plan: Plan, timeline: Schedule) -> Schedule:
+    """Of a run that ended early, by its programs or from outside, the part of its timeline that it
+    was there for: neither what was planned later nor the winding down is judged."""
+    with suppress(RunError):  # a damaged record is told by who reads all of it
+        for record in read_events(directory) if directory.has(EVENTS) else ():
+            if record.get("kind") == "quit" and "seq" not in record:
+                end_ns = min(record["planned_ns"], timeline.end_ns)
+                return Schedule(plan, replace(timeline.options, until_ns=end_ns))
+    return timeline
 
 
 def _write_page(

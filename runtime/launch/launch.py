@@ -32,9 +32,9 @@ from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import DRIVER_LOG
 from runtime.schedule import Schedule
-from runtime.system import namespaces, procs, programs, shortage
+from runtime.system import groups, namespaces, procs, programs, shortage
 from runtime.system.memory import Watch, told
-from runtime.virtual import guest
+from runtime.virtual import forbidden, guest
 from runtime.virtual.clockpage import ClockPage
 from runtime.virtual.exchange import Exchange
 from runtime.virtual.kernel import cache
@@ -80,7 +80,11 @@ def run(
             machine = _machine(plan.seed, options, claim.record, keeper, kernel)
             attempt = _Attempt(claim, directory, config, local, reporter, machine)
             with closing(attempt.memory):
-                _carry_out(attempt, signals)
+                try:
+                    _carry_out(attempt, signals)
+                finally:
+                    if attempt.final is None:  # else whoever made them has removed them
+                        groups.remove_left(claim.record.run_id)
                 return _conclude(attempt, plan, timeline)
         finally:
             claim.remove()
@@ -379,8 +383,9 @@ def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
         remedy = shortage.remedy_for(refusal) or namespaces.refusal_remedy()
         raise MachineError(f"this machine refuses what a run needs: {refusal}", remedy)
     if attempt.unfit:
-        what = "this machine refuses what virtual time needs"
-        raise MachineError(f"{what}: {attempt.killed}", "`tstorm doctor` tries it")
+        known = (attempt.killed, "`tstorm doctor` tries it")
+        why, remedy = next(iter(forbidden.refusals()), known)
+        raise MachineError(f"this machine refuses what virtual time needs: {why}", remedy)
     if final["refused"]:
         raise MachineError(str(final["message"]))
     return RunResult(

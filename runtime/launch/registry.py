@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pwd
 import secrets
+import shlex
 import shutil
 import socket
 import time
@@ -22,6 +24,9 @@ from typing import Any
 
 from runtime.errors import RunError, filesystem_remedy
 from runtime.launch import userdirs
+from runtime.rundir import rundir
+from runtime.rundir.directory import give_name, new_file, write_all
+from runtime.rundir.runfiles import MANIFEST
 from runtime.system import locks, procs
 from runtime.system.place import ProcessScope, here
 from runtime.system.procs import Process
@@ -180,7 +185,7 @@ def find(run: str | None) -> Record:
                 return record
             if record.is_elsewhere:
                 raise record.not_here()
-        raise RunError(f"no run {run!r} is going on", _what_there_is(known, live))
+        raise _not_going_on(run, _what_there_is(known, live))
     if len(live) == 1:
         return live[0]
     what = "no run is going on" if not live else "more than one run is going on"
@@ -188,8 +193,43 @@ def find(run: str | None) -> Record:
 
 
 def is_elsewhere(run: str) -> bool:
-    """Whether a run of this id or directory is on another machine, or in another container."""
-    return any(record.is_elsewhere for record in named(run, list(records())))
+    """Whether a run of this id or directory is on another machine, or in another container, or is
+    another user's."""
+    return _other_owner(run) != "" or any(one.is_elsewhere for one in named(run, list(records())))
+
+
+def _not_going_on(run: str, others: str) -> RunError:
+    """Why nothing can be asked of it; `others`: what goes on instead."""
+    if os.path.lexists(Path(run) / MANIFEST):
+        outcome = rundir.recorded(run).manifest().get("outcome")
+        owner = _other_owner(run)
+        if owner and not outcome:
+            return RunError(
+                f"{run} is a run of {owner}: whether it goes on only {owner} can see",
+                f"sudo -u {owner} tstorm inspect {shlex.quote(run)}",
+            )
+        hint = f"tstorm inspect {shlex.quote(run)} says what came of it"
+        if outcome is None:
+            hint += ", and with --backend k8s what one in a cluster does"
+        end = f"has ended ({outcome})" if outcome else "does not go on here"
+        return RunError(f"the run in {run} {end}", hint)
+    if os.path.lexists(run):
+        return RunError(f"{run} is not the directory of a run: no {MANIFEST}", others)
+    if os.sep in run:
+        return RunError(f"there is no folder {run}", others)
+    return RunError(f"no run {run!r} is going on, and there is no folder {run!r}", others)
+
+
+def _other_owner(run: str) -> str:
+    """Whose the run in this directory is, if it is another user's."""
+    try:
+        owner = (Path(run) / MANIFEST).stat().st_uid
+        name = pwd.getpwuid(owner).pw_name
+    except OSError:
+        return ""
+    except KeyError:
+        name = f"#{owner}"
+    return "" if owner == os.geteuid() else name
 
 
 def named(run: str, known: list[Record]) -> list[Record]:
@@ -258,12 +298,16 @@ def _remove_socket(path: Path) -> None:
 
 
 def remove_stale_drafts() -> None:
-    """Records that their writer, killed, did not put in place."""
+    """Records that their writer, killed, did not put in place. One with content was locked before
+    it had any: where locks are seen by all, a free one is nobody's."""
     for path in userdirs.records().glob(".*"):
         try:
             with path.open("rb") as file:
-                old = time.time() - os.fstat(file.fileno()).st_mtime > STALE_SECONDS
-                if old and locks.state(file.fileno()) != locks.HELD:
+                found = os.fstat(file.fileno())
+                state = locks.state(file.fileno())
+                left = state == locks.FREE and locks.seen_by_all(file.fileno()) and found.st_size
+                old = time.time() - found.st_mtime > STALE_SECONDS
+                if left or (old and state != locks.HELD):
                     path.unlink()
         except OSError:
             continue  # someone else did it
@@ -309,20 +353,28 @@ def _decode(data: bytes, name: str) -> Record:
 
 
 def _draft(record: Record) -> tuple[Record, Path, int]:
-    """The record, its file under another name, and the descriptor that holds its lock."""
+    """The record, its file under another name, and the descriptor that holds its lock. The file
+    gets a name when it is locked and whole, where the file system has files without one."""
     path = userdirs.records() / f".{record.run_id}.{secrets.token_hex(4)}"
-    descriptor = -1
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        locked = locks.take(descriptor) == locks.FREE and locks.seen_by_all(descriptor)
-        record = replace(record, locked=locked)
-        path.write_bytes(_encode(record))
-    except OSError:
-        if descriptor >= 0:
+        descriptor, nameless = new_file(path.name, 0o600, folder)
+        try:
+            record = replace(record, locked=_lock(descriptor))
+            write_all(descriptor, _encode(record))
+            if nameless:
+                give_name(descriptor, path.name, folder)
+        except OSError:
             os.close(descriptor)
             path.unlink(missing_ok=True)
-        raise
+            raise
+    finally:
+        os.close(folder)
     return record, path, descriptor
+
+
+def _lock(descriptor: int) -> bool:
+    return locks.take(descriptor) == locks.FREE and locks.seen_by_all(descriptor)
 
 
 @contextmanager

@@ -8,13 +8,14 @@ who runs (sudo -E): then root's home, as the password database has it, or /var/l
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from runtime.errors import RunError, umask_fault
+from runtime.errors import RunError, filesystem_remedy, umask_fault
 from runtime.system.place import user_namespace_number
 
 TEMPORARY = Path("/tmp")
@@ -70,7 +71,10 @@ def _may_change(path: Path) -> bool:
     """In a user namespace the same number stands for all strangers; only the owner may chmod."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # nothing is said of the directory
+            what = f"cannot open {path}: {error.strerror}"
+            raise RunError(what, filesystem_remedy(error)) from error
         return False
     try:
         os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode))

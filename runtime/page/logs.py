@@ -68,7 +68,8 @@ def _log(
 def _line(line: Line, clock: PlanClock) -> list[Any]:
     text = line.text
     if len(text) > MOST_CHARACTERS:
-        text = f"{text[:MOST_CHARACTERS]}… ({len(text) - MOST_CHARACTERS} more characters)"
+        more = len(text) - MOST_CHARACTERS + line.cut
+        text = f"{text[:MOST_CHARACTERS]}… ({more} more characters)"
     return [*(_plan(at, clock) for at in (line.from_ns, line.until_ns)), text]
 
 

@@ -19,6 +19,7 @@ from runtime.page import expected, flowed, grid, logs, network, planned, probed,
 from runtime.page.guard import Unless
 from runtime.page.happened import Happened
 from runtime.page.thinned import last_line, read_some, stride
+from runtime.results import failed
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.runfiles import EVENTS, PROBES, SAMPLES
@@ -37,20 +38,20 @@ class _Gathering:
     ) -> None:
         self.directory, self.manifest, self.summary = directory, manifest, summary
         self.notes: list[str] = []
-        self.clock = self._clock()
+        self.options = self._options()
+        self.clock = PlanClock(self.options.start_at_ns, self.options.pace)
         self.plan: Plan | None = None
-        self.happened = Happened(self.clock)
+        self.happened = Happened(self.clock, failed.ends(summary))
         self.probes: probed.Probes | None = None
         self.header: Mapping[str, Any] | None = None
 
     def _unless_damaged(self, what: str) -> Unless:
         return Unless(what, self.notes)
 
-    def _clock(self) -> PlanClock:
-        options = RunOptions()
+    def _options(self) -> RunOptions:
         with self._unless_damaged("the options of the run are not known, times may be wrong"):
-            options = decode(self.manifest.get("options", {}), "options")
-        return PlanClock(options.start_at_ns, options.pace)
+            return decode(self.manifest.get("options", {}), "options")
+        return RunOptions()
 
     def gather(self) -> dict[str, Any]:
         summary = self.summary
@@ -65,6 +66,7 @@ class _Gathering:
         return {
             "format": FORMAT,
             "version": VERSION,
+            "result": self._result(end_ns),
             "verdict": self._verdict(),
             "run": self._run(),
             "expectations": expected.records(summary.get("expectations"), self.notes),
@@ -83,6 +85,7 @@ class _Gathering:
             "planned": told,
             "programs": self._programs(),
             "logs": self._logs(),
+            "figures": self._figures(),
             "tables": self._tables(),
             "notes": self.notes,
         }
@@ -105,7 +108,7 @@ class _Gathering:
     def _network(self) -> dict[str, Any] | None:
         with self._unless_damaged("the network is not shown"):
             plan = network.read(self.directory)
-            drawn = network.record(plan, self.notes)
+            drawn = network.record(plan, self.happened.early_ns, self.notes)
             self.plan = plan
             return drawn
         return None
@@ -142,9 +145,12 @@ class _Gathering:
         return [key for _, _, key in sorted(sorted(rows)[:most], key=lambda one: one[1])]
 
     def _end(self) -> int:
-        """The last moment of which something is known; at least a second after the first."""
+        """The last moment of which something is known, or at which the run ended early; at least a
+        second after the first."""
         last = self.happened.last_ns
-        if self._has(SAMPLES):
+        if self.happened.early_ns is not None:
+            last = self.happened.early_ns
+        elif self._has(SAMPLES):
             with self._unless_damaged("the last sample is not known"):
                 record = last_line(self.directory, SAMPLES)
                 at_ns = None if record is None else record.get("at_ns")
@@ -182,7 +188,7 @@ class _Gathering:
                     interval = record.get("interval_ns")
                     usual = interval if type(interval) is int and interval > 0 else 10**8
                     flows.begin(record, usual * self.clock.pace)
-                else:
+                elif not self._is_later(record.get("at_ns")):
                     flows.take(record)
         strange = flows.timeless + flows.misshapen
         if strange:
@@ -190,6 +196,11 @@ class _Gathering:
                 f"{strange} lines or rows of {SAMPLES} are left out: they are damaged"
             )
         return flows
+
+    def _is_later(self, at_ns: object) -> bool:
+        """Than an early end."""
+        end_ns = self.happened.early_ns
+        return end_ns is not None and type(at_ns) is int and at_ns > end_ns
 
     def _stride(self, name: str) -> int:
         every = stride(self.directory, name)
@@ -255,6 +266,11 @@ class _Gathering:
             "planned": _count(self.summary, "planned"),
         }
 
+    def _result(self, end_ns: int) -> dict[str, Any]:
+        with self._unless_damaged("what failed is not known"):
+            return failed.record({**self.summary, **self._run()}, self.options, end_ns)
+        return {"state": "unknown", "failures": []}
+
     def _verdict(self) -> dict[str, Any]:
         verdict = self.summary.get("verdict")
         found = verdict if isinstance(verdict, dict) else {}
@@ -301,6 +317,11 @@ class _Gathering:
             with self._unless_damaged("a table of programs is not shown"):
                 found.append(make(self.summary))
         return found
+
+    def _figures(self) -> dict[str, Any] | None:
+        with self._unless_damaged("figures are not shown"):
+            return tables.figures(self.summary)
+        return None
 
     def _tables(self) -> list[dict[str, Any]]:
         with self._unless_damaged("tables are not shown"):

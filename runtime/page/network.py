@@ -25,8 +25,9 @@ def read(directory: HeldDirectory) -> Plan:
     return read_plan(Path(f"/proc/self/fd/{held.descriptor}"), lazy=True)
 
 
-def record(plan: Plan, notes: list[str]) -> dict[str, Any]:
-    """Of all nodes and links; without changes if there are more than a page draws."""
+def record(plan: Plan, end_ns: int | None, notes: list[str]) -> dict[str, Any]:
+    """Of all nodes and links; without changes if there are more than a page draws. `end_ns`: of a
+    run that ended early."""
     topology = plan.topology
     services = topology.services
     found: dict[str, Any] = {
@@ -44,14 +45,16 @@ def record(plan: Plan, notes: list[str]) -> dict[str, Any]:
             f" {len(topology.links)} links, and a page draws {MOST_NODES} and {MOST_LINKS}"
         )
         return found
-    found["epochs"] = _epochs(plan, notes)
+    found["epochs"] = _epochs(plan, end_ns, notes)
     return found
 
 
-def _epochs(plan: Plan, notes: list[str]) -> list[dict[str, Any]]:
+def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     changes = 0
     for epoch in plan.epochs:
+        if end_ns is not None and epoch.at_ns > end_ns:
+            break
         changes += len(epoch.nodes) + len(epoch.links)
         if found and changes > MOST_CHANGES:
             notes.append(

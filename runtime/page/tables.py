@@ -81,6 +81,15 @@ def failures(summary: Mapping[str, Any]) -> dict[str, Any]:
     return table("failures", "Programs that failed", head, rows)
 
 
+def figures(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment's own."""
+    rows = [
+        (one.get("name"), one.get("instance"), one.get("value"), one.get("message"))
+        for one in _records(summary.get("figures"))
+    ]
+    return table("figures", "Figures", ("figure", "of", "value", ""), rows)
+
+
 def ends(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Programs that ended by themselves."""
     rows = [

@@ -2,9 +2,8 @@
 and tell what became of them; kernels answer. What is measured is there and back, since every node
 has a clock of its own.
 
-Each two instances are probed from one side, but for those of which expectations ask both. A pair is
-probed as often as both of its ways allow. If nobody sends echoes, the run goes on without probes,
-and says so.
+Each two instances are probed from one side, but for those of which expectations ask both. If nobody
+sends echoes, the run goes on without probes, and says so.
 """
 
 from __future__ import annotations
@@ -17,17 +16,13 @@ from typing import IO, Any
 
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
-from runtime.probing import beginning, budget, draws
-from runtime.probing.pairs import Choice, choose, wanted
-from runtime.probing.record import EACH_CLOCK, LOST_NS, ROUND_TRIP, Probe, line
-from runtime.probing.ways import Pair, Way, Ways
+from runtime.probing.chosen import Chosen, chosen
+from runtime.probing.record import LOST_NS, Probe, line
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule
 
-ECHO_BITS = 84 * 8  # an IP packet of tprobe rtt
 MOST_WAIT_NS = 3_600_000_000_000
 MOST_ECHOES = 1_000_000  # of a pair
-_KEY = 0x6563686F  # `echo`
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +55,16 @@ class EchoProber:
         file: LineFile | None,
         send: Send,
         notice: Callable[[str], None],
+        on_end: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._timeline = timeline
         self._file = file
         self._send = send
         self._notice = notice
+        self._on_end = on_end
         self._t0_ns = 0
-        self._ways: list[tuple[Way, Way]] = []  # there and back, as in the header
-        self._intervals: list[int] = []
-        self._not_probed: list[Way] = []
-        self._of = 0
+        self._chosen = Chosen()
         self._moved: set[int] = set()  # nodes that have another address by now
         self._end_ns: int | None = None  # what is sent later is of no interest
         self._asking: asyncio.Task[None] | None = None
@@ -80,52 +74,16 @@ class EchoProber:
     async def start(self, _log: IO[bytes]) -> None:
         """Chooses pairs. PlanError."""
         if self._file is not None:
-            self._take(choose(self._plan, self._timeline))
-
-    def _take(self, choice: Choice) -> None:
-        ways = Ways(self._plan, self._timeline)
-        chosen = _each_once(choice, wanted(self._plan))
-        both = dict.fromkeys(way for src, dst in chosen for way in ((src, dst), (dst, src)))
-        found = {(way.src, way.dst): way for way in ways.follow(both)}
-        base = budget.base_ns(len(chosen), self._timeline.end_due_ns, virtual=False)
-        # An echo of (a, b) and the answer to one of (b, a) take the same links.
-        bits = ECHO_BITS * (2 if any((dst, src) in chosen for src, dst in chosen) else 1)
-        intervals = dict(
-            zip(
-                found,
-                budget.intervals(list(found.values()), ways.least_bps, bits, base),
-                strict=True,
-            )
-        )
-        self._of = choice.of
-        for src, dst in sorted(chosen):
-            there, back = found.get((src, dst)), found.get((dst, src))
-            if there is None or back is None:
-                continue
-            first, second = intervals[src, dst], intervals[dst, src]
-            if first is None or second is None:
-                self._not_probed.append(there)
-            else:
-                self._ways.append((there, back))
-                self._intervals.append(max(first, second))
+            self._chosen = chosen(self._plan, self._timeline)
 
     def begin(self, t0_ns: int) -> None:
         """Time 0 is known (CLOCK_MONOTONIC)."""
         if self._file is None:
             return
         self._t0_ns = t0_ns
-        beginning.begin(
-            self._plan,
-            self._file,
-            self._notice,
-            t0_ns=t0_ns,
-            clock=EACH_CLOCK,
-            measure=ROUND_TRIP,
-            ways=[there for there, _ in self._ways],
-            intervals_ns=self._intervals,
-            of=self._of,
-            not_probed=self._not_probed,
-        )
+        self._file.append(self._chosen.header(self._plan, t0_ns).to_record())
+        for text in self._chosen.left_out(self._plan):
+            self._notice(text)
 
     # -- while it goes on -----------------------------------------------------------------------
 
@@ -136,21 +94,21 @@ class EchoProber:
         name = str(record["target"])
         nodes = self._plan.topology.nodes
         self._moved |= {number for number, node in enumerate(nodes) if node.name == name}
-        if self._ways:
+        if self._chosen.ways:
             self._notice(f"paths of {name} are not measured from now on: it has another address")
 
     def go(self) -> None:
         """After `begin`, until `end`."""
-        if self._file is not None and self._ways:
+        if self._file is not None and self._chosen.ways:
             self._asking = asyncio.get_running_loop().create_task(self._ask())
 
     async def _ask(self) -> None:
         end_ns = self._timeline.end_due_ns - (time.monotonic_ns() - self._t0_ns)
-        wanted = []
-        for number, (there, back) in enumerate(self._ways):
-            interval_ns = self._intervals[number]
+        chosen, wanted = self._chosen, []
+        rows = zip(chosen.ways, chosen.back, chosen.intervals_ns, strict=True)
+        for number, (there, back, interval_ns) in enumerate(rows):
             timeout_ns = min(there.delay_ns + back.delay_ns + LOST_NS, MOST_WAIT_NS)
-            wait_ns = draws.below(self._plan.seed ^ _KEY, number, interval_ns)
+            wait_ns = chosen.first_ns(number)
             count = min(max(end_ns // interval_ns + 1, 1), MOST_ECHOES)
             wanted.append(
                 Echo(number, there.src, there.dst, count, interval_ns, timeout_ns, wait_ns)
@@ -158,7 +116,7 @@ class EchoProber:
         try:
             await self._send(wanted, self._heard)
         except RunError as error:
-            self._notice(f"paths are not measured: {error.message}")
+            self._on_end(error.message)
 
     def _heard(self, rows: Sequence[Row]) -> None:
         assert self._file is not None
@@ -166,14 +124,14 @@ class EchoProber:
         probes = [
             Probe(number, clock.plan_time(sent_ns), delay_ns)
             for number, sent_ns, delay_ns in rows
-            if number < len(self._ways) and self._counts(number, sent_ns)
+            if number < len(self._chosen.ways) and self._counts(number, sent_ns)
         ]
         if probes:
             at_ns = clock.plan_time(time.monotonic_ns() - self._t0_ns)
             self._file.append(line(at_ns, probes))
 
     def _counts(self, number: int, sent_ns: int) -> bool:
-        there, _ = self._ways[number]
+        there = self._chosen.ways[number]
         late = self._end_ns is not None and sent_ns > self._end_ns
         return sent_ns >= 0 and not late and self._moved.isdisjoint((there.src, there.dst))
 
@@ -190,13 +148,3 @@ class EchoProber:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
-
-
-def _each_once(choice: Choice, expected: Sequence[Pair]) -> dict[Pair, None]:
-    """Ordered pairs: those of expectations as they are there, of the others one of both."""
-    known = {(way.src, way.dst) for way in choice.ways}
-    found = dict.fromkeys(pair for pair in expected if pair in known)
-    for way in choice.ways:
-        if (way.dst, way.src) not in found:
-            found[way.src, way.dst] = None
-    return found

@@ -15,11 +15,12 @@ from itertools import pairwise
 
 from compiler.plan.expectations import LOSS, RTT, UNREACHABLE
 from compiler.plan.reader import Plan
-from runtime.probing import draws
+from runtime.options import VIRTUAL
+from runtime.probing import budget, draws
 from runtime.probing.ways import Pair, Way, Ways
 from runtime.schedule import Schedule, first_incarnations
 
-MOST_PAIRS = 200
+MOST_PAIRS, FEWEST_PAIRS = 200, 12  # the latter of a run that is too short for more
 _SPARE = 100  # more than that are followed, since some may never be connected
 _TRIES = 2_000  # links for which a pair is looked for, and pairs that are drawn
 _ORDER, _ANY = 0x6F72646572, 0x616E79  # `order`, `any`: of draws
@@ -27,26 +28,37 @@ _ORDER, _ANY = 0x6F72646572, 0x616E79  # `order`, `any`: of draws
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`ways` in the order of their importance; `of`: how many pairs of instances there ever are."""
+    """`ways` in the order of their importance; `of`: how many pairs of instances there ever are;
+    `sampled`: not all of them were looked at."""
 
     ways: tuple[Way, ...]
     of: int
+    sampled: bool
     least_bps: dict[int, int]  # smallest rate of each link that has one
 
 
-def choose(plan: Plan, timeline: Schedule, most: int = MOST_PAIRS) -> Choice:
-    """The pairs to be probed in this run. PlanError."""
+def most_pairs(timeline: Schedule) -> int:
+    """So many that each can have enough probes."""
+    if timeline.options.time == VIRTUAL:
+        return MOST_PAIRS
+    each_ns = budget.least(timeline.link_states()) * budget.CLOSEST_NS
+    return max(FEWEST_PAIRS, min(MOST_PAIRS, timeline.end_due_ns // each_ns))
+
+
+def choose(plan: Plan, timeline: Schedule, most: int) -> Choice:
+    """The pairs to be probed in this run: `most`, or as many as expectations name. PlanError."""
     index = {node.name: number for number, node in enumerate(plan.topology.nodes)}
     there = sorted(index[name] for name in first_incarnations(timeline))
     of = len(there) * (len(there) - 1)
     ways = Ways(plan, timeline)
-    expected = _expected(plan, frozenset(there), most)
+    expected = _expected(plan, frozenset(there), MOST_PAIRS)
+    most = max(most, len(expected))
     if of <= most:
         pairs = [(src, dst) for src in there for dst in there if src != dst]
     else:
         pairs = _sample(plan, ways, there, most)
     found = ways.follow(dict.fromkeys([*expected, *pairs]))
-    return Choice(tuple(found[:most]), of, ways.least_bps)
+    return Choice(tuple(found[:most]), of, of > most, ways.least_bps)
 
 
 def wanted(plan: Plan) -> list[Pair]:

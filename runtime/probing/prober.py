@@ -2,7 +2,9 @@
 became of the probes.
 
 One process probes between all instances of this machine. It is told the timetable a window ahead.
-If it fails, the run goes on without probes, and says so.
+Where links have room for them some probes are as large as a packet can be: to it they are pairs of
+their own, numbered after the others. In virtual time, where no host is between, there are none.
+If it fails, the run goes on without probes, and that is an event.
 """
 
 from __future__ import annotations
@@ -19,17 +21,16 @@ from runtime.datapath import pktd
 from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
-from runtime.probing import beginning, budget, timetable
-from runtime.probing.pairs import Choice, choose
-from runtime.probing.record import LOST_AT_END_NS, LOST_NS, ONE_CLOCK, ONE_WAY, Probe, line
-from runtime.probing.ways import Way
+from runtime.probing import budget
+from runtime.probing.chosen import Chosen, chosen
+from runtime.probing.record import LOST_AT_END_NS, LOST_NS, Probe, line
+from runtime.rundir.eventlog import how_ended
 from runtime.rundir.records import LineFile
 from runtime.schedule import Schedule
 from runtime.system import programs
 
 WINDOW_NS, AHEAD_NS = 1_000_000_000, 200_000_000
-VIRTUAL_WINDOWS = 100  # in a run
-VIRTUAL_SPREAD_NS = 100_000_000  # to wake up is what takes this machine's time: all at once
+VIRTUAL_ROUNDS = 3  # in a window
 PROGRAM = "tprobe"
 _CAME, _WENT = ("join", "start"), ("leave", "crash", "killed")
 
@@ -39,7 +40,8 @@ it is not there, or cannot be entered from here."""
 
 
 class Prober:
-    """`notice` hears what a user should know. Without a file it does nothing at all."""
+    """`notice` hears what a user should know, `on_end` once why nobody probes any more. Without a
+    file it does nothing at all."""
 
     def __init__(
         self,
@@ -48,19 +50,19 @@ class Prober:
         file: LineFile | None,
         place: Place,
         notice: Callable[[str], None],
+        on_end: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._timeline = timeline
         self._file = file
         self._place = place
         self._notice = notice
+        self._on_end = on_end
         self._virtual = timeline.options.time == VIRTUAL
         self._t0_ns = 0
         self._process: EngineProcess | None = None
-        self._ways: list[Way] = []  # of those that are probed, as in the header
-        self._intervals: list[int] = []
-        self._not_probed: list[Way] = []
-        self._of = 0
+        self._chosen = Chosen()
+        self._header_bytes = 40 if plan.topology.network == "ipv6" else 20
         self._ends: dict[str, int] = {}  # instances of which pairs are probed: their nodes
         self._lives: dict[str, asyncio.Future[None]] = {}  # that were opened
         self._running: asyncio.Task[None] | None = None
@@ -75,54 +77,37 @@ class Prober:
         """Chooses pairs and starts the program. PlanError."""
         if self._file is None:
             return
-        self._take(choose(self._plan, self._timeline))
-        if not self._ways:
+        self._chosen = chosen(self._plan, self._timeline)
+        ways = self._chosen.ways
+        names = [node.name for node in self._plan.topology.nodes]
+        self._ends = {names[node]: node for way in ways for node in (way.src, way.dst)}
+        if not ways:
             return
         argv = [str(programs.find(PROGRAM)), "active"]
         try:
             self._process = await pktd.start(argv, log, PROGRAM)
+            self._process.engine.closed.add_done_callback(self._closed)
             await self._process.engine.batch(
                 f"pair {number} {way.src} {way.dst} wait={way.delay_ns}"
-                for number, way in enumerate(self._ways)
+                for number, way in enumerate(ways)
+            )
+            size = budget.LARGE_BYTES - self._header_bytes
+            large = [ways[number] for number in self._chosen.large]
+            await self._process.engine.batch(
+                f"pair {number} {way.src} {way.dst} wait={way.delay_ns} bytes={size}"
+                for number, way in enumerate(large, len(ways))
             )
         except RunError as error:
             self._give_up(error)
-
-    def _take(self, choice: Choice) -> None:
-        names = [node.name for node in self._plan.topology.nodes]
-        virtual, duration_ns = self._virtual, self._timeline.end_due_ns
-        base = budget.base_ns(len(choice.ways), duration_ns, virtual=virtual)
-        version = 6 if self._plan.topology.network == "ipv6" else 4
-        bits = budget.PROBE_BITS[version]
-        found = budget.intervals(choice.ways, choice.least_bps, bits, base)
-        both = sorted(
-            zip(choice.ways, found, strict=True), key=lambda one: (one[0].src, one[0].dst)
-        )
-        self._of = choice.of
-        self._not_probed = [way for way, interval in both if interval is None]
-        for way, interval in both:
-            if interval is not None:
-                self._ways.append(way)
-                self._intervals.append(interval)
-                self._ends |= {names[way.src]: way.src, names[way.dst]: way.dst}
 
     def begin(self, t0_ns: int) -> None:
         """Time 0 is known (CLOCK_MONOTONIC)."""
         if self._file is None:
             return
         self._t0_ns = t0_ns
-        beginning.begin(
-            self._plan,
-            self._file,
-            self._notice,
-            t0_ns=t0_ns,
-            clock=ONE_CLOCK,
-            measure=ONE_WAY,
-            ways=self._ways,
-            intervals_ns=self._intervals,
-            of=self._of,
-            not_probed=self._not_probed,
-        )
+        self._file.append(self._chosen.header(self._plan, t0_ns).to_record())
+        for text in self._chosen.left_out(self._plan):
+            self._notice(text)
 
     # -- who is there ---------------------------------------------------------------------------
 
@@ -183,11 +168,14 @@ class Prober:
         try:
             await self._carry_out()
         except EngineError as error:
-            self._give_up(error)
+            if not self._is_dead():  # else `_died` says how
+                self._give_up(error)
 
     async def _carry_out(self) -> None:
         end_ns = self._timeline.end_due_ns
-        window_ns = max(WINDOW_NS, end_ns // VIRTUAL_WINDOWS) if self._virtual else WINDOW_NS
+        window_ns = WINDOW_NS
+        if self._virtual:
+            window_ns = max(window_ns, VIRTUAL_ROUNDS * min(self._chosen.intervals_ns))
         until_ns = 0
         while not self._stop.is_set():
             from_ns, until_ns = until_ns, until_ns + window_ns
@@ -200,10 +188,10 @@ class Prober:
 
     async def _ask(self, from_ns: int, to_ns: int) -> None:
         assert self._process is not None
-        spread_ns = VIRTUAL_SPREAD_NS if self._virtual else None
-        seed, t0_ns = self._plan.seed, self._t0_ns
-        moments = timetable.between(seed, self._intervals, from_ns, to_ns, spread_ns)
-        await self._process.engine.batch(f"at {t0_ns + at_ns} {pair}" for at_ns, pair in moments)
+        moments = self._chosen.moments(from_ns, to_ns)
+        await self._process.engine.batch(
+            f"at {self._t0_ns + at_ns} {pair}" for at_ns, pair in moments
+        )
 
     async def _report(self, lost_ns: int) -> None:
         if self._process is None:
@@ -214,9 +202,16 @@ class Prober:
         assert self._file is not None
         for word, count in answer.values().items():
             self._unsent[word] += int(count)
-        probes = [self._probe(row.split()) for row in answer.body]
-        if probes:
-            self._file.append(line(self._plan_time(time.monotonic_ns()), probes))
+        told = [self._probe(row.split()) for row in answer.body]
+        small = len(self._chosen.ways)
+        probes = [one for one in told if one.pair < small]
+        large = [
+            one._replace(pair=self._chosen.large[one.pair - small])
+            for one in told
+            if one.pair >= small
+        ]
+        if told:
+            self._file.append(line(self._plan_time(time.monotonic_ns()), probes, large))
 
     def _probe(self, words: list[bytes]) -> Probe:
         pair, sent_ns, delay = words
@@ -227,10 +222,22 @@ class Prober:
     def _plan_time(self, at_ns: int) -> int:
         return self._timeline.clock.plan_time(at_ns - self._t0_ns)
 
+    def _is_dead(self) -> bool:
+        return self._process is not None and self._process.engine.closed.done()
+
+    def _closed(self, _closed: asyncio.Future[None]) -> None:
+        if self._process is not None:  # else it was asked to end
+            self._do(self._died(self._process))
+
+    async def _died(self, process: EngineProcess) -> None:
+        status = await process.end()
+        how = {"signal": -status} if status < 0 else {"status": status}
+        self._give_up(EngineError(f"{PROGRAM} ended with {how_ended(how)}"))
+
     def _give_up(self, error: RunError) -> None:
         if not self._failed:
             self._failed = True
-            self._notice(f"paths are not measured from now on: {error.message}")
+            self._on_end(error.message)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -238,7 +245,10 @@ class Prober:
         """Takes what is known by now. What has just been sent and is not there is told nowhere."""
         if self._running is not None:
             self._stop.set()  # to cancel it would lose an answer
-            await self._running
+            await asyncio.wait({self._running}, timeout=pktd.END_SECONDS)
+            if not self._running.done():
+                self._running.cancel()
+                self._give_up(EngineError(f"{PROGRAM} does not answer"))
         process = self._process
         if process is None:
             return
@@ -249,6 +259,8 @@ class Prober:
                 self._give_up(error)
         self._process = None
         await process.end()
+        if self._telling:  # how it died may be among it
+            await asyncio.wait(self._telling, timeout=pktd.END_SECONDS)
         late, refused = self._unsent["skipped"], self._unsent["refused"]
         if late or refused:
             self._notice(

@@ -35,6 +35,7 @@ class Header:
     intervals_ns  between two probes of a pair, of the run's own time (`--pace` does not divide it)
     of            how many pairs of instances the run has
     not_probed    pairs that were chosen, and whose links have no room for probes
+    large         positions of pairs that have probes of LARGE_BYTES, too
     """
 
     start_monotonic_ns: int
@@ -45,6 +46,7 @@ class Header:
     intervals_ns: tuple[int, ...]
     of: int
     not_probed: tuple[tuple[str, str], ...] = ()
+    large: tuple[int, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
         return {
@@ -63,10 +65,14 @@ class Probe(NamedTuple):
     delay_ns: int | None
 
 
-def line(at_ns: int, probes: Sequence[Probe]) -> dict[str, Any]:
+def line(at_ns: int, probes: Sequence[Probe], large: Sequence[Probe] = ()) -> dict[str, Any]:
     """A report of this moment (plan time), as it is written."""
-    ordered = sorted(probes, key=lambda one: (one.sent_at_ns, one.pair))
-    return {"at_ns": at_ns, "probes": [list(one) for one in ordered]}
+    more = {"large": _rows(large)} if large else {}
+    return {"at_ns": at_ns, "probes": _rows(probes), **more}
+
+
+def _rows(probes: Sequence[Probe]) -> list[list[int | None]]:
+    return [list(one) for one in sorted(probes, key=lambda one: (one.sent_at_ns, one.pair))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,8 @@ def _header(record: dict[str, Any], place: str) -> Header:
     values = {name: record[name] for name in Header.__slots__ if name in record}
     for name in ("pairs", "not_probed"):
         values[name] = tuple((src, dst) for src, dst in values.get(name, []))
-    values["intervals_ns"] = tuple(values["intervals_ns"])
+    for name in ("intervals_ns", "large"):
+        values[name] = tuple(values.get(name, []))
     header = Header(**values)
     if len(header.intervals_ns) != len(header.pairs):
         raise RunError(f"{place}:1: {len(header.pairs)} pairs, and as many intervals_ns", REMEDY)

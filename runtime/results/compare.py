@@ -101,7 +101,7 @@ def differ(first: Log, second: Log) -> list[EventDifference]:
         for name in sorted(first.not_started.keys() | second.not_started.keys())
     ]
     if (first.quit_ns is None) != (second.quit_ns is None):
-        said = ("" if log.quit_ns is None else "programs ended the run" for log in (first, second))
+        said = ("" if log.quit_ns is None else "the run ended early" for log in (first, second))
         differences.append(EventDifference("end", -1, *said))
     for text in sorted(first.exits.keys() | second.exits.keys()):
         numbers = first.exits[text], second.exits[text]

@@ -16,12 +16,14 @@ def details(record: Mapping[str, Any]) -> str:
     """Of a line of events.jsonl, in words, what its kind and target do not say."""
     if record.get("kind") == "stall":
         return f"{seconds(record['stalled_ns'])} s"
+    if record.get("kind") == "overdue":
+        return f"killed: not ended in {seconds(record['grace_ns'])} s"
     if record.get("kind") == "exit":
         if "error" in record:
             return str(record["error"])
         why = f": {record['reason']}" if "reason" in record else ""
         return how_ended(record) + (" (by the run)" if record.get("asked") else "") + why
-    if record.get("kind") in ("setup", "ready", "not_ready", "quit"):
+    if record.get("kind") in ("setup", "ready", "not_ready", "quit", "unprobed"):
         return _beside_the_plan(record)
     return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
 

@@ -9,9 +9,10 @@ end).
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from heapq import merge
+from typing import Any, BinaryIO, NamedTuple
 
 from runtime.errors import RunError
 from runtime.rundir import logmarks
@@ -19,23 +20,27 @@ from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.records import read_lines
 from runtime.rundir.runfiles import EVENTS, LOG_TIMES, LOGS
+from runtime.system import openfiles
 
 SUFFIX = ".log"
 MAX_BYTES = 1 << 40
-LINE_BYTES = 1 << 16  # a longer line is shown in pieces
+LINE_BYTES = 1 << 16  # a longer line is cut
+SKIPPED_BYTES = 1 << 20  # of the rest of such a line, at a time
+WAITING_BYTES = 1 << 20  # of the lines of a log that a mark may still bound
 TOLD = frozenset({"join", "leave", "crash", "pause", "resume"})  # marks that events say again
 _EVER = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Of the log of `instance`; an event if `record` says so, then `until_ns` is its moment."""
+class Line(NamedTuple):  # of a large log there are millions, and this is the fastest
+    """Of the log of `instance`; an event if `record` says so, then `until_ns` is its moment. `cut`:
+    bytes of it that are not in `text`."""
 
     from_ns: int | None
     until_ns: int | None
     instance: str
     text: str = ""
     record: Mapping[str, Any] | None = None
+    cut: int = 0
 
     @property
     def place_ns(self) -> int:
@@ -65,18 +70,23 @@ class Merger:
         names = [name for name in self._logs.names() if name.endswith(SUFFIX)]
         return [name.removesuffix(SUFFIX) for name in names]
 
-    def merged(self, instances: Collection[str], wanted: Callable[[Line], bool]) -> list[Line]:
+    def merged(self, instances: Collection[str], wanted: Callable[[Line], bool]) -> Iterator[Line]:
         """By the beginning of the interval in which they were written, else by its end; lines of a
-        log stay in their order. Events are those of these instances and those that are of none."""
-        found: list[tuple[int, Line]] = []
-        for name in instances:
-            place = -_EVER
-            for line in self.lines(name):
-                place = max(place, line.place_ns)
-                if wanted(line):
-                    found.append((place, line))
-        found += [(line.place_ns, line) for line in self._events(instances) if wanted(line)]
-        return [line for _, line in sorted(found, key=lambda one: one[0])]
+        log stay in their order. Events are those of these instances and those that are of none.
+        Of logs of any length only a part is in memory."""
+        openfiles.raise_limit(0)  # all logs are open at once
+        events = [(line.place_ns, line) for line in self._events(instances)]
+        sources = [map(_Placed(), self.lines(name)) for name in instances]
+        in_order = merge(*sources, sorted(events, key=_place), key=_place)
+        return (line for _, line in in_order if wanted(line))
+
+    def why_incomplete(self, name: str) -> str:
+        """Why lines of this log are missing; '' if none is known to be."""
+        size = self._grown.get(name, Growth()).size
+        status = self._logs.status(f"{name}{SUFFIX}")
+        if status is None:
+            return f"the log of {name} has been removed" if size else ""
+        return f"the log of {name} has become shorter" if status.st_size < size else ""
 
     def _events(self, instances: Collection[str]) -> Iterator[Line]:
         own, known = frozenset(instances), frozenset(self.instances())
@@ -94,6 +104,21 @@ class Merger:
             yield from lines_of(file, name, growth)
 
 
+class _Placed:
+    """The lines of a log with their places, none of which is before that of the line before."""
+
+    def __init__(self) -> None:
+        self._place = -_EVER
+
+    def __call__(self, line: Line) -> tuple[int, Line]:
+        self._place = max(self._place, line.place_ns)
+        return self._place, line
+
+
+def _place(placed: tuple[int, Line]) -> int:
+    return placed[0]
+
+
 def lines_of(
     file: BinaryIO, name: str, growth: Growth, begin: int = 0, end: int = MAX_BYTES
 ) -> Iterator[Line]:
@@ -101,32 +126,53 @@ def lines_of(
     grew: a program may print what looks like one, as whoever shows the log of another run. With
     `begin` and `end` only lines that begin in that part of the file, from the first whole one on.
     """
-    waiting: list[Line] = []
+    waiting: deque[Line] = deque()
+    waiting_bytes = 0
     marked_ns: int | None = None
     file.seek(begin)
-    at = begin + (len(file.readline(LINE_BYTES)) if begin else 0)
+    at = begin + (_to_its_end(file, end - begin)[0] if begin else 0)
     while at < end and (data := file.readline(LINE_BYTES)):
         at += len(data)
+        cut = 0
+        if len(data) == LINE_BYTES and not data.endswith(b"\n"):
+            rest, cut = _to_its_end(file, end - at)
+            at += rest
         text = data.rstrip(b"\n").decode("utf-8", "backslashreplace")
-        mark = logmarks.parse(text)
+        mark = logmarks.parse(text) if text.startswith(logmarks.PREFIX) else None
         if mark is not None and mark.at_ns is not None:
             yield from (_until(line, mark.at_ns) for line in waiting)
-            waiting, marked_ns = [], mark.at_ns
+            waiting.clear()
+            waiting_bytes, marked_ns = 0, mark.at_ns
             if mark.text not in TOLD:
                 yield Line(marked_ns, marked_ns, name, text)
-        else:
-            from_ns, until_ns = growth.bounds(at)
-            if marked_ns is not None and (until_ns is None or marked_ns <= until_ns):
-                from_ns = marked_ns if from_ns is None else max(from_ns, marked_ns)
-            waiting.append(Line(from_ns, until_ns, name, text))
+            continue
+        from_ns, until_ns = growth.bounds(at)
+        if marked_ns is not None and (until_ns is None or marked_ns <= until_ns):
+            from_ns = marked_ns if from_ns is None else max(from_ns, marked_ns)
+        waiting.append(Line(from_ns, until_ns, name, text, cut=cut))
+        waiting_bytes += len(text)
+        while waiting_bytes > WAITING_BYTES:
+            waiting_bytes -= len(waiting[0].text)
+            yield waiting.popleft()
     yield from waiting
+
+
+def _to_its_end(file: BinaryIO, most: int) -> tuple[int, int]:
+    """Reads on to the end of a line, so many bytes at most: how many were read, and how many of
+    them belong to the line."""
+    read = 0
+    while read < most and (data := file.readline(min(SKIPPED_BYTES, most - read))):
+        read += len(data)
+        if data.endswith(b"\n"):
+            return read, read - 1
+    return read, read
 
 
 def _until(line: Line, at_ns: int) -> Line:
     if line.from_ns is not None and at_ns < line.from_ns:
         return line
     until_ns = at_ns if line.until_ns is None else min(line.until_ns, at_ns)
-    return Line(line.from_ns, until_ns, line.instance, line.text)
+    return line._replace(until_ns=until_ns)
 
 
 class Growth:
@@ -135,13 +181,20 @@ class Growth:
     def __init__(self) -> None:
         self._sizes: list[int] = []
         self._times: list[tuple[int, int]] = []
+        self._longest = 0  # if it has ever become shorter
 
     def add(self, size: int, from_ns: int, until_ns: int) -> None:
         """A log that has become shorter was written by somebody else: what is known of it goes."""
         if self._sizes and size < self._sizes[-1]:
+            self._longest = self.size
             self._sizes, self._times = [], []
         self._sizes.append(size)
         self._times.append((from_ns, until_ns))
+
+    @property
+    def size(self) -> int:
+        """At the last of them, or where it has become shorter, before that."""
+        return max(self._longest, self._sizes[-1] if self._sizes else 0)
 
     def __len__(self) -> int:
         return len(self._sizes)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler.plan.reader import Plan
+from runtime.certify.drops import look_at_drops
 from runtime.errors import RunError
 from runtime.foreign import REMEDY
 from runtime.judge import lateness, outcomes, programs
@@ -175,6 +176,8 @@ def summarise(
     judge = judge or Judge()
     lateness.look_at_events(judge, records)
     lateness.look_at_end(judge, final, planned, int(events["applied"]))
+    stacks = told.sum_up(_records(directory, STACKS))
+    look_at_drops(judge, facts, stacks.get("stacks", {}))
     limits = late_for_delays(totals, judge.delay_ns)
     return {
         **hosts,
@@ -192,7 +195,7 @@ def summarise(
         "refused": facts.get("refused", []),
         **({"captures": facts["captures"]} if "captures" in facts else {}),
         **({"driver": facts["driver"]} if "driver" in facts else {}),
-        **told.sum_up(_records(directory, STACKS)),
+        **stacks,
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
         "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
         "pairs": _named(

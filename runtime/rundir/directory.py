@@ -137,12 +137,14 @@ class HeldDirectory:
         that a power cut does not undo it. OSError."""
         draft = f".{name}.{secrets.token_hex(8)}.new"
         with self._named(name):
-            descriptor = os.open(draft, _NEW, 0o644, dir_fd=self._descriptor)
+            descriptor, nameless = new_file(draft, 0o644, self._descriptor)
         try:
             with self._named(name):
                 write_all(descriptor, data)
                 if lasting:
                     os.fsync(descriptor)
+                if nameless:
+                    give_name(descriptor, draft, self._descriptor)
                 self.rename(draft, name)
                 if lasting:
                     self._sync()
@@ -217,6 +219,22 @@ class HeldDirectory:
             for name in self.names():
                 self.remove(name)
                 shutil.rmtree(name, ignore_errors=True, dir_fd=self._descriptor)
+
+
+def new_file(name: str, mode: int, folder: int) -> tuple[int, bool]:
+    """A descriptor to read and write, and whether the file has no name yet (give_name): then it
+    leaves nothing if its writer is killed. Some file systems have no such files. OSError."""
+    how = os.O_RDWR | _SAFE
+    try:
+        return os.open(".", how | os.O_TMPFILE, mode, dir_fd=folder), True
+    except OSError:
+        return os.open(name, how | os.O_CREAT | os.O_EXCL, mode, dir_fd=folder), False
+
+
+def give_name(descriptor: int, name: str, folder: int) -> None:
+    """To a file without one. OSError."""
+    # With a source folder, though an absolute path needs none: only then Python follows the link.
+    os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def append(path: Path) -> int:

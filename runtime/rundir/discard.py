@@ -1,4 +1,5 @@
-"""Removes the data directories of instances that are not kept (`keep=no`, --discard-instances).
+"""Removes the data directories of instances that are not kept (`keep=no`, --discard-instances), and
+of the others what nobody has changed.
 
 Which these are stands in the manifest from the start (`discards`: services), so that whoever ends a
 run that was killed removes them as well. Logs and results are elsewhere and stay.
@@ -14,9 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from compiler.plan.types import Service
+from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.runfiles import INSTANCES, PRIVATE
+from runtime.rundir.etchosts import MOST_BYTES
+from runtime.rundir.runfiles import HOSTS, INSTANCES, PRIVATE, TRIAL
 
 
 def services(found: Collection[Service], options: RunOptions) -> list[str]:
@@ -26,30 +29,45 @@ def services(found: Collection[Service], options: RunOptions) -> list[str]:
 
 def discard(run: HeldDirectory, of: Collection[str]) -> list[str]:
     """Removes the directories of all instances of these services, and what they changed in file
-    systems of their own. Returns those that are still there, such as those with files of other
-    users. Twice is as good as once."""
+    systems of their own; hosts files that are as they were at first; and what trials have left that
+    were killed. Returns those that are still
+    there, such as those with files of other users. Twice is as good as once."""
     wanted = frozenset(of)
-    if not wanted:
-        return []
     try:
         homes = run.enter(INSTANCES)
-        names = [name for name in homes.names() if name.rpartition(".")[0] in wanted]
+        names = [
+            name
+            for name in homes.names()
+            if name.startswith(TRIAL) or name.rpartition(".")[0] in wanted
+        ]
     except OSError:
         return []
     left = [name for name in names if not _remove(homes, name)]
-    return sorted({*left, *_discard_private(homes, wanted)})
+    return sorted({*left, *_discard_private(run, homes, wanted)})
 
 
-def _discard_private(homes: HeldDirectory, wanted: frozenset[str]) -> list[str]:
+def _discard_private(run: HeldDirectory, homes: HeldDirectory, wanted: frozenset[str]) -> list[str]:
     try:
         private = homes.enter(PRIVATE)
-        names = [name for name in private.names() if name.rpartition(".")[0] in wanted]
+        names = private.names()
     except OSError:
         return []
-    left = [name for name in names if not _remove(private, name)]
+    discarded = [name for name in names if name.rpartition(".")[0] in wanted]
+    left = [name for name in discarded if not _remove(private, name)]
+    with suppress(OSError, RunError):  # it is no loss if one stays
+        _discard_hosts(private, run.read(HOSTS, MOST_BYTES))
     with suppress(OSError):  # others have theirs in it
         os.rmdir(PRIVATE, dir_fd=homes.descriptor)
     return left
+
+
+def _discard_hosts(private: HeldDirectory, first: bytes) -> None:
+    for name in private.names():
+        with suppress(OSError, RunError):
+            folder = private.enter(name)
+            if folder.read(HOSTS, len(first)) == first:
+                folder.remove(HOSTS)
+                os.rmdir(name, dir_fd=private.descriptor)
 
 
 def _remove(homes: HeldDirectory, name: str) -> bool:

@@ -1,13 +1,21 @@
-"""/etc/hosts for all instances: `server.0`, its host name `server-0`, `server` for every one."""
+"""/etc/hosts of instances: `server.0`, its host name `server-0`, `server` for every one.
+
+All have the same names, and each has a file of its own, as on a machine.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from compiler.plan.types import Node, Topology
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.runfiles import HOSTS, PRIVATE
 
+MOST_BYTES = 128 << 20  # of all files together: with more than some 1,200 instances there is one
 MAX_HOSTNAME = 63  # a label of DNS; the kernel takes 64
 # Names resolve to IPv4 first. glibc would take IPv6 first, whatever the order of lines; its table
 # must be whole (gai.conf(5)). What has a table of its own (musl, Go) takes IPv4 before fd77::.
@@ -68,3 +76,30 @@ def lines(topology: Topology) -> Iterator[str]:
 
 def text(topology: Topology) -> str:
     return "\n".join(lines(topology)) + "\n"
+
+
+class OwnHosts:
+    """The file of each of these instances, which it finds in its next life as it has left it.
+    Those that stay as they are do not outlive the run (discard). `homes` are the instances'
+    directories. OSError.
+
+    paths    by instance; empty where they would be too much together
+    """
+
+    def __init__(self, homes: HeldDirectory, topology: Topology, names: Sequence[str]) -> None:
+        self._homes = homes
+        self._data = text(topology).encode("ascii")
+        fits = len(self._data) * len(names) <= MOST_BYTES
+        self.paths = {name: self._make(name) for name in names if fits}
+
+    def _make(self, name: str) -> str:
+        folder = _folder(_folder(self._homes, PRIVATE), name)
+        folder.write(HOSTS, self._data)
+        os.chmod(HOSTS, 0o644, dir_fd=folder.descriptor)  # whoever the instance's programs are
+        return str(folder / HOSTS)
+
+
+def _folder(parent: HeldDirectory, name: str) -> HeldDirectory:
+    with suppress(FileExistsError):
+        return parent.make(name)
+    return parent.enter(name)

@@ -33,10 +33,13 @@ class LineFile:
     """
 
     def __init__(self, directory: HeldDirectory, name: str, on_error: OnError) -> None:
+        import asyncio  # not for those who only read: it takes a command 0.1 s
+
         self._path = directory / name
         self._on_error = on_error
         self._failed = False
         self.lines = 0  # so far
+        self.grown = asyncio.Event()  # set with each line; who waits clears it before
         self._descriptor = directory.create(name, os.O_APPEND)
 
     def append(self, record: Mapping[str, object]) -> None:
@@ -45,6 +48,7 @@ class LineFile:
     def append_bytes(self, line: bytes) -> None:
         view = memoryview(line)
         self.lines += 1
+        self.grown.set()
         try:
             while view and not self._failed:
                 view = view[os.write(self._descriptor, view) :]

@@ -17,7 +17,7 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.errors import RunError, filesystem_remedy
-from runtime.foreign import parse
+from runtime.foreign import REMEDY, parse
 from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import discard, etchosts, reserve
 from runtime.rundir.directory import HeldDirectory
@@ -100,8 +100,26 @@ class RunDirectory(HeldDirectory):
         return self._json(MANIFEST, check_manifest)
 
     def summary(self) -> dict[str, Any]:
-        """Empty if there is none."""
-        return self._json(SUMMARY, check_summary) if self.has(SUMMARY) else {}
+        """Empty if there is none. RunError also if the certificate has another verdict."""
+        found = self._json(SUMMARY, check_summary) if self.has(SUMMARY) else {}
+        told = self._certified() if "verdict" in found else None
+        if told is not None and told != found["verdict"]:
+            raise RunError(
+                f"{self / SUMMARY} and {CERTIFICATE} do not agree on the verdict: one of them was"
+                " changed after the run",
+                REMEDY,
+            )
+        return found
+
+    def _certified(self) -> Any:
+        """The verdict that the certificate has; None where it cannot be read, which is told by who
+        wants more of it."""
+        if not self.has(CERTIFICATE):
+            return None
+        with suppress(RunError):
+            found = parse(self.read(CERTIFICATE, MAX_BYTES[CERTIFICATE]), CERTIFICATE)
+            return found.get("verdict") if type(found) is dict else None
+        return None
 
     def certificate(self) -> dict[str, Any]:
         """Empty if there is none."""
@@ -112,9 +130,12 @@ class RunDirectory(HeldDirectory):
         return check(parse(self.read(name, MAX_BYTES[name]), place), place)
 
     def begin_manifest(self, values: Mapping[str, object]) -> None:
-        """The first one."""
-        self._known = {}
-        self.update_manifest(**values)
+        """The first one, before space is put aside: if we are killed meanwhile, nothing is left of
+        that in a directory that nobody knows to be a run's."""
+        data = encode_json(values)
+        self.write(MANIFEST, data)
+        reserve.put_aside(self, len(data))
+        self._known = {**values}
 
     def update_manifest(self, **values: object) -> None:
         """While the run goes on. Puts space aside for the last one, too."""

@@ -21,6 +21,7 @@ from runtime.foreign import (
     FLAG,
     INTEGER,
     NOTHING,
+    NUMERAL,
     REMEDY,
     SCALAR,
     TEXT,
@@ -36,8 +37,10 @@ FORMAT, VERSION = "thunderstorm-run", 1
 
 MANIFEST, SUMMARY, REPORT, DRIVER_LOG = "manifest.json", "summary.json", "report.html", "driver.log"
 PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
+AGENTS, COORDINATOR_LOG = "agents", "coordinator.log"  # of a run on a cluster that has failed
 PACKETS, GAI, FILES, PROGRAMS = "packets", "gai.conf", "files", "programs"
 PRIVATE = ".fs"  # in INSTANCES: what instances changed in file systems of their own
+TRIAL = ".try-"  # in INSTANCES, begin of a name: where overlays are tried
 MEMORY = ".memory"  # where private files are mounted that the disk cannot hold
 EVENTS, SAMPLES, LOG_TIMES = "events.jsonl", "samples.jsonl", "logs.jsonl"
 STACKS = "stacks.jsonl"
@@ -116,6 +119,13 @@ SUMMARY_SHAPE = Shape(
                 "log": [{"instance": TEXT, "at_ns": OneOf(INTEGER, NOTHING), "line": TEXT}],
             }
         ],
+        "figures?": [
+            {
+                **dict.fromkeys(("name", "text", "file", "instance", "message"), TEXT),
+                "line": COUNT,
+                "value": OneOf(NUMERAL, NOTHING),
+            }
+        ],
         "stacks?": Each(Each(COUNT)),
         "softnet?": Each(COUNT),
         "pairs": [
@@ -173,6 +183,7 @@ _ENDED_EXIT = Shape({**_EXIT, "status": INTEGER, "signal": INTEGER})
 _TARGETED = {"kind": TEXT, "target": TEXT, "applied_ns": INTEGER}
 _KINDS = {  # of those that are not the plan's
     "killed": Shape(_TARGETED),
+    "overdue": Shape({**_TARGETED, "grace_ns": INTEGER}),
     "setup": Shape({**_TARGETED, "took_ns": INTEGER, "status?": INTEGER, "error?": TEXT}),
     "ready": Shape({**_TARGETED, "took_ns?": INTEGER, "ready_ns": INTEGER}),
     "not_ready": Shape({**_TARGETED, "took_ns?": INTEGER, "reason": TEXT}),
@@ -180,6 +191,7 @@ _KINDS = {  # of those that are not the plan's
     "stall": Shape({**_TARGETED, "stalled_ns": INTEGER}),
     "start": Shape({**_TARGETED, "started_ns?": INTEGER}),
     "moved": Shape({**_TARGETED, "address": TEXT}),
+    "unprobed": Shape({**_TARGETED, "reason?": TEXT}),
     EXPECT_RUN: Shape(
         {
             **_TARGETED,
@@ -228,6 +240,7 @@ _PROBES_HEADER = Shape(
         "intervals_ns": [COUNT],
         "of": COUNT,
         "not_probed?": [_ENDS],
+        "large?": [COUNT],
     }
 )
 
@@ -242,9 +255,8 @@ def _is_probe(value: Any) -> bool:
     )
 
 
-_PROBES = Shape(
-    {"at_ns": COUNT, "probes": [Kind("[pair, sent_at_ns, delay_ns or null]", _is_probe)]}
-)
+_PROBE = Kind("[pair, sent_at_ns, delay_ns or null]", _is_probe)
+_PROBES = Shape({"at_ns": COUNT, "probes": [_PROBE], "large?": [_PROBE]})
 _SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]], "digests?": [[OneOf(COUNT, TEXT)]]})
 _STACK_HEADER = Shape({"kind": TEXT, "format": TEXT, "version": COUNT, "interval_ns": COUNT})
 _STACK = Shape({"at_ns": COUNT, "instance": TEXT, "counters": Each(COUNT)})

@@ -42,9 +42,15 @@ DROPS: Mapping[str, str] = {
     "TcpExtTCPZeroWindowDrop": "TCP segments came for a socket that had closed its window",
     "TcpExtPFMemallocDrop": "the machine was out of memory for packets",
     "TcpExtIPReversePathFilter": "rp_filter refused the source address",
-    f"{INTERFACE}_tx_dropped": f"{INTERFACE} was given packets faster than they were taken from it",
+}
+# Between the stack of an instance and the network: neither the program nor a link has lost these.
+TAKEN = f"{INTERFACE}_tx_dropped"
+BOUNDARY: Mapping[str, str] = {
+    TAKEN: f"{INTERFACE} was given packets that were not taken from it: too many, or too large",
     f"{INTERFACE}_rx_dropped": f"{INTERFACE} had no memory for a packet, or nobody its protocol",
 }
+# What the stack counts as well, of a packet that eth0 did not get rid of.
+ECHOED = ("IpOutDiscards", "Ip6OutDiscards", "UdpSndbufErrors", "Udp6SndbufErrors")
 # What goes with drops, wherever they were: recorded, and not counted as a drop.
 SIGNS: Mapping[str, str] = {
     "TcpRetransSegs": "TCP segments were sent again",
@@ -54,6 +60,7 @@ SIGNS: Mapping[str, str] = {
     "TcpExtListenOverflows": "the accept queue of a TCP socket was full",
     "TcpExtPruneCalled": "the receive buffer of a TCP socket was compacted, being full",
     "TcpAttemptFails": "TCP connections were not established",
+    "IpOutNoRoutes": "programs sent over IPv4 where there is no route, to a group for example",
     "UdpNoPorts": "UDP packets came for a port that nobody listened on",
     "Udp6NoPorts": "UDP packets came over IPv6 for a port that nobody listened on",
 }
@@ -62,7 +69,7 @@ MACHINE: Mapping[str, str] = {
     "SoftnetDropped": "a processor's backlog was full (net.core.netdev_max_backlog)",
     "SoftnetTimeSqueezed": "a processor's time for packets was used up (net.core.netdev_budget)",
 }
-MEANINGS: Mapping[str, str] = {**DROPS, **SIGNS, **MACHINE}
+MEANINGS: Mapping[str, str] = {**DROPS, **BOUNDARY, **SIGNS, **MACHINE}
 FILES = ("snmp", "netstat", "snmp6", "dev")  # of /proc/PID/net
 
 _WANTED = frozenset({*DROPS, *SIGNS})
@@ -99,7 +106,7 @@ def parse(texts: Mapping[str, bytes]) -> dict[str, int]:
     device = netdev.counts(texts["dev"])
     if device is not None:
         found[f"{INTERFACE}_rx_dropped"] = device.rx_dropped
-        found[f"{INTERFACE}_tx_dropped"] = device.tx_dropped
+        found[TAKEN] = device.tx_dropped
     return {name: value for name, value in found.items() if value > 0}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runtime.stacks.counters import DROPS, MACHINE
+from runtime.stacks.counters import BOUNDARY, DROPS, ECHOED, MACHINE, TAKEN
 from runtime.stacks.watch import MACHINE as WHOLE
 
 SHOWN = 3  # instances, and counters of each, in a line
@@ -30,32 +30,46 @@ def sum_up(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def dropped(counters: Mapping[str, int]) -> dict[str, int]:
-    """Those of an instance's counters that say of packets that they were dropped."""
-    return {name: value for name, value in counters.items() if name in DROPS and value}
-
-
 def line(summary: Mapping[str, Any]) -> str:
-    """For people: who dropped packets in a stack of its own; '' if nobody did."""
-    found = {name: dropped(one) for name, one in summary.get("stacks", {}).items()}
-    worst = sorted((-sum(one.values()), name) for name, one in found.items() if one)
-    parts = [f"{name} {_listed(found[name])}" for _, name in worst[:SHOWN]]
+    """For people: who lost packets in a stack of its own, or between that and the network; '' if
+    nobody did."""
+    stacks = summary.get("stacks", {})
+    own, between = _parts(stacks, DROPS), _parts(stacks, BOUNDARY)
     backlog = summary.get("softnet", {}).get("SoftnetDropped", 0)
     if backlog:
-        parts.append(f"this machine SoftnetDropped {backlog:,}: {MACHINE['SoftnetDropped']}")
-    if not parts:
-        return ""
-    more = f"; {len(worst) - SHOWN} more instances in summary.json" if len(worst) > SHOWN else ""
-    network = f"the network dropped {_network(summary):,} packets"
-    return (
-        f"dropped by instances' own stacks, not by the network: {'; '.join(parts)}{more}; {network}"
+        own.append(f"this machine SoftnetDropped {backlog:,}: {MACHINE['SoftnetDropped']}")
+    told = (
+        ("dropped by instances' own stacks, not by the network", own),
+        ("lost between instances' stacks and the network's links", between),
     )
+    found = [f"{text}: {'; '.join(parts)}" for text, parts in told if parts]
+    links = f"the network dropped {_network(summary):,} packets"
+    return "; ".join([*found, links]) if found else ""
 
 
-def _listed(counters: Mapping[str, int]) -> str:
+def _parts(stacks: Mapping[str, Mapping[str, int]], meanings: Mapping[str, str]) -> list[str]:
+    """The worst instances, with the counters that are among these."""
+    found = {
+        name: {key: value for key, value in _own(counters).items() if key in meanings and value}
+        for name, counters in stacks.items()
+    }
+    worst = sorted((-sum(one.values()), name) for name, one in found.items() if one)
+    parts = [f"{name} {_listed(found[name], meanings)}" for _, name in worst[:SHOWN]]
+    if len(worst) > SHOWN:
+        parts[-1] += f"; {len(worst) - SHOWN} more instances in summary.json"
+    return parts
+
+
+def _own(counters: Mapping[str, int]) -> dict[str, int]:
+    """Without what says again that eth0 was not rid of a packet."""
+    taken = counters.get(TAKEN, 0)
+    return {key: n for key, n in counters.items() if key not in ECHOED or n > taken}
+
+
+def _listed(counters: Mapping[str, int], meanings: Mapping[str, str]) -> str:
     most = sorted(counters.items(), key=lambda item: (-item[1], item[0]))
     more = ", …" if len(most) > SHOWN else ""
-    return ", ".join(f"{name} {value:,} ({DROPS[name]})" for name, value in most[:SHOWN]) + more
+    return ", ".join(f"{name} {value:,} ({meanings[name]})" for name, value in most[:SHOWN]) + more
 
 
 def _network(summary: Mapping[str, Any]) -> int:

@@ -40,15 +40,17 @@ class Life:
 
 
 class StackWatch:
-    """`moment`: plan time now, in ns. `traffic`: some number that changes while packets move; a
-    round is left out if it has not changed."""
+    """`moment`: plan time now, in ns. `traffic`: a file that grows while packets move; instances
+    are left out of a round if it has not grown. `rests`: the machine has no other traffic, so there
+    is no round then."""
 
     def __init__(
-        self, file: LineFile, moment: Callable[[], int], traffic: Callable[[], int]
+        self, file: LineFile, moment: Callable[[], int], traffic: LineFile, *, rests: bool = False
     ) -> None:
         self._file = file
         self._moment = moment
         self._traffic = traffic
+        self._rests = rests
         self._lives: dict[Life, None] = {}
         self._held = 0
         self._dead: deque[Life] = deque()
@@ -123,10 +125,11 @@ class StackWatch:
         """Until it is cancelled."""
         traffic = -1
         while True:
-            lives = list(self._lives)
-            if (now := self._traffic()) == traffic:
-                lives = []
-            traffic = now
+            if self._rests and self._traffic.lines == traffic:
+                self._traffic.grown.clear()
+                await self._traffic.grown.wait()
+            lives = list(self._lives) if self._traffic.lines != traffic else []
+            traffic = self._traffic.lines
             each_ns = max(INTERVAL_NS // max(len(lives), 1), EACH_NS)
             due_ns = _apart(time.monotonic_ns())
             end_ns = due_ns + max(INTERVAL_NS, each_ns * len(lives))

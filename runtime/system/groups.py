@@ -19,21 +19,23 @@ from runtime.system import cgroups
 PREFIX = "tstorm-"
 _PERIOD_US = 100_000
 _LEAST_QUOTA_US = 1000  # the kernel takes no less
-_CONTROLLERS = ("cpu", "memory")
+EVENTS = "pids.events"
+_CONTROLLERS, _PIDS = ("cpu", "memory"), "pids"
 _MOUNT = Path("sys/fs/cgroup")
 _TRIES, _PAUSE_S = 20, 0.05  # the last process of a group may just be dying
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """A run's groups of each controller: the same directory twice in version 2."""
+    """A run's groups of each controller: the same directory again and again in version 2."""
 
     cpu: Path | None
     memory: Path | None
+    pids: Path | None = None
 
     @property
     def _places(self) -> set[Path]:
-        return {place for place in (self.cpu, self.memory) if place is not None}
+        return {place for place in (self.cpu, self.memory, self.pids) if place is not None}
 
     @property
     def missing(self) -> set[str]:
@@ -41,11 +43,17 @@ class Groups:
         found = {"cpu": self.cpu, "mem": self.memory}
         return {what for what, place in found.items() if place is None}
 
-    def limit(self, name: str, pid: int, cpu_millis: int, mem_bytes: int) -> list[str]:
+    def limit(
+        self, name: str, pid: int, cpu_millis: int, mem_bytes: int, processes: int = 0
+    ) -> list[str]:
         """Puts a process into a group of this name with these limits (0: none). Returns what of
-        them, 'cpu' or 'mem', cannot be enforced."""
+        them, 'cpu', 'mem' or 'pids', cannot be enforced."""
         lacking = []
-        for what, place, value in (("cpu", self.cpu, cpu_millis), ("mem", self.memory, mem_bytes)):
+        for what, place, value in (
+            ("cpu", self.cpu, cpu_millis),
+            ("mem", self.memory, mem_bytes),
+            ("pids", self.pids, processes),
+        ):
             if value and (place is None or not _limit(place / name, what, value, pid)):
                 lacking.append(what)
         return lacking
@@ -58,20 +66,25 @@ class Groups:
         files = (here / "memory.events", here / "memory.oom_control")
         return max(cgroups.counter(file, "oom_kill") or 0 for file in files)
 
+    def refused(self, name: str) -> int:
+        """How often this group was refused one more process."""
+        return 0 if self.pids is None else cgroups.counter(self.pids / name / EVENTS, "max") or 0
+
     def remove(self) -> None:
         """Once their processes are dead."""
         for place in self._places:
             _remove(place)
 
 
-def make(run_id: str, root: Path = cgroups.ROOT) -> Groups:
-    """Groups of a run; without those that cannot be had here."""
+def make(run_id: str, root: Path = cgroups.ROOT, *, pids: bool = False) -> Groups:
+    """Groups of a run; without those that cannot be had here. `pids`: of numbers of processes,
+    too."""
     found: dict[str, Path | None] = {}
-    for controller in _CONTROLLERS:
+    for controller in (*_CONTROLLERS, *([_PIDS] if pids else [])):
         places = list(cgroups.own(controller, root))
         legacy = [place for place in places if _is_legacy(place, root)]
         found[controller] = _make(f"{PREFIX}{run_id}", controller, legacy or places)
-    return Groups(found["cpu"], found["memory"])
+    return Groups(found["cpu"], found["memory"], found.get(_PIDS))
 
 
 def _is_legacy(place: Path, root: Path) -> bool:
@@ -129,6 +142,9 @@ def _settings(group: Path, what: str, value: int) -> Iterator[tuple[str, str]]:
     if what == "mem":
         new = (group / "memory.max").exists()
         yield ("memory.max" if new else "memory.limit_in_bytes", str(value))
+        return
+    if what == _PIDS:
+        yield ("pids.max", str(value))
         return
     quota = max(value * _PERIOD_US // 1000, _LEAST_QUOTA_US)
     if (group / "cpu.max").exists():

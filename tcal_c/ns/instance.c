@@ -55,7 +55,7 @@ static _Noreturn void give_up(int control, const char *attempt) {
 
 /* /sys shows the devices of the network namespace it was mounted from. A container may refuse a
  * new one; the old one then shows other devices, and nothing else is wrong. */
-static void mount_all(int control) {
+static void mount_all(int control, const char *hosts) {
     const unsigned long safe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
         give_up(control, "make the instance's mounts private");
@@ -68,6 +68,9 @@ static void mount_all(int control) {
     }
     if (access("/dev/shm", F_OK) == 0 && mount("shm", "/dev/shm", "tmpfs", safe, "mode=1777") < 0) {
         give_up(control, "mount the instance's /dev/shm");
+    }
+    if (hosts && mount(hosts, "/etc/hosts", NULL, MS_BIND, NULL) < 0) {
+        give_up(control, "give the instance an /etc/hosts of its own");
     }
 }
 
@@ -82,11 +85,11 @@ static void allow_ipv6(void) {
     close(file);
 }
 
-static int separate(int control, const char *hostname) {
+static int separate(int control, const char *hostname, const char *hosts) {
     if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC) < 0) {
         give_up(control, "create the instance's mount, network, UTS and IPC namespaces");
     }
-    mount_all(control);
+    mount_all(control, hosts);
     allow_ipv6();
     if (sethostname(hostname, strlen(hostname)) < 0) {
         give_up(control, "set the instance's host name");
@@ -238,7 +241,7 @@ static void reap(struct instance *self) {
     }
 }
 
-_Noreturn void instance_main(int control, const char *hostname) {
+_Noreturn void instance_main(int control, const char *hostname, const char *hosts) {
     static const int watched[] = {SIGCHLD};
     struct instance self = {
         .control = control, .signals = signal_fd(watched, 1, 0), .gate = -1, .log = -1};
@@ -246,7 +249,7 @@ _Noreturn void instance_main(int control, const char *hostname) {
         give_up(control, "watch for children");
     }
     prctl(PR_SET_TIMERSLACK, USUAL_SLACK_NS);
-    int netlink = separate(control, hostname);
+    int netlink = separate(control, hostname, hosts);
     message_send(control, "ready", netlink);
     close(netlink);
     struct pollfd watch[] = {{.fd = self.control, .events = POLLIN},

@@ -26,7 +26,7 @@ int cmd_in(int argc, char **argv);
 int cmd_guest(int argc, char **argv);
 
 /* instance.c: runs as PID 1 of an instance; never returns. */
-_Noreturn void instance_main(int control, const char *hostname);
+_Noreturn void instance_main(int control, const char *hostname, const char *hosts);
 
 /* parent.c */
 struct lifeline { /* a pipe whose write end only the parent holds: end of file = the parent died */

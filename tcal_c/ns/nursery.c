@@ -1,10 +1,12 @@
 /* nursery: makes instances for the driver, quickly, because this process is tiny.
  *
- * Input, on the control socket: `spawn HOSTNAME` with the instance's control socket as descriptor.
+ * Input, on the control socket: `spawn HOSTNAME [FILE]` with the instance's control socket as
+ * descriptor; FILE is to be the instance's /etc/hosts.
  * Answer: `ok PID` with a pidfd, or `err TEXT`. End of file ends the nursery and every instance.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,7 +25,12 @@ static pid_t fork_instance(int *pidfd) {
     return (pid_t)syscall(SYS_clone, flags, 0UL, pidfd, 0UL, 0UL);
 }
 
-static void spawn(int control, const struct lifeline *line, const char *hostname, int instance) {
+/* `words` is what stands behind `spawn`. */
+static void spawn(int control, const struct lifeline *line, char *words, int instance) {
+    char *hosts = strchr(words, ' ');
+    if (hosts) {
+        *hosts++ = '\0';
+    }
     int pidfd = -1;
     pid_t child = fork_instance(&pidfd);
     if (child == 0) {
@@ -31,7 +38,7 @@ static void spawn(int control, const struct lifeline *line, const char *hostname
         if (die_with_parent(line) < 0) {
             _exit(EXIT_REFUSED);
         }
-        instance_main(instance, hostname);
+        instance_main(instance, words, hosts);
     }
     int reason = errno;
     if (child < 0) {
@@ -46,7 +53,7 @@ static void spawn(int control, const struct lifeline *line, const char *hostname
 
 /* One request. Returns false at end of file. */
 static bool serve(int control, const struct lifeline *line) {
-    char request[256];
+    char request[PATH_MAX + 256];
     int instance;
     ssize_t length = message_receive(control, request, sizeof request, &instance);
     if (length == 0) {

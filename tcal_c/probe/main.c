@@ -14,6 +14,7 @@ static const char USAGE[] =
     "                                                    control: only inside a test network)\n"
     "  rtt    HOST [--count N] [--interval D] [--mode auto|icmp|udp] [--size B] [--timeout D]\n"
     "              [--each] [--port P] [-4|-6]           round-trip times\n"
+    "              [--probe]                             lost apart from programs' packets (ICMP)\n"
     "  stream HOST [--seconds S] [--interval D] [--cc NAME] [--reverse] [--skip D] [--wait D]\n"
     "              [--stall D] [--udp RATE [--size B]] [--port P] [-4|-6]   goodput\n"
     "  blast  HOST [--seconds S] [--pps N] [--size B] [--port P] [-4|-6]    small packets\n"

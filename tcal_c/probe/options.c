@@ -31,6 +31,7 @@ static const struct option_row {
     {"tx-netns", WORD, offsetof(struct options, tx_netns), 0, 0},
     {"rx-netns", WORD, offsetof(struct options, rx_netns), 0, 0},
     {"each", FLAG, offsetof(struct options, each), 0, 0},
+    {"probe", FLAG, offsetof(struct options, probe), 0, 0},
     {"reverse", FLAG, offsetof(struct options, reverse), 0, 0},
 };
 

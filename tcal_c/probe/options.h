@@ -8,7 +8,7 @@ struct options {
     const char *host, *mode, *cc, *bind, *tx_netns, *rx_netns;
     int64_t port, count, size, pps, rate_bps;
     int64_t interval_ns, seconds_ns, timeout_ns, skip_ns, wait_ns, stall_ns, delay_ns;
-    bool each, reverse;
+    bool each, probe, reverse;
     int family;
 };
 

@@ -25,6 +25,7 @@ struct rtt {
     bool use_icmp;
     int fd;
     uint32_t session;
+    uint32_t magic; /* PROBE_ECHO: the run's own */
     int64_t *sent_ns;
     unsigned char *state;
     int64_t sent, oldest_waiting, received, unsent;
@@ -47,6 +48,7 @@ static int rtt_open(struct rtt *r) {
             return say_error(errno, "opening an ICMP socket for", r->peer.text);
         }
     }
+    r->magic = r->use_icmp && r->o->probe ? PROBE_ECHO : WIRE_MAGIC;
     r->fd = r->use_icmp ? r->icmp.fd : socket_udp(&r->peer);
     return r->fd < 0 ? -1 : 0;
 }
@@ -61,7 +63,7 @@ static void print_lost(struct rtt *r, int64_t seq) {
 static void send_probe(struct rtt *r) {
     static unsigned char body[65536];
     struct wire_header h = {
-        .magic = WIRE_MAGIC, .kind = WIRE_ECHO, .session = r->session, .seq = (uint32_t)r->sent};
+        .magic = r->magic, .kind = WIRE_ECHO, .session = r->session, .seq = (uint32_t)r->sent};
     size_t overhead = host_overhead(&r->peer); /* ICMP's header is as long as UDP's */
     size_t size = (size_t)r->o->size - overhead;
     if (size < sizeof h) {
@@ -86,7 +88,7 @@ static void on_reply(struct rtt *r, const unsigned char *body, size_t size, int6
     }
     memcpy(&h, body, sizeof h);
     int64_t seq = h.seq;
-    if (h.magic != WIRE_MAGIC || h.session != r->session || seq >= r->sent ||
+    if (h.magic != r->magic || h.session != r->session || seq >= r->sent ||
         r->state[seq] != WAITING) {
         return;
     }
@@ -177,7 +179,7 @@ int cmd_rtt(int argc, char **argv) {
                         .mode = "auto"};
     static struct rtt r;
     r = (struct rtt){.o = &o, .fd = -1};
-    if (options_parse(argc, argv, "port count interval mode size timeout each", true, &o)) {
+    if (options_parse(argc, argv, "port count interval mode size timeout each probe", true, &o)) {
         return EXIT_USAGE;
     }
     if (rtt_open(&r)) {

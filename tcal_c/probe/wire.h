@@ -9,6 +9,10 @@
 
 #define WIRE_MAGIC UINT32_C(0x54505232) /* "TPR2" */
 
+/* A run's own probes, whose losses pktd draws apart from those of programs (docs/probes.md). */
+#define PROBE_PROTOCOL 253              /* IP's, for experiments (RFC 3692): tprobe active */
+#define PROBE_ECHO UINT32_C(0x54505045) /* instead of WIRE_MAGIC: tprobe rtt --probe */
+
 enum wire_kind {
     WIRE_ECHO = 1,   /* datagram: send it back as it is */
     WIRE_DATA = 2,   /* datagram: count it in its session */

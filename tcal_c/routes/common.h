@@ -12,11 +12,12 @@ __extension__ typedef unsigned __int128 u128;
 #define PPB 1000000000u
 
 /* How far it is to a destination: delay in ns times 2^16, plus hops, so that one comparison decides
- * by delay, then by hops. A path visits each row once: its hops fit in 16 bits, its delay (each at
- * most 2^64-1) in 80. */
+ * by delay, then by hops. With by_hops it is hops times 2^80, plus delay. A path visits each row
+ * once: its hops fit in 16 bits, its delay (each at most 2^64-1) in 80. */
 typedef u128 distance;
 #define HOP 1u
 #define DELAY_SHIFT 16
+#define HOPS_SHIFT 80
 #define FAR ((distance)1 << 97) /* more than any distance; twice of it still fits beside a row */
 
 #endif

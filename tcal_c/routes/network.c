@@ -98,7 +98,8 @@ distance network_length(const struct network *net, uint64_t delay_ns, bool up) {
     if (!up) {
         return FAR;
     }
-    return net->by_hops ? HOP : ((distance)delay_ns << DELAY_SHIFT) + HOP;
+    return net->by_hops ? ((distance)HOP << HOPS_SHIFT) + delay_ns
+                        : ((distance)delay_ns << DELAY_SHIFT) + HOP;
 }
 
 void network_set(struct network *net, uint32_t link, distance length) {

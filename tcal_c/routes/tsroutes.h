@@ -31,7 +31,7 @@ struct tsroutes_table;
  * columns   destinations; roots[column] is the row of each
  * links     core links by first row, then in the order in which a row prefers next hops; each from
  *           tails[] to heads[], written as choices[] (from 1) in the table
- * by_hops   not 0: a path's length is its number of links, whatever their delays
+ * by_hops   not 0: the path of fewest links is the shortest, of those the one of least delay
  * table     rows x columns cells, zeroed; the caller's, used until tsroutes_table_free() */
 TSROUTES_API struct tsroutes_table *
 tsroutes_table_new(uint32_t rows, uint32_t columns, uint32_t links, const uint8_t *forwards,

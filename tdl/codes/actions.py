@@ -5,6 +5,12 @@ from __future__ import annotations
 from tdl.codes.code import Code
 from tdl.words import SET_PROPERTIES
 
+# Bridges that are as near to each of three groups, and hang together.
+_MANY_PLACES = "bridges a b c hub m[0..9]\nfor i in 0..9 {\n" + (
+    "".join(f"    link {end}--m$i\n" for end in ("a", "b", "c", "hub"))
+    + "}\nat 5s partition a;b;c\nat 9s heal"
+)
+
 ACTIONS = (
     Code(
         "TS0201",
@@ -130,9 +136,11 @@ ACTIONS = (
     ),
     Code(
         "TS0221",
-        "duration out of place",
+        "word out of place",
         "`at T … disconnect for 5s` and `at T … pause for 5s` end by themselves; an interval "
-        "(`from … to …`) has its end already. `at T … restart after 2s` comes back by itself.",
+        "(`from … to …`) has its end already. `at T … restart after 2s` comes back by itself. "
+        "`from … to … leave sometime` draws moments; `at T` needs none, other actions draw them "
+        "anyway or have no moments of their own.",
         "at 5s a crash for 3s",
     ),
     Code(
@@ -140,6 +148,14 @@ ACTIONS = (
         "no time at all",
         "A disconnect or a pause for 0s would do nothing.",
         "at 5s a pause for 0s",
+    ),
+    Code(
+        "TS0223",
+        "leave means two things here",
+        "`from T1 to T2 … leave` takes each instance away at a moment of its own, drawn from the "
+        "interval; a link or a bridge is down from T1 to T2. The selector has both. Write two "
+        "statements, or `leave sometime`: all of them at drawn moments, for good.",
+        "service a tags=x\nbridge s1 tags=x\nlink a--s1\nfrom 1s to 9s tags=x leave",
     ),
 )
 
@@ -173,8 +189,10 @@ WARNINGS = (
     Code(
         "TS0902",
         "option without effect",
-        "The option belongs to another tool's dialect; it is accepted and kept, without effect.",
-        "service a share",
+        "The option belongs to another tool's dialect; it is accepted and kept. `supervisor` keeps "
+        "the service out of what actions without a selector concern; `reuse` and `network=` have "
+        "no effect.",
+        "service a reuse",
     ),
     Code(
         "TS0903",
@@ -228,14 +246,16 @@ WARNINGS = (
     Code(
         "TS0911",
         "no change",
-        "The statement asks for what is already so.",
+        "The statement asks for what is already so. Of a trace (from four `at … set` of the same "
+        "properties of the same link on, or four `background`) steps may repeat a value.",
         "bridges s1 s2\nlink s1--s2 latency=5\nat 5s s1--s2 set latency=5",
     ),
     Code(
         "TS0912",
-        "not reconnected",
+        "not set back",
         "At the end of `from T1 to T2 … disconnect` the same instances come back, but this one "
-        "has left, crashed or been reconnected in the meantime.",
+        "has left, crashed or been reconnected in the meantime. The same goes for `pause`, "
+        "`restart … after`, and `leave` of a link or a bridge in an interval.",
         "service a\nbridge s1\nlink a--s1\nfrom 1s to 9s a disconnect\nat 5s a crash",
     ),
     Code(
@@ -321,11 +341,43 @@ WARNINGS = (
         "service a img=nginx\nbridge s1\nlink a--s1\nat 0s a join\nat 5s a crash\nat 9s a join",
     ),
     Code(
+        "TS0924",
+        "perhaps not the smallest cut",
+        "`partition` cuts as few links as possible. Of three groups and more in a large network "
+        "that could not be found out in a short time: the cut has at most twice as many links. "
+        "Each bridge that a group names makes it easier.",
+        _MANY_PLACES,
+    ),
+    Code(
+        "TS0925",
+        "link that is never used",
+        "Packets take the way of least delay (`routing hops`: of fewest links), and at no time is "
+        "this link on the best way between two instances. So what is said of it has no effect. A "
+        "matrix of measured latencies often has such entries, where the way through a third place "
+        "is quicker than the direct one.",
+        "service a\nservice b\nbridges x y z\nlink a--x\nlink b--y\n"
+        "link x--y latency=9ms\nlink x--z latency=1ms\nlink z--y latency=1ms",
+    ),
+    Code(
+        "TS0926",
+        "a limit for one way only",
+        "`up=` alone leaves the way back unlimited, and `down=` the way there. `up=10Mb symmetric` "
+        "or `rate=10Mb` limit both; `down=unlimited` says that one is meant to be without a limit.",
+        "service a\nbridge s1\nlink a--s1 up=10Mb",
+    ),
+    Code(
         "TS0930",
         "interval does not set back",
         "`from … to … set` sets properties back at its end to what they were before. What another "
         "statement has set in the meantime with `at T … set` stays.",
         "bridges s1 s2\nlink s1--s2 latency=1ms\n"
         "from 1s to 9s s1--s2 set latency=5ms\nat 5s s1--s2 set latency=2ms",
+    ),
+    Code(
+        "TS0935",
+        "start when ready waits for nothing",
+        "Time 0 comes when all programs that have a `ready=` are ready, and those without one "
+        "start then. No service has one, so all of them start at once.",
+        'service a exec="x"\nbridge s1\nlink a--s1\nstart when ready',
     ),
 )

@@ -72,6 +72,27 @@ EXPECTATIONS = (
         "",
     ),
     Code(
+        "TS0410",
+        "figure that is not complete",
+        'A figure is a number that programs give: `figure NAME = log WHO "PATTERN"`, or `figure '
+        'NAME = json WHO "FILE" "KEY"`. The file is one in the directory of the instance, the key '
+        "says where in it: names and positions with dots between them.",
+        'figure lost = client "lost ([0-9]+)"',
+    ),
+    Code(
+        "TS0411",
+        "figure without a number",
+        "The pattern of a figure has one group, which is the number: `lost ([0-9]+)`. Other "
+        "brackets are written `(?:…)`.",
+        'figure lost = log client "lost [0-9]+"',
+    ),
+    Code(
+        "TS0412",
+        "two figures of one name",
+        "Runs are compared by the names of their figures, so each has one of its own.",
+        _NET + 'figure n = log a "n ([0-9]+)"\nfigure n = log b "n ([0-9]+)"',
+    ),
+    Code(
         "TS0950",
         "expectation that the plan does not meet",
         "A run that is exactly as planned must fail here: the planned round trip is too long, the "

@@ -30,8 +30,9 @@ LOOPS = (
     Code(
         "TS0143",
         "for without a name or a range",
-        "It is written `for i in 0..9 {`. A line with `}` ends the loop.",
-        "for i in 3 {\nbridge s$i\n}",
+        "It is written `for i in 0..9 {`, `for i in 0..60 step 15 {`, `for c in paris;oslo {` or, "
+        "for each pair of two values, `for i < j in 0..3 {`. A line with `}` ends the loop.",
+        "for i of 0..3 {\nbridge s$i\n}",
     ),
     Code(
         "TS0144",
@@ -50,7 +51,8 @@ LOOPS = (
         "TS0146",
         "range of names or numbers",
         "`b[0..3]` stands for the names b0, b1, b2 and b3 where a list of names can stand. A link "
-        "and a service have one name each: declare several in a loop. A range goes up.",
+        "and a service have one name each: declare several in a loop. A range goes up, and a "
+        "`step` is at least 1.",
         "bridge s1\nservice a[0..3]",
     ),
     Code(
@@ -58,6 +60,13 @@ LOOPS = (
         "value that does not fit",
         "What a variable stands for here is no word of a statement.",
         'let name = "[a"\nbridge $name',
+    ),
+    Code(
+        "TS0148",
+        "sum that cannot be worked out",
+        "`${i*15}` and `${2*(n-1)}` have whole numbers, variables that are such, `+`, `-`, `*` and "
+        "parentheses, and are at least 0.",
+        "let n = 2\nat ${n-3}s quit",
     ),
     Code(
         "TS0150",
@@ -82,8 +91,8 @@ LOOPS = (
     Code(
         "TS0153",
         "too much is included",
-        "At most 16 files include one another, and all that is included has at most 64 MiB; a file "
-        "that is included twice counts twice.",
+        "At most 16 files include one another, and all that is included has at most 64 MiB in at "
+        "most 10,000 files; a file that is included twice counts twice.",
         "",
     ),
     Code(
@@ -104,5 +113,17 @@ LOOPS = (
         "too many params",
         "A file has at most 100 parameters, with at most 1000 characters each.",
         "",
+    ),
+    Code(
+        "TS0157",
+        "values too long",
+        "A word or a string has at most 65,536 characters with the values of its variables in it, "
+        "and all values that are put in have at most 128 MiB: a variable made of others doubles "
+        "from line to line.",
+        "let a = 0123456789abcdef\n"
+        + "".join(
+            f"let {b} = ${a}${a}${a}${a}\n" for a, b in zip("abcdefg", "bcdefgh", strict=True)
+        )
+        + "bridge s",
     ),
 )

@@ -27,8 +27,9 @@ DECLARATIONS = (
     Code(
         "TS0104",
         "rate of zero",
-        "A link of rate zero carries nothing. To cut a link write `at T a--b leave`; without a "
-        "rate a link is unlimited.",
+        "A link of rate zero carries nothing. `at T a--b leave` cuts a link, and what waits there "
+        "is dropped. Where it is to wait, write a rate that is nearly none, such as `up=1Kb`, and "
+        "a `queue=` that holds it. Without a rate a link is unlimited.",
         "link a--b up=0Mb",
     ),
     Code(
@@ -47,14 +48,17 @@ DECLARATIONS = (
     Code(
         "TS0107",
         "link from something to itself",
-        "The two ends of a link differ.",
+        "The two ends of a link differ. `link pg--pg` links each two instances of the service "
+        "`pg`; a bridge is one element.",
         "bridge s1\nlink s1--s1",
     ),
     Code(
         "TS0108",
         "second link between the same two elements",
-        "Two elements have at most one link. Put a bridge in between for a second path. A link of "
-        "a service is a link of each of its instances: `a--s1` and `a.0--s1` are two for `a.0`.",
+        "Two elements have at most one link, because packets between them take one way at a time: "
+        "give it the rate of all of them. A second way, over a bridge, is used while the first is "
+        "down. A link of a service is a link of each of its instances: `a--s1` and `a.0--s1` are "
+        "two for `a.0`.",
         "bridges s1 s2\nlink s1--s2\nlink s2--s1",
     ),
     Code(
@@ -126,9 +130,10 @@ DECLARATIONS = (
     ),
     Code(
         "TS0119",
-        "a link is declared with both directions",
-        "`link a--b up=… down=…` declares both directions; `a->b` names one of them in an event.",
-        "link a->b",
+        "one direction of a link without the other",
+        "`link a--b` declares both directions. `link a->b` declares the one, with `up=` as its "
+        "rate, and `link b->a` has to declare the other.",
+        "service a\nbridge s1\nlink a->s1 latency=16ms",
     ),
     # TS0120 is spent: links of single instances were an error once.
     Code(

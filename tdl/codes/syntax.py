@@ -203,4 +203,11 @@ SYNTAX = (
         "they have one reason, most likely near the first of them.",
         "",
     ),
+    Code(
+        "TS0033",
+        "another language",
+        "The file begins as XML, JSON, YAML or TOML does, and nothing reads these here. Write the "
+        "same in TDL: docs/language-tour.md shows how.",
+        'version: "3"\nservices:',
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from tdl.bounds import MAX_DEPTH
 from tdl.build import cover
 from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token
@@ -12,6 +13,7 @@ from tdl.words import MAX_NAME, RUN_VARIABLES
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RANGE = re.compile(r"([^.]+)\.\.([^.]+)")
+_ITEMS = ("VALUE", "NAME", "INSTANCE", "STRING", "MIXED")
 
 
 class Let(NamedTuple):
@@ -20,12 +22,22 @@ class Let(NamedTuple):
 
 
 class For(NamedTuple):
-    """`for NAME in FIRST..LAST {`; the bounds as written, variables and all."""
+    """`for NAME in FIRST..LAST step N {`, `for NAME < NAME in VALUE;VALUE {`; variables and all."""
 
-    name: Token
-    bounds: Token
-    first: str
-    last: str
+    names: tuple[Token, ...]
+    items: tuple[Token, ...]
+    step: Token | None
+
+    def bounds(self, item: Token) -> tuple[str, str] | None:
+        """First and last of an item that is a range of numbers."""
+        found = _RANGE.fullmatch(item.text) if item.type in ("VALUE", "MIXED") else None
+        return (found[1], found[2]) if found else None
+
+    @property
+    def only(self) -> tuple[str, str] | None:
+        """First and last, of a loop of one name over one range of all its numbers."""
+        plain = len(self.names) == len(self.items) == 1 and self.step is None
+        return self.bounds(self.items[0]) if plain else None
 
 
 def let(line: LogicalLine, sink: Sink) -> Let | None:
@@ -55,16 +67,28 @@ def _wrong(tokens: list[Token], sink: Sink) -> None:
 
 
 def loop(line: LogicalLine, sink: Sink) -> For | None:
-    match line.tokens:
-        case [_, name, Token(text="in"), bounds, Token(type="BRACE", text="{")] if (
-            name.type == "NAME"
-        ):
-            found = _RANGE.fullmatch(bounds.text)
-            if found:
-                return For(name, bounds, found[1], found[2]) if _is_variable(name, sink) else None
-    span = cover(line.tokens[0], line.tokens[-1])
-    message = "a for has a name and a range of whole numbers"
-    sink.error("TS0143", span, message, "write for i in 0..9 {, and } after the lines of the loop")
+    tokens = line.tokens
+    at = next((at for at, token in enumerate(tokens) if token.text == "in" and at > 1), 0)
+    names, items, step = tokens[1:at:2], tokens[at + 1 : -1], None
+    if [token.text for token in items[-2:-1]] == ["step"]:
+        *items, _, step = items
+    if (
+        at % 2 == 0
+        and 0 < len(names) <= MAX_DEPTH
+        and all(token.type == "NAME" for token in names)
+        and all(token.type == "OP" for token in tokens[2:at:2])
+        and len(items) % 2 == 1
+        and all(token.type in _ITEMS for token in items[::2])
+        and all(token.type == "SEMI" for token in items[1::2])
+        and tokens[-1].text == "{"
+    ):
+        found = For(tuple(names), tuple(items[::2]), step)
+        return found if all(_is_variable(name, sink) for name in names) else None
+    span = cover(tokens[0], tokens[-1])
+    message = "a for has a name, and a range of whole numbers or a list of values"
+    hint = "write for i in 0..9 {, for i in 0..60 step 15 {, for c in paris;oslo { or "
+    hint += "for i < j in 0..3 {, and } after the lines of the loop"
+    sink.error("TS0143", span, message, hint)
     return None
 
 

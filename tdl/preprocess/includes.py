@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 from typing import Protocol
 
-from tdl.bounds import MAX_DEPTH, MAX_FILE_BYTES
+from tdl.bounds import MAX_DEPTH, MAX_FILE_BYTES, MAX_INCLUDES
 from tdl.decoding import decode
 from tdl.diagnostics import Sink
 from tdl.lexer import Token
@@ -52,8 +52,10 @@ class Includes:
         self._sink = sink
         self._open: list[str] = []
         self._total = 0
+        self._entered = 0
         self.read: dict[str, bytes] = {}
         self.failed = False  # there is a file that could not be entered
+        self.stopped = False  # there are too many, or too large ones: nothing more is read
 
     def enter(self, name: str, token: Token) -> tuple[str, str] | None:
         """The path and the text of a file that is named at `token`; None after a report."""
@@ -72,9 +74,14 @@ class Includes:
                 self._sink.error("TS0151", token.span, problem.message, problem.hint)
                 return None
         self._total += len(self.read[path])
-        if self._total > MAX_FILE_BYTES:
-            message = f"more than {MAX_FILE_BYTES >> 20} MiB are included"
+        self._entered += 1
+        if self._total > MAX_FILE_BYTES or self._entered > MAX_INCLUDES:
+            what = f"{MAX_FILE_BYTES >> 20} MiB"
+            if self._entered > MAX_INCLUDES:
+                what = f"{MAX_INCLUDES:,} files"
+            message = f"more than {what} are included; nothing further is read"
             self._sink.error("TS0153", token.span, message, "an experiment cannot hold so much")
+            self.stopped = True
             return None
         self._open.append(path)
         return path, decode(self.read[path], self._sink, path)

@@ -9,13 +9,16 @@ if all loops together have more rounds than an experiment can have statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations
+from math import comb
 
 from tdl import ast
 from tdl.bounds import MAX_DEPTH, MAX_PARAM, MAX_PARAMS, MAX_ROUNDS
 from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token, logical_lines
 from tdl.preprocess import heads, variables
+from tdl.preprocess.arithmetic import MAX_DIGITS
 from tdl.preprocess.blocks import Item, Loop, blocks
 from tdl.preprocess.includes import NO_TEXTS, Includes, Texts
 from tdl.preprocess.variables import Scope
@@ -23,8 +26,8 @@ from tdl.preprocess.variables import Scope
 NO_PARAMS: Mapping[str, str] = {}
 UNFINISHED = frozenset(
     {
-        *("TS0140", "TS0141", "TS0142", "TS0143", "TS0144", "TS0145", "TS0146", "TS0147"),
-        *("TS0150", "TS0151", "TS0152", "TS0153", "TS0155", "TS0156"),
+        *("TS0140", "TS0141", "TS0142", "TS0143", "TS0144", "TS0145", "TS0146", "TS0147", "TS0148"),
+        *("TS0150", "TS0151", "TS0152", "TS0153", "TS0155", "TS0156", "TS0157"),
     }
 )  # after these statements are missing that the text may have
 _STRING_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"', "\\'": "'", "\\$": "$"}
@@ -55,7 +58,7 @@ class Preprocessor:
         self, items: Iterable[Item], scope: Scope, note: str, depth: int
     ) -> Iterator[LogicalLine]:
         for item in items:
-            if self._stopped or self._sink.full:
+            if self._stopped or self._sink.full or self._included.stopped:
                 return
             if isinstance(item, Loop):
                 yield from self._loop(item, scope, note, depth)
@@ -102,7 +105,8 @@ class Preprocessor:
         """What a STRING or a WORD means."""
         if token.type == "WORD":
             return variables.bare(token, scope, self._sink)
-        return _meaning(variables.text(token, scope).text)
+        text = variables.text(token, scope, self._sink)
+        return None if text is None else _meaning(text.text)
 
     # --- let and param ---
 
@@ -111,6 +115,8 @@ class Preprocessor:
         if said is None:
             return
         value = self._value(said.value, scope)
+        if value is None and variables.too_long(said.value, scope):
+            value = ""  # reported; those that use it are right
         if not self._is_new(said.name, scope) or value is None:
             return
         name = said.name.text
@@ -150,44 +156,75 @@ class Preprocessor:
     def _loop(self, loop: Loop, scope: Scope, note: str, depth: int) -> Iterator[LogicalLine]:
         head = LogicalLine(_noted(loop.head.tokens, note))
         said = None if loop.head.broken else self._head(head, scope, depth)
-        if said is None:
+        values = None if said is None else self._values(said)
+        if said is None or values is None:
             yield from _unread(loop)
             return
-        name, bounds = said
-        if not self._affordable(loop, len(bounds), head.tokens):
+        if not self._affordable(loop, comb(sum(map(len, values)), len(said.names)), said):
             self._stopped = True
             return
+        names = [name.text for name in said.names]
+        places = {name.text: name.span.place for name in said.names}
         before = f"{note}, " if note else ""
-        for number in bounds:
+        every = map(str, chain.from_iterable(values))
+        for chosen in combinations(every, len(names)) if names[1:] else zip(every, strict=True):
             self._rounds += 1
-            inner = Scope({name.text: str(number)}, {name.text: name.span.place}, scope)
-            yield from self._run(loop.body, inner, f"{before}${name.text} = {number}", depth + 1)
-            if self._stopped:
+            known = dict(zip(names, chosen, strict=True))
+            here = ", ".join(f"${name} = {value}" for name, value in known.items())
+            inner = Scope(known, places, scope)
+            yield from self._run(loop.body, inner, before + here, depth + 1)
+            if self._stopped or self._included.stopped:
                 return
 
-    def _head(self, head: LogicalLine, scope: Scope, depth: int) -> tuple[Token, range] | None:
-        tokens = [_range(token, scope, self._sink) for token in head.tokens]
-        read = [token for token in tokens if token is not None]
-        if len(read) < len(tokens):
+    def _head(self, head: LogicalLine, scope: Scope, depth: int) -> heads.For | None:
+        read = variables.substituted(head.tokens, scope, self._sink)
+        said = None if read is None else heads.loop(LogicalLine(read), self._sink)
+        if said is None or not all(self._is_new(name, scope) for name in said.names):
             return None
-        said = heads.loop(LogicalLine(read), self._sink)
-        if said is None or not self._is_new(said.name, scope):
+        if len({name.text for name in said.names}) < len(said.names):
+            self._sink.error("TS0142", said.names[-1].span, "the names of a loop differ")
             return None
         if depth >= MAX_DEPTH:
             message = f"more than {MAX_DEPTH} loops in one another"
-            self._sink.error("TS0145", said.name.span, message)
+            self._sink.error("TS0145", said.names[0].span, message)
             return None
-        bounds = variables.numbers(said.first, said.last, said.bounds, self._sink)
-        return None if bounds is None else (said.name, bounds)
+        return said
 
-    def _affordable(self, loop: Loop, count: int, tokens: list[Token]) -> bool:
+    def _values(self, said: heads.For) -> list[Sequence[int | str]] | None:
+        """Of all items, a sequence each; None after a report."""
+        step = said.step.text if said.step else "1"
+        if not (_is_number(step) and int(step)):
+            message = f"a step is a whole number from 1 on, not '{step}'"
+            self._sink.error("TS0146", (said.step or said.items[0]).span, message)
+            return None
+        found: list[Sequence[int | str]] = []
+        for item in said.items:
+            bounds = said.bounds(item)
+            if bounds is None:
+                found.append((_meaning(item.text) if item.type == "STRING" else item.text,))
+                continue
+            numbers = variables.numbers(*bounds, item, self._sink, int(step))
+            if numbers is None:
+                return None
+            found.append(numbers)
+        if sum(map(len, found)) < len(said.names):
+            message = f"there are no {len(said.names)} values here"
+            self._sink.error("TS0146", said.items[0].span, message, "each name has another value")
+            return None
+        return found
+
+    def _affordable(self, loop: Loop, count: int, said: heads.For) -> bool:
         total = self._rounds + count * (1 + sum(map(_least_rounds, loop.body)))
         if total <= MAX_ROUNDS:
             return True
         message = f"loops of {total:,} rounds; the file is not read any further"
         hint = f"an experiment has at most {MAX_ROUNDS:,} statements"
-        self._sink.error("TS0145", tokens[-2].span, message, hint)
+        self._sink.error("TS0145", said.items[0].span, message, hint)
         return False
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= MAX_DIGITS
 
 
 def _least_rounds(item: Item) -> int:
@@ -195,12 +232,15 @@ def _least_rounds(item: Item) -> int:
     if not isinstance(item, Loop):
         return 0
     said = None if item.head.broken else heads.loop(item.head, Sink())
-    if said is None or not (said.first.isdecimal() and said.last.isdecimal()):
+    if said is None:
         return 1
-    if max(len(said.first), len(said.last)) > variables.MAX_DIGITS:
-        return 1
-    count = max(0, int(said.last) - int(said.first) + 1)
-    return count * (1 + sum(map(_least_rounds, item.body)))
+    step = said.step.text if said.step else "1"
+    count = 0
+    for one in said.items:
+        first, last = said.bounds(one) or ("0", "0")
+        known = all(map(_is_number, (first, last, step))) and int(step)
+        count += len(range(int(first), int(last) + 1, int(step))) if known else 1
+    return comb(count, len(said.names)) * (1 + sum(map(_least_rounds, item.body)))
 
 
 def _unread(loop: Loop) -> Iterator[LogicalLine]:
@@ -210,15 +250,6 @@ def _unread(loop: Loop) -> Iterator[LogicalLine]:
             yield from _unread(item)
         else:
             yield LogicalLine(item.tokens, item.comments, True)
-
-
-def _range(token: Token, scope: Scope, sink: Sink) -> Token | None:
-    """A word of the head of a loop with the values in it."""
-    if token.type != "MIXED":
-        return token
-    new = variables.bare(token, scope, sink)
-    width = token.end_col - token.col
-    return None if new is None else token._replace(type="VALUE", text=new, width=width)
 
 
 def _noted(tokens: list[Token], note: str) -> list[Token]:

@@ -11,21 +11,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tdl.bounds import MAX_WORDS
+from tdl.bounds import MAX_VALUE, MAX_VALUES, MAX_WORDS
 from tdl.build import quotes_in_quotes
 from tdl.diagnostics import Sink
 from tdl.lexer import Token, expected_words, words
+from tdl.preprocess import arithmetic
+from tdl.preprocess.arithmetic import MAX_DIGITS, NoNumberError
 from tdl.suggest import did_you_mean
-from tdl.words import RUN_VARIABLES
+from tdl.words import MAX_NAME, RUN_VARIABLES
 
-VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z0-9_+*() \t-]+)\})")
 ESCAPE = re.compile(r"\\.")
 _IN_STRING = re.compile(rf"\\.|{VARIABLE.pattern}")
 _RANGE = re.compile(r"\[([0-9]+)\.\.([0-9]+)\]")
 _TEXTS = ("STRING", "WORD", "ENVITEM")
 _NO_LISTS = ("LINK", "SERVICE", "BRIDGE")  # statements without lists of names, but for tags=
-MAX_VALUE = 65_536  # characters of a word with its values in it
-MAX_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Scope:
     values: dict[str, str] = field(default_factory=dict)
     places: dict[str, tuple[str, int]] = field(default_factory=dict)  # where they are defined
     parent: Scope | None = None
+    put_in: list[int] = field(default_factory=lambda: [0])  # characters, of the outermost
 
     def find(self, name: str) -> Scope | None:
         scope: Scope | None = self
@@ -46,13 +47,27 @@ class Scope:
         scope = self.find(name)
         return None if scope is None else scope.values[name]
 
+    def outermost(self) -> Scope:
+        return self if self.parent is None else self.parent.outermost()
+
     def names(self) -> list[str]:
         return [*self.values, *(self.parent.names() if self.parent else ())]
 
 
-def named(match: re.Match[str]) -> str:
-    """The variable that VARIABLE has found."""
-    return match[1] or match[2]
+def named(match: re.Match[str]) -> list[str]:
+    """The variables in what VARIABLE has found: one, or those of a sum."""
+    return [match[1]] if match[1] else arithmetic.names(match[2])
+
+
+def _is_sum(match: re.Match[str]) -> bool:
+    return not match[1] and named(match) != [match[2]]
+
+
+def _value(match: re.Match[str], scope: Scope) -> str:
+    """What stands for it; all its variables are known. NoNumberError."""
+    if _is_sum(match):
+        return str(arithmetic.value(match[2], scope.get))
+    return scope.get(named(match)[0]) or ""
 
 
 def substituted(tokens: list[Token], scope: Scope, sink: Sink) -> list[Token] | None:
@@ -67,7 +82,9 @@ def substituted(tokens: list[Token], scope: Scope, sink: Sink) -> list[Token] | 
             failed = failed or found is None
             out += found or ()
         elif token.type in _TEXTS and "$" in token.text:
-            out.append(text(token, scope))
+            whole = text(token, scope, sink)
+            failed = failed or whole is None
+            out += () if whole is None else (whole,)
         else:
             out.append(token)
         if len(out) > MAX_WORDS:
@@ -79,35 +96,71 @@ def substituted(tokens: list[Token], scope: Scope, sink: Sink) -> list[Token] | 
 
 def bare(token: Token, scope: Scope, sink: Sink) -> str | None:
     """A bare word with its values; None after the report of a variable that there is not."""
-    missing = [m for m in VARIABLE.finditer(token.text) if scope.get(named(m)) is None]
-    for match in missing:
-        name = named(match)
+    found = [(match, name) for match in VARIABLE.finditer(token.text) for name in named(match)]
+    missing = [(match, name) for match, name in found if scope.get(name) is None]
+    for match, name in missing:
         hint = did_you_mean(name, scope.names()) or f"define it before: let {name} = …"
         if name.startswith(RUN_VARIABLES):
             hint = "the run sets it, for programs only: write it in exec= or another command"
         sink.error("TS0141", token.part(*match.span()), f"there is no variable ${name}", hint)
-    if missing:
+    if missing or not _affordable(token, scope, sink):
         return None
-    return VARIABLE.sub(lambda match: scope.get(named(match)) or "", token.text)
+    try:
+        return VARIABLE.sub(lambda match: _value(match, scope), token.text)
+    except NoNumberError as problem:
+        sink.error("TS0148", token.span, str(problem), "such as ${i*15} or ${2*(n-1)}")
+        return None
 
 
-def text(token: Token, scope: Scope) -> Token:
-    """A string or bare text with the values of the variables that are defined."""
+def too_long(token: Token, scope: Scope) -> bool:
+    """Whether a word would have more than MAX_VALUE characters with its values in it."""
+    return len(token.text) + _growth(token, scope) > MAX_VALUE
+
+
+def _growth(token: Token, scope: Scope) -> int:
+    found = (name for match in VARIABLE.finditer(token.text) for name in named(match))
+    return sum(len(scope.get(name) or "") for name in found)
+
+
+def _affordable(token: Token, scope: Scope, sink: Sink) -> bool:
+    """Values in values grow without end, and so do many long ones; TS0157 if they do."""
+    growth, total = _growth(token, scope), scope.outermost().put_in
+    if growth and len(token.text) + growth > MAX_VALUE:
+        message = f"with its values this has {len(token.text) + growth:,} characters"
+        sink.error("TS0157", token.span, message, f"at most {MAX_VALUE:,}")
+        return False
+    within, total[0] = total[0] <= MAX_VALUES, total[0] + growth
+    if total[0] <= MAX_VALUES:
+        return True
+    if within:
+        message = f"all values that are put in have more than {MAX_VALUES >> 20} MiB"
+        sink.error("TS0157", token.span, message, "put what is long into files (files=)")
+    return False
+
+
+def text(token: Token, scope: Scope, sink: Sink) -> Token | None:
+    """A string or bare text with the values of the variables that are defined; None after a
+    report."""
+    if not _affordable(token, scope, sink):
+        return None
     quote = token.text[0] if token.type == "STRING" else ""
     if token.type == "ENVITEM":
         quote = token.text.partition(":")[2][:1]
     escaped = quote in ("'", '"') and bool(quote)
 
     def value(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        known = scope.get(name) if name else None
-        if known is None:
+        names = named(match) if match[1] or match[2] else []
+        if not names or any(scope.get(name) is None for name in names):
+            return match[0]
+        try:
+            known = _value(match, scope)
+        except NoNumberError:  # ${x-1} means something to a shell
             return match[0]
         return _escaped(known, quote) if escaped else known
 
     pattern = _IN_STRING if escaped else VARIABLE
     new = pattern.sub(value, token.text)
-    if new == token.text or len(new) > MAX_VALUE:
+    if new == token.text:
         return token
     return token._replace(text=new, width=token.end_col - token.col)
 
@@ -132,7 +185,7 @@ def _mixed(
         if names is None:
             return None
         return list(_separated(names, token._replace(width=width), before))
-    found = _words(word, before) if len(word) <= MAX_VALUE else None
+    found = _words(word, before)
     if found is None:
         message = f"{token.text} stands for {word[:40]!r}, which cannot be part of a statement"
         sink.error("TS0147", token.span, message, "a value with spaces or signs fits into a string")
@@ -141,7 +194,7 @@ def _mixed(
 
 
 def _words(word: str, before: list[Token]) -> tuple[tuple[str, str], ...] | None:
-    if before and before[0].type == "EXPECT":
+    if before and before[0].type in ("EXPECT", "FIGURE"):
         return expected_words(word, before)
     return words(word)
 
@@ -178,15 +231,17 @@ def _names(word: str, token: Token, sink: Sink) -> list[tuple[str, str]] | None:
         sink.error("TS0146", token.span, message, f"at most {MAX_WORDS:,} in a statement")
         return None
     head, tail = word[: ranges[0].start()], word[ranges[0].end() :]
-    found = words(f"{head}{bounds[0]}{tail}")
+    long = len(head) + len(tail) > 2 * MAX_NAME  # of an instance the name is a part
+    found = None if long else words(f"{head}{bounds[0]}{tail}")
     if found is None or len(found) != 1 or found[0][0] not in ("NAME", "INSTANCE"):
-        sink.error("TS0147", token.span, f"'{head}{bounds[0]}{tail}' is not a name")
+        shown = f"{head[:MAX_NAME]}{bounds[0]}{tail[:MAX_NAME]}"
+        sink.error("TS0147", token.span, f"'{shown}' is not a name")
         return None
     return [(found[0][0], f"{head}{number}{tail}") for number in bounds]
 
 
-def numbers(first: str, last: str, token: Token, sink: Sink) -> range | None:
-    """The whole numbers from first to last, both of them; None after a report."""
+def numbers(first: str, last: str, token: Token, sink: Sink, step: int = 1) -> range | None:
+    """The whole numbers from first on, at most last; None after a report."""
     if not (first.isdecimal() and last.isdecimal()):
         wrong = last if first.isdecimal() else first
         message = f"'{wrong}' is not a whole number"
@@ -201,7 +256,7 @@ def numbers(first: str, last: str, token: Token, sink: Sink) -> range | None:
             "TS0146", token.span, message, "a range goes up, and its last number belongs to it"
         )
         return None
-    return range(int(first), int(last) + 1)
+    return range(int(first), int(last) + 1, step)
 
 
 def _separated(names: list[tuple[str, str]], token: Token, before: list[Token]) -> Iterator[Token]:

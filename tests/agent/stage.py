@@ -5,32 +5,45 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable, Coroutine
+import sys
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
-from runtime.agent.process.commandline import AgentOptions, argv
+from runtime.agent.process.agent import LOST_SECONDS
+from runtime.agent.process.commandline import CONTROL_PORT, METADATA_PORT, AgentOptions, argv
 from runtime.coordinator import placement
 from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
 from runtime.options import RunOptions
-from tests.datapath.fake import FakeDatapath
+from tests.doubles.datapath import FakeDatapath
 
 KEY = bytes(range(32))
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
 MS = 1_000_000
+# As `python -m runtime.agent`, but it may give a lost coordinator up sooner.
+PROGRAM = (
+    "import sys; from runtime.agent import __main__; from runtime.agent.process import agent;"
+    " agent.LOST_SECONDS = float(sys.argv.pop(1)); sys.exit(__main__.main())"
+)
 
 Play = Callable[["Stage"], Coroutine[Any, Any, None]]
 
 
 class Stage:
-    """`said` is what agents said: (host, message)."""
+    """`said` is what agents said: (host, message). `other` options are those of single agents."""
 
-    def __init__(self, directory: Path, text: str, hosts: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        text: str,
+        hosts: int,
+        other: Mapping[int, Mapping[str, Any]] | None = None,
+    ) -> None:
         self.directory = directory
         write(compile_source(text, filename="exp.tdl", seed=None), directory / "exp.plan")
         self.plan: Plan = read_plan(directory / "exp.plan")
@@ -41,8 +54,10 @@ class Stage:
         self.datapaths: list[FakeDatapath] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self.inside: tuple[str, ...] = ()  # what starts agents from now on
-        # All of 127.0.0.0/8 is this machine: tests that run side by side do not meet. (Those of
-        # the coordinator have 127.64.0.0 and what comes after.)
+        self.lost_seconds = LOST_SECONDS  # of agents that start from now on
+        self._other = other or {}
+        # All of 127.0.0.0/8 is this machine: tests that run side by side do not meet. (FakeNode
+        # has 127.64.0.0 and what comes after.)
         number = os.getpid()
         self.network = f"127.{1 + (number >> 8) % 63}.{number & 255}"
         (directory / "key").write_bytes(KEY)
@@ -51,17 +66,19 @@ class Stage:
             KEY,
             lambda host, message: self.said.append((host, message)),
             lambda host, reason: self.lost.append((host, reason)),
+            clock_budget_ns=50 * MS,  # no test is about how busy the machine is
         )
 
     def options(self, host: int) -> AgentOptions:
         address = f"{self.network}.{host + 1}"
-        return AgentOptions(
+        options = AgentOptions(
             plan=self.directory / "exp.plan",
-            listen=(address, 7474),
-            metadata=(address, 7473),
+            listen=(address, CONTROL_PORT),
+            metadata=(address, METADATA_PORT),
             key=str(self.directory / "key"),
             datapath_fd=self.datapaths[host].agent_end.fileno(),
         )
+        return replace(options, **self._other.get(host, {}))
 
     async def raise_curtain(self) -> None:
         for host in range(len(self.coordinator.hosts)):
@@ -69,9 +86,11 @@ class Stage:
             self.processes.append(self.start_agent(self.options(host)))
 
     def start_agent(self, options: AgentOptions) -> subprocess.Popen[bytes]:
+        words = argv(options)
+        words = words[words.index("runtime.agent") + 1 :]
         with (self.directory / "agents.log").open("ab") as log:
             return subprocess.Popen(
-                [*self.inside, *argv(options)],
+                [*self.inside, sys.executable, "-P", "-c", PROGRAM, str(self.lost_seconds), *words],
                 pass_fds=(options.datapath_fd,),
                 stdout=log,
                 stderr=log,
@@ -95,10 +114,17 @@ class Stage:
         pairs = [list(pair) for pair in bound.items()]
         await self.coordinator.broadcast({"do": "bind", "step": step, "bind": pairs, **more})
 
+    async def ended(self, host: int) -> int:
+        """Its status."""
+        return await asyncio.to_thread(self.processes[host].wait, DEADLINE_SECONDS)
+
+    def applications(self, host: int) -> list[dict[str, Any]]:
+        """What this agent said of its steps."""
+        return [m for number, m in self.said if number == host and m["say"] == "applied"]
+
     def applied(self, host: int) -> list[tuple[int, bool]]:
         """Steps that this agent said were applied, and whether late."""
-        found = [message for number, message in self.said if number == host]
-        return [(m["step"], m["late"]) for m in found if m["say"] == "applied"]
+        return [(message["step"], message["late"]) for message in self.applications(host)]
 
     def lives(self) -> list[dict[str, Any]]:
         """What agents said that they did to instances."""
@@ -117,9 +143,18 @@ class Stage:
             datapath.close()
 
 
-def act(directory: Path, text: str, hosts: int, play: Play) -> None:
+def act(
+    directory: Path,
+    text: str,
+    hosts: int,
+    play: Play,
+    *,
+    other: Mapping[int, Mapping[str, Any]] | None = None,
+    lost_seconds: float = LOST_SECONDS,
+) -> None:
     async def whole() -> None:
-        stage = Stage(directory, text, hosts)
+        stage = Stage(directory, text, hosts, other)
+        stage.lost_seconds = lost_seconds
         try:
             await stage.raise_curtain()
             await play(stage)

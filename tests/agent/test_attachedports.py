@@ -14,7 +14,7 @@ from runtime.agent.path.datapath import Datapath
 from runtime.agent.process.attachedports import AttachedPorts, network_at
 from runtime.agent.process.orders import PortOrder
 from runtime.datapath.pktd import EngineError
-from tests.datapath.fake import FakeDatapath
+from tests.doubles.datapath import FakeDatapath
 
 PREFIXES = ("10.0.0.0/8",)
 HERE = "/proc/self/ns/net"

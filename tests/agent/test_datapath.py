@@ -19,7 +19,7 @@ from runtime.agent.path.needs import Line, Stage
 from runtime.agent.vocabulary import Moved, Usage
 from runtime.datapath.pktd import EngineAnswer, EngineError
 from runtime.errors import MachineError
-from tests.datapath.fake import FakeDatapath
+from tests.doubles.datapath import FakeDatapath
 from tests.plan.networks import PLAIN, build, contents, timeline
 from tests.waiting import until
 
@@ -119,13 +119,23 @@ def test_a_refusal_is_an_error() -> None:
     talk(conversation)
 
 
-def test_digests_are_asked_for_where_they_are_kept() -> None:
+def test_jitter_counts_from_the_start_where_it_is_of_the_time() -> None:
     async def conversation(fake: FakeDatapath, client: Datapath, _events: list[str]) -> None:
+        client.name = "tcald"
         await client.epoch(5)
         assert "epoch" not in " ".join(fake.commands)
-        client.facts["digests"] = "times"
+        client.name = "pktd"
         await client.epoch(client._clock.agent_ns(7))
         assert fake.commands[-1] == "epoch 7"
+
+    talk(conversation)
+
+
+def test_digests_are_asked_for_where_they_are_kept() -> None:
+    async def conversation(fake: FakeDatapath, client: Datapath, _events: list[str]) -> None:
+        assert (await client.moved()).digests == []
+        assert "digests" not in fake.commands
+        client.facts["digests"] = "times"
         fake.digests = ["1 2 00000000000000ff"]
         assert (await client.moved()).digests == [b"1 2 00000000000000ff"]
         assert (await client.moved()).digests == []

@@ -22,7 +22,7 @@ from runtime.agent.path.view import PlanView
 from runtime.datapath import dialect
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from tests.agent.told import Told
+from tests.doubles.told import Told
 from tests.examples.test_compile import EXAMPLES, NAMES
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, networks, timeline
 

@@ -19,7 +19,7 @@ from tests.pktd.harness import PKTD, World
 from tests.pktd.pods import pods
 from tests.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once]
+pytestmark = pytest.mark.e2e
 
 SETTINGS = [
     pytest.param(False, id="root", marks=pytest.mark.root),

@@ -17,6 +17,7 @@ from tstorm.campaign.points import Grid, Point
 from tstorm.campaign.record import Record
 from tstorm.campaign.results import Expected, Found
 from tstorm.commands.run import command as run_command
+from tstorm.exits import CommandError
 from tstorm.running import options_of
 
 PARAMS = (("rtt", "20 ms; rm -rf ~"),)
@@ -57,6 +58,11 @@ def test_what_was_interrupted_has_not_failed() -> None:
     assert shlex.split(rest)[-2:] == ["--out", "my place"]
     assert last == "1 of 3 seeds ran; none with failures"
     assert shown.line(stopped) == "seed 2: interrupted"
+
+
+def test_why_a_point_did_not_run_is_one_line() -> None:
+    error = CommandError("error: reading bank.tdl: gone\nhint: name another")
+    assert error.in_one_line == "reading bank.tdl: gone (name another)"
 
 
 def test_groups_of_parameters_are_told_apart() -> None:
@@ -115,3 +121,12 @@ def test_every_option_can_be_said() -> None:
     assert {field.name for field in fields(RunOptions)} == SAID.keys() | optiontext.UNSAID
     options = {one for one in run_command.params if isinstance(one, click.Option)}
     assert {one.name for one in options} >= SAID.keys()
+
+
+def test_figures_have_a_column_each(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [Found(Point(1), 0, "completed", figures={"lost of a.0": "12"}), Found(Point(2), 0, "x")]
+    shown.table(Path("c"), RECORD, {row.point: row for row in rows})
+    head, first, second = capsys.readouterr().out.splitlines()[-3:]
+    assert head.split("  ")[-2:] == ["lost of a.0", "WHAT FAILED"]
+    assert first.split()[-2:] == ["12", "-"]
+    assert second.split()[-2:] == ["-", "-"]

@@ -18,7 +18,8 @@ from runtime.certify.planned import Planned, find
 from runtime.datapath.sampler import LINK_COLUMNS, PAIR_COLUMNS
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
-from runtime.options import DEFAULTS, RunOptions
+from runtime.launch.conclude import until_its_end
+from runtime.options import DEFAULTS, VIRTUAL, RunOptions
 from runtime.rundir.directory import HeldDirectory
 from runtime.schedule import Schedule
 
@@ -50,6 +51,7 @@ class Scene:
     text: str = TDL
     seed: int = 1
     pairs: tuple[tuple[str, str], ...] = (("a.0", "b.0"), ("b.0", "a.0"))
+    not_probed: tuple[tuple[str, str], ...] = ()
     measure: str = "one-way"
     interval_ns: int = INTERVAL_NS
     options: RunOptions = DEFAULTS
@@ -110,15 +112,28 @@ class Scene:
             "pairs": [list(pair) for pair in self.pairs],
             "interval_ns": self.interval_ns,
             "intervals_ns": [self.interval_ns] * len(self.pairs),
-            "of": len(self.pairs),
+            "of": len(self.pairs) + len(self.not_probed),
+            "not_probed": [list(pair) for pair in self.not_probed],
         }
         found.sort(key=lambda row: (row[1] or 0, row[0] or 0))
         self._write("probes.jsonl", [header, {"at_ns": self.timeline.end_due_ns, "probes": found}])
 
     def forget(self, unknown: Callable[[int, int | None], bool]) -> None:
         """Takes probes out of the file, by when they were sent and what they got."""
+        self.change(lambda row: None if unknown(*row[1:]) else row)
+
+    def change(self, row: Callable[[list[Any]], list[Any] | None]) -> None:
+        """Replaces probes in the file (None: it goes)."""
         header, report = map(json.loads, (self.place / "probes.jsonl").read_text().splitlines())
-        report["probes"] = [row for row in report["probes"] if not unknown(*row[1:])]
+        report["probes"] = [new for old in report["probes"] if (new := row(old)) is not None]
+        self._write("probes.jsonl", [header, report])
+
+    def enlarge(self, fault: Fault = as_planned) -> None:
+        """Every fifth probe was there as a large one, too, with this fault."""
+        header, report = map(json.loads, (self.place / "probes.jsonl").read_text().splitlines())
+        header["large"] = list(range(len(self.pairs)))
+        rows = report["probes"][::5]
+        report["large"] = [[pair, sent, fault(sent, delay)] for pair, sent, delay in rows]
         self._write("probes.jsonl", [header, report])
 
     def _drawn(self, crossed: Any) -> int | None:
@@ -153,15 +168,14 @@ class Scene:
 
     def judged(self, plan: Plan | None = None) -> dict[str, Any]:
         """The verdict, with the certificate's evidence under `evidence`."""
-        judge = Judge(smallest_delay(self.timeline), thresholds=self.options.thresholds)
-        plan = plan or self.plan
-        evidence = certificate.gather(
-            HeldDirectory.hold(self.place.resolve()),
-            plan,
-            Schedule(plan, self.options),
-            self.facts,
-            judge,
+        judge = Judge(
+            smallest_delay(self.timeline),
+            virtual=self.options.time == VIRTUAL,
+            thresholds=self.options.thresholds,
         )
+        plan, held = plan or self.plan, HeldDirectory.hold(self.place.resolve())
+        timeline = until_its_end(held, plan, Schedule(plan, self.options))
+        evidence = certificate.gather(held, plan, timeline, self.facts, judge)
         return {**judge.verdict(), "evidence": evidence}
 
 

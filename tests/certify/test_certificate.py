@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compiler.pipeline import compile_source
-from runtime.certify import planned
+from runtime.certify import interfaces, planned
 from runtime.errors import RunError
+from runtime.judge.lateness import look_at_events
 from runtime.judge.telling import told
-from runtime.options import RunOptions
+from runtime.judge.verdict import Judge
+from runtime.launch.conclude import uncollected
+from runtime.options import VIRTUAL, RunOptions
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.eventlog import read_events
 from tests.certify.scene import MS, SECOND, TDL, Scene, whats
+from tests.expectations.support import happened
 
 JITTERY = TDL.replace("a--s latency=5ms", "a--s latency=50ms jitter=5ms loss=4%")
 CHANGING = TDL.replace(
@@ -44,6 +53,31 @@ def test_chance_alone_raises_no_alarm(tmp_path: Path) -> None:
         scene.probe()
         alarms += scene.judged()["state"] != "valid"
     assert alarms <= 2
+
+
+def _slowly(seed: int, sent_ns: int, _delay: int | None) -> int:
+    """Another delay each 8 s, of 4005 +- 1000 ms."""
+    return int(random.Random(seed * 100 + sent_ns // (8 * SECOND)).gauss(4005, 1000) * MS)
+
+
+def test_jitter_that_takes_its_time_raises_no_alarm(tmp_path: Path) -> None:
+    """80 probes in a row meet the same second of jitter: that is one, however many they are."""
+    slow = TDL.replace("a--s latency=5ms", "a--s latency=4s jitter=1s")
+    for seed in range(10):
+        scene = Scene(tmp_path, slow, seed=seed)
+        scene.probe(partial(_slowly, seed))
+        found = scene.judged()
+        assert (found["state"], whats(found)) == ("unknown", [])
+
+
+def test_jitter_is_measured_beside_traffic(tmp_path: Path) -> None:
+    """But not netem's: each packet draws there, and those that keep the order are late."""
+    for kernel, state in ((False, "valid"), (True, "unknown")):
+        options = RunOptions(datapath="kernel", hosts=1) if kernel else RunOptions()
+        scene = Scene(tmp_path, JITTERY, pairs=(("a.0", "b.0"),), options=options)
+        scene.flow("a.0", "b.0", 8_000_000)
+        scene.probe()
+        assert scene.judged()["state"] == state
 
 
 def test_a_path_that_is_longer_than_planned(tmp_path: Path) -> None:
@@ -140,23 +174,25 @@ def test_what_changes_too_often_to_be_followed_is_not_measured(
     scene.probe()
     monkeypatch.setattr(planned, "MOST_STRETCHES", 20)
     found = scene.judged()
-    assert (found["state"], found["reasons"]) == ("valid", [])
+    assert (found["state"], whats(found)) == ("degraded", ["unseen"])
+    assert "nobody has judged the run from " in found["reasons"][0]["text"]
     assert any("too much changes" in text for text in found["evidence"].not_measured)
 
 
 def test_probes_that_stop_before_the_run_does(tmp_path: Path) -> None:
-    """After 20 of 60 s, or most of them all the time; not after 55 s, when lost ones are not told
-    any more, nor while there is no path."""
+    """After 20 of 60 s, or most of them all the time, or of one pair from the start on; not after
+    55 s, when lost ones are not told any more, nor while there is no path."""
     for unknown, first in (
-        (lambda sent, _delay: sent > 20 * SECOND, "from 20.000 s on: 201 of 575 probes are known"),
-        (lambda sent, _delay: sent % SECOND != 0, "from 0.000 s on: 58 of 575 probes are known"),
+        (lambda sent, _delay: sent > 20 * SECOND, "from 20.000 s on: 201 of 574 probes are known"),
+        (lambda sent, _delay: sent % SECOND != 0, "from 0.000 s on: 58 of 574 probes are known"),
+        (lambda _sent, _delay: True, "from 0.000 s on: 0 of 574 probes are known"),
     ):
         scene = Scene(tmp_path)
         scene.flow("a.0", "b.0", 1_000_000)
         scene.probe()
         scene.forget(unknown)
         found = scene.judged()
-        assert (found["state"], whats(found)) == ("degraded", ["missing"])
+        assert (found["state"], whats(found)) == ("degraded", ["unseen"])
         text = found["reasons"][0]["text"]
         assert "2 of 2 pairs were not probed all the time, first a.0 to b.0 " in text
         assert first in text
@@ -168,6 +204,90 @@ def test_probes_that_stop_before_the_run_does(tmp_path: Path) -> None:
     scene.probe()
     scene.forget(lambda _sent, delay: delay is None)
     assert scene.judged()["state"] == "valid"
+
+
+def test_nothing_after_an_early_end_is_judged(tmp_path: Path) -> None:
+    """Programs have ended it at 8 s, and one of them took its grace, in which nobody probes; what
+    was planned for 10 s never came."""
+    scene = Scene(tmp_path, TDL.replace("at 60s", "at 10s a--s set latency=50ms\nat 60s"))
+    scene.probe()
+    scene.forget(lambda sent, _delay: sent > 8 * SECOND)
+    scene.flow("a.0", "b.0", 10**6, end_s=40)
+    ended = {"kind": "quit", "target": "", "applied_ns": 8 * SECOND, "planned_ns": 8 * SECOND}
+    assert whats(scene.judged()) == ["unseen"]
+    happened(scene, {**ended, "reason": "the programs of a have ended"})
+    found = scene.judged()
+    assert (found["state"], found["reasons"]) == ("valid", [])
+    assert {row["epoch"]["to_ns"] for row in found["evidence"].pairs} == {8 * SECOND}
+
+
+def test_cycles_are_looked_for_again_after_results() -> None:
+    with pytest.raises(RunError), uncollected():
+        assert not gc.isenabled()
+        raise RunError("a damaged record")
+    assert gc.isenabled()
+
+
+def lost(_delay_ns: int | None) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "got"),
+    [
+        (TDL, "path_loss", lost),
+        (TDL.replace("a--s latency=5ms", "a--s latency=5ms loss=20%"), "path_loss", lost),
+        (TDL, "path_early", lambda _delay_ns: 8 * MS),
+        (TDL, "path_tail", lambda delay_ns: delay_ns and delay_ns + 30 * MS),
+    ],
+)
+def test_the_time_of_a_reason_is_that_of_the_first_probe_beyond_its_bound(
+    tmp_path: Path, text: str, what: str, got: Any
+) -> None:
+    scene = Scene(tmp_path, text.replace("at 60s", "at 9s"))
+    scene.probe(lambda sent, delay: got(delay) if sent >= 3_500 * MS else delay)
+    (first, *_) = [one for one in scene.judged()["reasons"] if one["what"] == what]
+    assert 3_500 * MS <= first["at_ns"] < 3_700 * MS
+
+
+def test_time_that_nobody_looked_at_is_named_and_much_is_degraded(tmp_path: Path) -> None:
+    """A hole of 2.5 s in a minute is named, one of 4 s is too much; the share is the user's."""
+    for until_s, share, state in ((22.5, 0, "valid"), (24, 0, "degraded"), (24, 10**5, "valid")):
+        options = RunOptions(thresholds={"unseen": share} if share else {})
+        scene = Scene(tmp_path, options=options)
+        scene.probe()
+        until_ns = int(until_s * SECOND)
+        scene.forget(lambda sent, _delay, ns=until_ns: 20 * SECOND < sent < ns)  # type: ignore[misc]
+        found = scene.judged()
+        assert (found["state"], whats(found)) == (state, ["unseen"] * (state == "degraded"))
+        text = f"from 20.000 s to {until_s:.3f} s nobody looked at a.0 to b.0; 2 of 2 pairs"
+        assert any(one.startswith(text) for one in found["evidence"].not_measured)
+
+
+def test_a_prober_that_died_is_a_reason(tmp_path: Path) -> None:
+    """Whatever the part of the run that it did not see."""
+    scene = Scene(tmp_path)
+    scene.probe()
+    died = {"kind": "unprobed", "target": "", "applied_ns": 59 * SECOND, "reason": "killed"}
+    with (tmp_path / "events.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(died) + "\n")
+    judge = Judge()
+    look_at_events(judge, read_events(HeldDirectory.hold(tmp_path.resolve())))
+    found = judge.verdict()
+    assert (found["state"], whats(found)) == ("degraded", ["missing"])
+    assert found["reasons"][0]["text"] == "nobody looked at paths from 59.000 s on: killed"
+
+
+def test_what_is_under_way_for_long_is_not_missing_at_the_end(tmp_path: Path) -> None:
+    """Over 15 s of delay nobody can know of what was sent in the last 15 s."""
+    far = TDL.replace("a--s latency=5ms", "a--s latency=15s").replace("at 60s", "at 45s")
+    scene = Scene(tmp_path, far)
+    scene.probe()
+    scene.forget(lambda sent, _delay: sent > 29 * SECOND)
+    found = scene.judged()
+    assert (found["state"], found["reasons"]) == ("valid", [])
+    scene.forget(lambda sent, _delay: sent > 20 * SECOND)
+    assert whats(scene.judged()) == ["unseen"]
 
 
 def test_the_last_probes_say_nothing_of_loss(tmp_path: Path) -> None:
@@ -264,6 +384,27 @@ def test_an_agent_that_lies_about_its_counters(tmp_path: Path) -> None:
         assert any(reason["subject"].startswith("b.0: ") for reason in found["reasons"])
 
 
+def test_what_eth0_sent_and_no_engine_was_given_was_lost_at_the_boundary(tmp_path: Path) -> None:
+    """Half of it; what the engines have counted as of no pair does not count."""
+    scene = Scene(tmp_path)
+    scene.flow("a.0", "b.0", 8_000_000)  # 1,000 packets of 1,000 bytes a second
+    scene.probe()
+    span = [5 * SECOND, 55 * SECOND]
+    devices = {
+        "a.0": [*span, 0, 0, 100_000 * 1014, 100_000],
+        "b.0": [*span, 50_000 * 1014, 50_000, 0, 0],
+    }
+    totals = dict.fromkeys(interfaces.UNPAIRED, "0")
+    scene.facts = {"interfaces": devices, "totals": totals}
+    found = scene.judged()
+    assert (found["state"], whats(found)) == ("degraded", ["counters"])
+    [reason] = found["reasons"]
+    assert reason["subject"] == "the boundary"
+    assert "packets that eth0 had sent, most of a.0, reached no engine" in reason["text"]
+    scene.facts = {"interfaces": devices, "totals": {**totals, "drop_unknown": "50000"}}
+    assert scene.judged()["state"] == "valid"
+
+
 def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     found = scene.judged()
@@ -273,6 +414,20 @@ def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:
     found = scene.judged()
     assert found["state"] == "unknown"
     assert "no pair had enough probes" in found["unmeasured"]
+
+
+def test_in_virtual_time_one_probe_measures_a_path(tmp_path: Path) -> None:
+    """Its delay has no chance in it."""
+    short = TDL.replace("at 60s", "at 200ms")
+    scene = Scene(tmp_path, short, options=RunOptions(time=VIRTUAL), late_ns=1000)
+    scene.probe()
+    found = scene.judged()
+    assert (found["state"], found["measured"]["pairs"]) == ("valid", 2)
+    scene.probe(lambda _sent, delay: delay and delay + 2 * MS)
+    found = scene.judged()
+    assert (found["state"], whats(found)) == ("degraded", ["path_late"])
+    scene.options = RunOptions()
+    assert scene.judged()["state"] == "unknown"
 
 
 def test_a_run_without_probes_has_no_verdict_and_says_why(tmp_path: Path) -> None:
@@ -301,6 +456,81 @@ def test_probes_that_prove_nothing_make_nothing_valid(tmp_path: Path) -> None:
     scene.probe()
     states.append(scene.judged()["state"])
     assert states == ["unknown"] * 4
+
+
+def test_an_idle_direction_says_nothing_of_the_busy_one(tmp_path: Path) -> None:
+    """All probes there were lost in a full queue; it has no room for any; or what it carried went
+    in an epoch of a second."""
+    slow = TDL.replace("up=100Mb", "up=10Mb queue=20KB")
+    scene = Scene(tmp_path / "full", slow)
+    scene.flow("a.0", "b.0", 10_000_000, 0)
+    scene.probe()
+    scene.change(lambda row: [*row[:2], None] if row[0] == 0 else row)
+    found = scene.judged()
+    assert (found["state"], found["measured"]) == ("unknown", None)
+    why = "of 599 probes that met one network 0 arrived; it takes 15"
+    said = f"a.0 to b.0 carried traffic, and its delay was not judged: {why}"
+    assert found["unmeasured"] == said
+    assert f"delays of 1 of 2 pairs (a.0 to b.0: {why})" in found["evidence"].not_measured
+
+    scene = Scene(tmp_path / "narrow", pairs=(("b.0", "a.0"),), not_probed=(("a.0", "b.0"),))
+    scene.flow("a.0", "b.0", 5_000)
+    scene.probe()
+    found = scene.judged()
+    assert found["state"] == "unknown"
+    assert found["unmeasured"] == "a.0 to b.0 carried traffic, and has no room for probes"
+
+    change = "at 20s a--s set latency=25ms\nat 21s a--s set latency=5ms\n"
+    brief = TDL.replace("at 60s", f"{change}at 60s")
+    scene = Scene(tmp_path / "brief", brief)
+    scene.flow("a.0", "b.0", 8_000_000, 20, 21)
+    scene.probe()
+    found = scene.judged()
+    assert found["state"] == "unknown"
+    assert found["unmeasured"].endswith("its delay was not judged: not while most of it went")
+
+
+def test_traffic_of_pairs_that_nobody_probes_counts(tmp_path: Path) -> None:
+    """Where it crosses a link that no probe of another pair was judged on."""
+    third = "service c img=x\n" + TDL.replace("at 60s", "link c--s latency=5ms\nat 60s")
+    scene = Scene(tmp_path / "aside", third)
+    scene.flow("c.0", "b.0", 5_000_000)
+    scene.probe()
+    found = scene.judged()
+    said = "c.0 to b.0 carried 100 % of all bytes over links that no probe was judged on"
+    assert (found["state"], found["measured"], found["unmeasured"]) == ("unknown", None, said)
+    assert said in found["evidence"].not_measured
+
+    much = RunOptions(thresholds={"unseen": 10**6})
+    scene = Scene(tmp_path / "allowed", third, options=much)
+    scene.flow("c.0", "b.0", 5_000_000)
+    scene.probe()
+    found = scene.judged()
+    assert found["state"] == "valid"
+    assert said in found["evidence"].not_measured
+
+    scene = Scene(tmp_path / "beside", third, pairs=(("a.0", "b.0"), ("c.0", "a.0")))
+    scene.flow("c.0", "b.0", 5_000_000)
+    scene.probe()
+    found = scene.judged()
+    assert found["state"] == "valid"
+    assert not any("carried" in text for text in found["evidence"].not_measured)
+
+
+def test_packets_that_are_large_are_not_lost_beside_the_plan(tmp_path: Path) -> None:
+    """Small ones all pass; large ones are lost from 30 s on, or take a little longer."""
+    scene = Scene(tmp_path)
+    scene.probe()
+    scene.enlarge(lambda _sent, delay: delay and delay + MS)
+    found = scene.judged()
+    assert (found["state"], found["reasons"]) == ("valid", [])
+    assert not any("large packets" in text for text in found["evidence"].not_measured)
+    scene.enlarge(lambda sent, delay: delay if sent < 30 * SECOND else None)
+    found = scene.judged()
+    assert (found["state"], whats(found)) == ("invalid", ["path_loss"])
+    assert found["reasons"][0]["subject"] == "a.0 to b.0 (packets of 1500 bytes)"
+    scene.probe()
+    assert any("2 of 2 pairs have no" in text for text in scene.judged()["evidence"].not_measured)
 
 
 def test_probes_while_a_change_was_late_are_of_no_network(tmp_path: Path) -> None:

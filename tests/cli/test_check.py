@@ -40,6 +40,55 @@ def test_a_file_that_is_right_is_ok_with_what_is_in_it() -> None:
     assert check("sleep 9") == (said, "")
 
 
+def test_moments_that_were_drawn_are_told() -> None:
+    lines = "from 1s to 3s a leave 2\nfrom 4s to 5s a--s leave\nfrom 4s to 5s b leave\n"
+    text = TEXT.format(program="sleep 9") + lines
+    Path("x.tdl").write_text(text, encoding="utf-8")
+    _, *said = tstorm("check", "--seed", "3", "x.tdl").stdout.splitlines()
+    found = compile_source(text, seed=3).events
+    times = {event.target: event.at_ns for event in found if event.kind == "leave"}
+    assert [line.rpartition(", ")[2] for line in said] == [
+        "moments drawn from the interval",
+        "a moment drawn from the interval",
+    ]
+    assert said[0].startswith("x.tdl:8: a.")
+    assert said[1].startswith(f"x.tdl:10: b.0 leave at 4.{times['b.0'] % 10**9:09d}".rstrip("0"))
+
+
+def test_who_else_a_partition_cuts_off_is_told() -> None:
+    text = TEXT.format(program="sleep 9") + "service c\nlink c--s\nat 6s partition a;b\n"
+    Path("x.tdl").write_text(text, encoding="utf-8")
+    _, *said = tstorm("check", "x.tdl").stdout.splitlines()
+    assert said == ["x.tdl:10: the partition also cuts off c.0 from b.0"]
+
+
+def test_a_plan_that_can_never_be_valid_is_told() -> None:
+    text = TEXT.format(program="sleep 9").replace("at 5s a crash 1\nat 9s", "at 1s")
+    Path("x.tdl").write_text(text, encoding="utf-8")
+    _, said = tstorm("check", "x.tdl").stdout.splitlines()
+    assert said.startswith("x.tdl: no run of this can be VALID, however good the machine is: ")
+    assert said.endswith("; make it longer, or its changes fewer, or run it with --time virtual")
+
+
+def test_bridges_that_no_packet_passes_are_told() -> None:
+    """A way round that nothing takes, and a place with nobody yet; neither is a warning."""
+    text = TEXT.format(program="sleep 9").replace("bridge s\n", "bridges s t x y\n")
+    text = text.replace("link b--s", "link s--t latency=1\nlink b--t")
+    text += "".join(f"link s--{one} latency=5\nlink {one}--t\n" for one in "xy")
+    Path("x.tdl").write_text(text, encoding="utf-8")
+    _, said = tstorm("check", "--strict", "x.tdl").stdout.splitlines()
+    assert said == "x.tdl: nobody is at x, y, and no packet passes there"
+
+
+def test_a_file_for_the_public_tool_is_told_what_is_other_here() -> None:
+    text = "bootstrapper thunderstorm:2.0\n" + TEXT.format(program="sleep 9")
+    Path("x.tdl").write_text(text, encoding="utf-8")
+    _, image, counts, routes = tstorm("check", "x.tdl").stdout.splitlines()
+    assert image.startswith("x.tdl:1: the image is the public tool's")
+    assert "takes one where an action has no number" in counts
+    assert "`routing hops`" in routes
+
+
 def test_for_programs_there_is_nothing_beside_the_document() -> None:
     assert check("sleep 9", "--format", "json")[0] == "[]\n"
 

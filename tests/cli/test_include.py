@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -42,17 +43,54 @@ def printed(*arguments: str, code: int = 0) -> str:
 
 
 def test_a_file_is_checked_with_all_that_it_includes() -> None:
-    said = printed("check", "exp/main.tdl")
-    assert said == "ok: 1 service, 3 instances, 6 links, 7 events, ends at 30s\n"
+    said, drawn = printed("check", "exp/main.tdl").splitlines()
+    assert said == "ok: 1 service, 3 instances, 6 links, 7 events, ends at 30s"
+    assert drawn.startswith("lib/events.tdl:1: pg.")
+
+
+@pytest.mark.parametrize("path", ["pipe", f"{'../' * 20}proc/version"])
+@pytest.mark.parametrize("statement", ['include "{}"', "service more files={} img=x"])
+def test_what_is_no_file_on_a_disk_is_not_included(path: str, statement: str) -> None:
+    os.mkfifo("exp/pipe")
+    main = Path("exp/main.tdl")
+    main.write_text(f"{main.read_text()}{statement.format(path)}\n")
+    said = tstorm("check", "exp/main.tdl")
+    assert said.exit_code == 1
+    assert "is not a file" in said.stderr
 
 
 def test_a_message_names_the_included_file_and_shows_its_line() -> None:
-    with Path("lib/events.tdl").open("a") as file:
+    with Path("exp/net/core.tdl").open("a") as file:
         file.write("at 11s dcx leave\n")
     result = tstorm("check", "exp/main.tdl")
     assert result.exit_code == 1
-    assert "lib/events.tdl:3:8: error TS0201" in result.stderr
-    assert " 3 | at 11s dcx leave" in result.stderr
+    assert "exp/net/core.tdl:4:8: error TS0201" in result.stderr
+    assert " 4 | at 11s dcx leave" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif"])
+@pytest.mark.parametrize("line", ["at 11s hunter2 leave", "hunter2", "let hunter2"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_words_of_files_elsewhere_are_not_shown(line: str, form: str, *, linked: bool) -> None:
+    """Any file that can be read could be included, and its lines were in the log."""
+    Path("lib/events.tdl").write_text(f"bridge far\n{line}\n")
+    if linked:
+        Path("exp/events.tdl").symlink_to("../lib/events.tdl")
+        Path("exp/main.tdl").write_text(MAIN.replace("../lib/events", "events"))
+    result = tstorm("check", "--format", form, "exp/main.tdl")
+    assert result.exit_code == 1
+    assert "hunter2" not in result.stdout + result.stderr
+    assert "not below" in result.stdout + result.stderr
+    named = tstorm("check", "lib/events.tdl")  # who names it sees it
+    assert "hunter2" in named.stderr
+
+
+def test_a_place_elsewhere_is_named() -> None:
+    with Path("lib/events.tdl").open("a") as file:
+        file.write("at 11s dcx leave\n")
+    result = tstorm("check", "exp/main.tdl")
+    assert "lib/events.tdl:3:8: error TS0201: unknown name" in result.stderr
+    assert "'tstorm check lib/events.tdl' shows lines of it" in result.stderr
     (found,) = json.loads(tstorm("check", "exp/main.tdl", "--format", "json").stdout)
     assert (found["file"], found["line"]) == ("lib/events.tdl", 3)
     log = json.loads(tstorm("check", "exp/main.tdl", "--format", "sarif").stdout)

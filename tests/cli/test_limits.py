@@ -14,7 +14,7 @@ FAR = """\
 service a exec="sleep 100"
 service b exec="sleep 100" replicas=2
 bridges s1 s2
-link a--s1 latency=1d up=10Tb queue=1GiB
+link a--s1 latency=1d up=10Tb down=unlimited queue=1GiB
 link b.0--s2 latency=1d jitter=1d dist=pareto
 link s2--b.1 latency=1ms
 link s1--s2 latency=1d jitter=2s
@@ -41,7 +41,7 @@ def test_what_the_language_allows_runs_to_its_end(place: Path, hosts: tuple[str,
 
 def test_what_the_kernel_cannot_do_is_told_before_anything_starts(place: Path) -> None:
     """With the line that declares it, or that sets it; whatever the kernel here has."""
-    kernel = ("--hosts", "2", "--datapath", "kernel", "--out", "r")
+    kernel = ("--hosts", "2", "--datapath", "kernel", "--out", "r", "--quiet")
     done = tstorm(place, "run", "far.tdl", *kernel, code=1)
     assert done.stderr.startswith(
         "error: far.tdl:5: the jitter of the path from a.0 to b.0 is 86,400.000023148 s, "

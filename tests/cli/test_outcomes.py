@@ -7,17 +7,21 @@ import os
 import signal
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from runtime.judge.verdict import Judge
+from runtime.options import RunResult
 from tests.cli.process import DEADLINE_SECONDS, begun, command, environment, tstorm
 from tests.waiting import wait_until
+from tstorm.outcome import report
 
 pytestmark = pytest.mark.e2e
 
 NETWORK = "bridge s\nlink a--s latency=1ms\n"
-MISSPELT = 'service a img=x replicas=2 exec="/nowhere/postgress"\n' + NETWORK + "at 1s quit\n"
+MISSPELT = 'service a img=x exec="/nowhere/postgress"\n' + NETWORK + "at 1s quit\n"
 SERVE = 'service a img=x exec="./serve"\n' + NETWORK + "at 1s quit\n"
 
 
@@ -64,23 +68,32 @@ def test_what_came_late_is_said_first_everywhere(place: Path) -> None:
     tstorm(place, "replay", "r", "--max-lateness", "1h", "--out", "s")
 
 
+def test_the_last_words_are_where_the_page_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "a b"
+    result = RunResult("completed", "a", place, summary={"verdict": Judge().verdict()})
+    report(result, "text")
+    said = capsys.readouterr()
+    assert said.out == f"{place}\n"
+    assert said.err.splitlines()[-1] == f"page: file://{tmp_path}/a%20b/report.html"
+    report(result, "json")
+    report(result, "text", quiet=True)
+    report(replace(result, summary={**result.summary, "no_page": "the disk is full"}), "text")
+    assert "page: file:" not in capsys.readouterr().err
+
+
 def test_a_program_that_could_not_start_is_told_at_once_and_in_the_end(place: Path) -> None:
-    done = tstorm(place, "run", "misspelt.tdl", "--quiet", "--out", "r")
+    done = tstorm(place, "run", "misspelt.tdl", "--quiet", "--out", "r", code=5)
     lines = done.stderr.splitlines()
-    news = [line for line in lines if "warning: a.0: cannot start /nowhere/postgress" in line]
-    assert len(news) == 1
-    head = "warning: programs of 2 instances could not start; no expect= of a says what is right"
-    assert head in lines
-    assert lines[-2:] == [
-        f"  a.{number}: could not start: No such file or directory" for number in (0, 1)
-    ]
-    shown = tstorm(place, "run", "misspelt.tdl", "--out", "s").stderr
-    assert "a 0 up 2 failed to start" in shown
-    failed = tstorm(place, "run", "misspelt.tdl", "--fail-on-exit", "--out", "t", code=5)
-    assert "error: programs of 2 instances failed" in failed.stderr
-    again = tstorm(place, "replay", "t", "--quiet", code=5)
-    assert "error: programs of 2 instances failed" in again.stderr
-    tstorm(place, "replay", "t", "--quiet", "--no-fail-on-exit")
+    why = "a.0: cannot start '/nowhere/postgress': no such program"
+    assert len([line for line in lines if f"warning: {why}" in line]) == 1
+    assert "  a.0: could not start: no such program" in lines
+    assert lines[-1] == f"error: {why}"
+    shown = tstorm(place, "inspect", "r").stdout
+    assert why in shown
+    again = tstorm(place, "replay", "r", "--quiet", "--no-fail-on-exit", code=5)
+    assert again.stderr.splitlines()[-1] == f"error: {why}"
 
 
 # -- where programs are -----------------------------------------------------------------------
@@ -123,13 +136,8 @@ def test_a_check_fails_where_a_program_could_not_start(place: Path) -> None:
     name_it_whole(place)
     tstorm(place, "run", "lab/serve.tdl", "--quiet", "--out", "r")
     (place / "lab/serve").rename(place / "lab/gone")
-    one = tstorm(place, "replay", "r", "--check", "--quiet", "--out", "s", code=1)
-    assert "program: recorded: a.0 started; replayed: a.0 could not start" in one.stdout
-    assert "could not start in one of the runs or in both prove nothing: a.0" in one.stderr
-    both = tstorm(place, "replay", "s", "--check", "--format", "json", "--out", "t", code=1)
-    (difference,) = json.loads(both.stdout)["differences"]
-    assert difference["what"] == "start"
-    assert difference["recorded"] == difference["replayed"]
+    one = tstorm(place, "replay", "r", "--check", "--quiet", "--out", "s", code=5)
+    assert one.stderr.splitlines()[-1].startswith("error: a.0: cannot start ")
     (place / "lab/gone").rename(place / "lab/serve")
     back = tstorm(place, "replay", "s", "--check", "--quiet", code=1)
     assert "replayed: a.0 started" in back.stdout
@@ -204,7 +212,7 @@ def test_an_exit_code_outlives_a_reader_that_is_gone(place: Path) -> None:
         timeout=DEADLINE_SECONDS,
     )
     os.close(writable)
-    assert check.returncode == 1
+    assert check.returncode == 5
 
 
 def test_a_result_that_cannot_be_written_is_an_error(place: Path) -> None:
@@ -233,7 +241,9 @@ def test_a_second_interrupt_says_so(place: Path) -> None:
         wait_until(lambda: "stopping" in process.stderr.readline(), "the grace")
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_SECONDS) == 130
-        assert process.stderr.read().splitlines()[-1].startswith("interrupted: interrupted twice")
+        *_, said, page = process.stderr.read().splitlines()
+        assert said.startswith("interrupted: interrupted twice")
+        assert page.startswith("page: file://")
     assert json.loads((place / "r/manifest.json").read_text())["outcome"] == "interrupted"
 
 

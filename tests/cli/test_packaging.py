@@ -153,13 +153,20 @@ def test_every_c_file_is_in_the_list_of_sources_or_a_test() -> None:
     assert written == listed
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The commands with which make would build everything, in BUILD."""
+    place = tmp_path_factory.mktemp("made")
+    told = run(["make", "-C", str(ROOT / "tcal_c"), "-n", f"BUILD={place}"], place)
+    return told.replace(str(place), "BUILD").splitlines()
+
+
 @pytest.mark.parametrize("name", sorted(USERS))
-def test_setup_compiles_a_library_as_make_does(name: str, tmp_path: Path) -> None:
-    told = run(["make", "-C", str(ROOT / "tcal_c"), "-n", f"BUILD={tmp_path}"], tmp_path)
-    [linked] = [line.split() for line in told.splitlines() if f"-o {tmp_path}/{name} " in line]
+def test_setup_compiles_a_library_as_make_does(name: str, made: list[str]) -> None:
+    [linked] = [line.split() for line in made if f"-o BUILD/{name} " in line]
     parts = [word.removesuffix(".o") + ".c" for word in linked if word.endswith(".o")]
-    sources = {part.removeprefix(f"{tmp_path}/release/") for part in parts}
-    compiled = [words for line in told.splitlines() if sources & set(words := line.split())]
+    sources = {part.removeprefix("BUILD/release/") for part in parts}
+    compiled = [words for line in made if sources & set(words := line.split())]
     assert len(compiled) == len(sources)
     text = (ROOT / "setup.py").read_text(encoding="utf-8")
     flags = re.search(r"^LIBRARY_FLAGS = (\[.*?\])$", text, re.MULTILINE)

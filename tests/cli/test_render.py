@@ -240,7 +240,7 @@ def test_the_same_bytes_on_every_python(version: str, tmp_path: Path) -> None:
                 "PATH": os.environ["PATH"],
                 "PYTHONPATH": places,
                 "PYTHONHASHSEED": "77",
-                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONPYCACHEPREFIX": str(tmp_path / "cache"),
             },
             check=True,
             capture_output=True,
@@ -299,13 +299,22 @@ def test_compile_warns_of_it_where_it_renders() -> None:
 
 
 def test_it_can_be_refused() -> None:
-    from tstorm.loading import load_plan, show_rejoins
+    from tstorm.loading import load_plan, show_in_cluster
 
     Path("back.tdl").write_text(COMES_BACK)
     tstorm("compile", "back.tdl")
     with pytest.raises(CommandError, match="error: 1 error"):
-        show_rejoins(load_plan("back.plan", None), "back.plan", refuse=True)
-    show_rejoins(load_plan("x.tdl", None), "x.tdl", refuse=True)
+        show_in_cluster(load_plan("back.plan", None), "back.plan", refuse=True)
+    show_in_cluster(load_plan("x.tdl", None), "x.tdl", refuse=True)
+
+
+def test_figures_of_files_are_told_not_to_be_measured_there() -> None:
+    Path("own.tdl").write_text(f'figure p99 = json a "r.json" "p99"\n{COMES_BACK}')
+    assert tstorm("render", "own.tdl", "-o", "-").stderr.startswith("note: not measured: p99: in a")
+    result = tstorm("check", "own.tdl", "--backend", "k8s")
+    assert "TS0922" in result.stderr
+    assert "own.tdl: not measured: p99: in a cluster" in result.stdout
+    assert "not measured" not in tstorm("check", "own.tdl").stdout
 
 
 def test_nodes_and_the_processor_of_agents() -> None:

@@ -61,12 +61,15 @@ def inspected_running(place: Path) -> bool:
     return done.returncode == 0 and json.loads(done.stdout).get("applied", 0) >= 3
 
 
+@pytest.mark.ordinary
 def test_run_and_replay(place: Path) -> None:
-    first = tstorm(place, "run", "two.tdl", "--out", "runs/one", "--format", "json")
+    asked = ("--out", "runs/one", "--format", "json", "--until", "1m")
+    first = tstorm(place, "run", "two.tdl", *asked)
     result = json.loads(first.stdout)
     assert (result["outcome"], result["summary"]["events"]["applied"]) == ("completed", 9)
     assert Path(result["directory"]) == (place / "runs/one").resolve()
     assert "running" in first.stderr
+    assert "note: the experiment ends at 3s, before --until 1m: 'at 1m quit' in" in first.stderr
     again = tstorm(place, "replay", "runs/one", "--check", "--quiet", "--out", "runs/again")
     assert again.stdout == f"{(place / 'runs/again').resolve()}\n"
     assert "the same events" in again.stderr
@@ -76,7 +79,8 @@ def test_run_and_replay(place: Path) -> None:
 
 
 def test_a_replay_that_differs_says_what_and_ends_with_1(place: Path) -> None:
-    tstorm(place, "run", "two.tdl", "--out", "runs/one", "--quiet", "--until", "1s")
+    first = tstorm(place, "run", "two.tdl", "--out", "runs/one", "--until", "1s")
+    assert "note: no run of this can be VALID, however good the machine is: " in first.stderr
     differs = tstorm(place, "replay", "runs/one", "--check", "--until", "2s", "--quiet", code=1)
     assert "event 4: recorded: nothing; replayed: 2000000000 ns set a.0->s" in differs.stdout
 
@@ -102,6 +106,7 @@ def test_an_output_directory_in_use_is_refused(place: Path) -> None:
     assert [path.name for path in (place / "mine").iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.ordinary
 def test_a_run_can_be_seen_entered_and_destroyed(
     place: Path, going_on: subprocess.Popen[str]
 ) -> None:
@@ -161,6 +166,7 @@ def test_no_other_plan_than_its_own_is_there_while_a_run_goes_on(
     assert list(place.rglob("plan.json")) == [place / "runs/long/plan/plan.json"]
 
 
+@pytest.mark.ordinary
 def test_a_run_over_hosts_is_recorded_and_replayed_as_one(place: Path) -> None:
     """The options of hosts are recorded like the others, and a replay may say otherwise."""
     hosts = ("--hosts", "2", "--clock-budget", "50ms", "--allow-spoofing", "--engine-threads", "2")
@@ -201,6 +207,7 @@ def test_options_of_hosts_that_make_no_sense(
     assert not (place / "r").exists()
 
 
+@pytest.mark.ordinary
 def test_doctor_says_what_works(place: Path) -> None:
     done = tstorm(place, "doctor", "--format", "json", code=None)
     checks = {check["name"]: check["status"] for check in json.loads(done.stdout)}

@@ -218,7 +218,6 @@ def test_each_seed_has_a_run_and_those_that_failed_are_named(odd: Path) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_what_was_killed_is_carried_out_anew_and_what_was_done_is_left(odd: Path) -> None:
     """More seeds may be added, too; another text may not."""
     options = ("run", "odd.tdl", "--jobs", "1", "--out", "all", "--format", "json", "--seeds")
@@ -242,7 +241,6 @@ def test_what_was_killed_is_carried_out_anew_and_what_was_done_is_left(odd: Path
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_each_value_of_a_parameter_has_a_run_of_each_seed(odd: Path) -> None:
     text = "param far = 1ms\n" + ODD_ONLY.replace("latency=1ms", "latency=$far")
     (odd / "odd.tdl").write_text(text, encoding="utf-8")

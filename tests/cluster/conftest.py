@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -46,14 +47,21 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def loaded(
     cluster: Cluster, plans: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """On every node: the image of agent and coordinator, under all names in the examples, those
-    that stand in for the examples' own, and the one with real programs."""
-    folder = tmp_path_factory.mktemp("images")
+    """On every node: the image of agent and coordinator, those that stand in for the examples' own,
+    and the one with real programs. Workers of one run load them once."""
+    base = tmp_path_factory.getbasetemp()
+    done = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "images-loaded"
+    with done.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            load_images(tmp_path_factory.mktemp("images"), plans)
+            done.touch()
+
+
+def load_images(folder: Path, plans: dict[str, Path]) -> None:
     read = [read_plan(plan) for plan in plans.values()]
-    agents = {plan.topology.bootstrapper or DEFAULT_AGENT_IMAGE for plan in read}
-    for name in sorted(agents | {DEFAULT_AGENT_IMAGE}):
-        tstorm("image", "build", "--name", name, "-o", folder / "agent.tar")
-        load(folder / "agent.tar")
+    tstorm("image", "build", "--name", DEFAULT_AGENT_IMAGE, "-o", folder / "agent.tar")
+    load(folder / "agent.tar")
     workload = standins.workload_rootfs(folder / "workload", read)
     programs = debian.programs_rootfs(folder / "programs")
     real = Image((debian.PROGRAMS_IMAGE,), programs, ("/bin/sh",))

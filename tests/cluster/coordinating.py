@@ -25,25 +25,22 @@ from runtime.backend.k8s.httpget import Server
 from runtime.backend.k8s.supervisors import NodeParts, Notice
 from runtime.driver import driver
 from runtime.driver.config import DriverConfig
-from runtime.driver.messages import REPORT_SECONDS
 from runtime.options import RunOptions
 from runtime.system.openfiles import raise_limit
 from tests.cluster.simulatednodes import address
-from tests.coordinator.fakes import KEY
 from tests.coordinator.traffic import peak_mib, transferred
+from tests.doubles.agent import KEY
+from tests.doubles.follower import Followed
 
 
-class Told:
-    """Where the driver sends what it says."""
+class Told(Followed):
+    """How long it took until what was said, and what it cost."""
 
     def __init__(self) -> None:
-        self.stop = asyncio.Event()
+        super().__init__()
         self.began = time.monotonic()
         self.record: dict[str, Any] = {}
         self.facts: Mapping[str, Any] = {}
-
-    def report_seconds(self, _planned_seconds: float) -> float:
-        return REPORT_SECONDS
 
     def send(self, record: Mapping[str, Any]) -> None:
         if "started" in record:

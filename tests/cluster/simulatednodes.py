@@ -17,7 +17,7 @@ from compiler.plan.reader import Plan, read_plan
 from runtime.rpc import jsonobject, secure
 from runtime.system.openfiles import raise_limit
 from tests.cluster import fakenodes
-from tests.runtime.k8s.fakenode import UNDERLAY_NS, FakeNode
+from tests.doubles.node import UNDERLAY_NS, FakeNode
 
 
 def address(number: int) -> str:

@@ -242,6 +242,15 @@ def test_all_but_agents_are_ordinary_pods(cluster: Cluster, strict: str, path: P
             assert said == "pod/tried created (server dry run)\n", name
 
 
+def kubeconfig_of(cluster: Cluster, namespace: str, folder: Path) -> Path:
+    """Of the account `user` there."""
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    token = cluster.kubectl("create", "token", "user", "-n", namespace).strip()
+    config["users"][0]["user"] = {"token": token}
+    (folder / "kubeconfig").write_text(yaml.safe_dump(config))
+    return folder / "kubeconfig"
+
+
 @pytest.fixture
 def limited(cluster: Cluster, namespaces: Iterator[str], tmp_path: Path) -> Iterator[Path]:
     """The kubeconfig of a user who has the rights that a run asks for, and no other."""
@@ -261,12 +270,7 @@ def limited(cluster: Cluster, namespaces: Iterator[str], tmp_path: Path) -> Iter
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(role))
     binding = ["create", "clusterrolebinding", name, f"--clusterrole={name}"]
     cluster.kubectl(*binding, f"--serviceaccount={name}:user")
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
-    config["users"][0]["user"] = {
-        "token": cluster.kubectl("create", "token", "user", "-n", name).strip()
-    }
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
-    yield tmp_path / "kubeconfig"
+    yield kubeconfig_of(cluster, name, tmp_path)
     cluster.kubectl("delete", "clusterrole,clusterrolebinding", name)
     cluster.delete(name)
 
@@ -274,18 +278,45 @@ def limited(cluster: Cluster, namespaces: Iterator[str], tmp_path: Path) -> Iter
 def test_a_user_with_the_rights_that_are_asked_for_can_run(
     cluster: Cluster, loaded: None, namespaces: Iterator[str], limited: Path, tmp_path: Path
 ) -> None:
-    plan, name = compile_text(SHORT, tmp_path), next(namespaces)
-    words = ["run", str(plan), "--backend", "k8s", "--namespace", name, "--agent-cpu", "10m"]
+    name = next(namespaces)
+    done = run(limited, name, tmp_path)
+    assert "you may not list nodes" in done.stderr
+    assert "not found" in cluster.kubectl("get", "namespace", name, check=False)
+
+
+def run(kubeconfig: Path, namespace: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A short run by who has this kubeconfig, which completes."""
+    plan = compile_text(SHORT, folder)
+    words = ["run", str(plan), "--backend", "k8s", "--namespace", namespace, "--agent-cpu", "10m"]
     done = subprocess.run(
-        [sys.executable, "-m", "tstorm", *words, "--out", tmp_path / "out"],
+        [sys.executable, "-m", "tstorm", *words, "--out", folder / "out"],
         cwd=ROOT,
-        env={**os.environ, "KUBECONFIG": str(limited), "NO_PROXY": "*"},
+        env={**os.environ, "KUBECONFIG": str(kubeconfig), "NO_PROXY": "*"},
         capture_output=True,
         text=True,
         timeout=DEADLINE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "you may not list nodes" in done.stderr
-    assert json.loads((tmp_path / "out/summary.json").read_text())["outcome"] == "completed"
-    assert "not found" in cluster.kubectl("get", "namespace", name, check=False)
+    assert json.loads((folder / "out/summary.json").read_text())["outcome"] == "completed"
+    return done
+
+
+def test_a_user_runs_in_a_namespace_that_he_was_given(
+    cluster: Cluster, loaded: None, namespaces: Iterator[str], tmp_path: Path
+) -> None:
+    """With what docs/kubernetes.md has an administrator do. All of the run goes, and no more."""
+    name, docs = next(namespaces), (ROOT / "docs/kubernetes.md").read_text()
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=privileged")
+    cluster.kubectl("create", "serviceaccount", "user", "-n", name)
+    role = docs.partition("kubectl apply -f - <<'EOF'\n")[2].partition("\nEOF\n")[0]
+    who = "{kind: User, name: somebody, apiGroup: rbac.authorization.k8s.io}"
+    assert who in role
+    role = role.replace(who, f"{{kind: ServiceAccount, name: user, namespace: {name}}}")
+    cluster.kubectl("apply", "-f", "-", stdin=role.replace("namespace: lab", f"namespace: {name}"))
+    kinds = "all,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies"
+    before = cluster.kubectl("get", kinds, "-n", name, "-o", "name")
+    run(kubeconfig_of(cluster, name, tmp_path), name, tmp_path)
+    assert cluster.kubectl("get", kinds, "-n", name, "-o", "name") == before
+    cluster.delete(name)

@@ -149,6 +149,8 @@ def test_what_ends_a_run_is_named(cluster: Cluster, start: Start, fault: str) ->
     assert ("b-1" if fault == "instance's pod" else node) in summary["message"]
     if fault == "datapath":
         never_unshaped(run)
+        assert f"agents/{node}.log of the run directory" in summary["message"]
+        assert (run.out / f"agents/{node}.log").exists()
     gone(cluster, run, uids, networks)
 
 
@@ -159,6 +161,9 @@ def test_without_its_coordinator_nothing_goes_on(cluster: Cluster, start: Start)
     run.kill(COORDINATOR)
     summary = run.ended()
     assert (summary["outcome"], run.process.returncode) == ("failed", 1)
+    assert "status 137 (Error) (its last words are in coordinator.log" in summary["message"]
+    assert summary["verdict"]["state"] != "valid"
+    assert (run.out / "coordinator.log").exists()
     never_unshaped(run)
     gone(cluster, run, uids, networks)
 

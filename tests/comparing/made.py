@@ -32,6 +32,7 @@ EVENTS = (
         "asked": True,
     },
 )
+NONE: Mapping[str, str | None] = {}
 HEADER = Header(0, ONE_CLOCK, ONE_WAY, PAIRS, SECOND, (SECOND, SECOND), 2)
 
 
@@ -44,6 +45,7 @@ def run(
     delivered_bytes: int = 0,
     failures: Sequence[str] = (),
     expectations: Sequence[Mapping[str, Any]] = (),
+    figures: Mapping[str, str | None] = NONE,
     outcome: str = "completed",
     events: Sequence[Mapping[str, Any]] = EVENTS,
     **options: Any,
@@ -71,6 +73,7 @@ def run(
         "failures": [{"target": name, "last_log_line": ""} for name in failures],
         "pairs": [{"src": "a.0", "dst": "b.0", **counted, **drops}],
         **({"expectations": list(expectations)} if expectations else {}),
+        "figures": [figure(name, value) for name, value in figures.items()],
     }
     (place / "manifest.json").write_bytes(encode_json(manifest))
     (place / "summary.json").write_bytes(encode_json(summary))
@@ -93,16 +96,25 @@ def run(
 def campaign(
     place: Path, runs: Sequence[Mapping[str, Any]], params: Sequence[str] = (), **more: Any
 ) -> Path:
-    """A run for each seed from 1 on with these figures, for each value of the parameter `x`."""
+    """A run for each seed from 1 on with these figures, for each value of the parameter `x`. `by`:
+    the figure `lost` of a run for each value."""
     grid = Grid(range(1, len(runs) + 1), (("x", tuple(params)),) if params else ())
     record = Record("e", "e.tdl", "d", grid, DEFAULTS)
     with directory.opened(place, record) as made:
         for point in grid.points():
-            figures = runs[point.seed - 1]
-            run(made.place(point), seed=point.seed, **{**figures, **more})
-            outcome = str(figures.get("outcome", "completed"))
+            one = dict(runs[point.seed - 1])
+            for value in one.pop("by", {}).get(dict(point.params).get("x"), ()):
+                one["figures"] = {"lost": value}
+            run(made.place(point), seed=point.seed, **{**one, **more})
+            outcome = str(one.get("outcome", "completed"))
             made.add(Found(point, 0, outcome, "valid", ran=True))
     return place
+
+
+def figure(name: str, value: str | None) -> dict[str, Any]:
+    """As summary.json has it."""
+    about = {"text": f'figure {name} = log a "([0-9]+)"', "line": 1, "file": "", "message": ""}
+    return {**about, "name": name, "instance": "a.0", "value": value}
 
 
 def expectation(text: str, state: str, figure: int | None = None, unit: str = "") -> dict[str, Any]:

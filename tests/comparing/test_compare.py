@@ -407,3 +407,52 @@ def test_figures_are_said_with_four_digits(unit: str, value: float, said: str) -
     metric = Metric(Kind.FIGURE, "x", unit)
     assert metric.said(value) == said
     assert metric.said(-value) in (f"-{said}", said)
+
+
+# -- figures of the experiment's own --------------------------------------------------------------
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> str:
+    """With x=off each seed loses 40 more than with x=on."""
+    runs = [{"by": {"on": [f"{seed}.5"], "off": [f"{seed + 40}.5"]}} for seed in range(8)]
+    return str(campaign(tmp_path / "grid", runs, params=("on", "off")))
+
+
+def test_values_of_a_parameter_are_sides_of_one_campaign(grid: str) -> None:
+    found = tstorm("compare", grid, "--by", "x", "--format", "json")
+    assert status(found) == 0, found.output
+    document = json.loads(found.stdout)
+    assert [side["path"] for side in document["sides"]] == ["x=on", "x=off"]
+    own = rows(found.stdout)["own", "lost of a.0"]
+    assert (own["values"], own["difference"], own["paired"]) == ([4, 44], 40, True)
+    assert own["differs"]
+    table = tstorm("compare", grid, "--by", "x").stdout
+    assert "first: x=on (8 runs); second: x=off (8 runs)" in table
+    assert re.search(r"figure +lost of a.0 +4 +44 +\+40 ", table)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("GRID", "--by", "y"), "no parameter 'y' of several values"),
+        (("GRID", "GRID", "--by", "x"), "name one"),
+        (("GRID",), "name two runs or two campaigns"),
+        (("RUN", "--by", "x"), "is no campaign"),
+    ],
+)
+def test_what_has_no_values_is_refused(
+    grid: str, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    known = {"GRID": grid, "RUN": str(run(tmp_path / "run"))}
+    found = tstorm("compare", *(known.get(one, one) for one in arguments))
+    assert status(found) in (1, 2)
+    assert words in found.output + repr(found.exception)
+
+
+def test_a_figure_that_was_not_measured_is_not_compared(tmp_path: Path) -> None:
+    one = run(tmp_path / "a", figures={"lost": "3", "p99": "12.5"})
+    other = run(tmp_path / "b", figures={"lost": None, "p99": "2e1"})
+    figures = rows(tstorm("compare", str(one), str(other), "--format", "json").stdout)
+    assert figures["own", "p99 of a.0"]["values"] == [12.5, 20]
+    assert ("own", "lost of a.0") not in figures

@@ -28,11 +28,20 @@ def tags(draw: st.DrawFn) -> str:
 
 @st.composite
 def links(draw: st.DrawFn, a: str, b: str) -> str:
+    if draw(st.booleans()):
+        return f"{draw(one_way(a, b))}\n{draw(one_way(b, a))}"
     text = f"link {a}--{b} latency={draw(st.integers(0, 9))}"
     up = draw(st.sampled_from(["", " up=1Mb", " up=10Mb", " up=10.1Mb"]))
     text += up + draw(st.sampled_from([" symmetric", " down=2Mb", ""]) if up else st.just(""))
     text += draw(st.sampled_from(["", " queue=50KB"])) + draw(tags())
     return text
+
+
+@st.composite
+def one_way(draw: st.DrawFn, a: str, b: str) -> str:
+    text = f"link {a}->{b} latency={draw(st.integers(0, 9))}"
+    text += draw(st.sampled_from(["", " up=1Mb", " rate=10Mb"]))
+    return text + draw(st.sampled_from(["", " queue=50KB"])) + draw(tags())
 
 
 class Names:
@@ -160,7 +169,8 @@ def statements(draw: st.DrawFn, names: Names) -> str:
         return f"{when} {draw(services)} join {draw(st.integers(1, 3))}"
     if verb in ("join", "leave"):
         what = draw(selector(names, "any"))
-        return f"{when} {what} {verb}{with_count(draw, what, names)}"
+        word = " sometime" if verb == "leave" and when != now and draw(st.booleans()) else ""
+        return f"{when} {what} {verb}{with_count(draw, what, names)}{word}"
     if verb in ("crash", "disconnect", "reconnect", "pause", "resume", "restart"):
         what = draw(selector(names, "service"))
         when = now if verb in ("reconnect", "resume", "restart") else when

@@ -66,7 +66,7 @@ class Oracle(Links):
     def tell(self, order: int, s: ast.Dynamic) -> Iterator[int]:
         verbs: dict[type, Callable[[int, ast.Dynamic], Iterator[int]]] = {
             ast.Join: self.join,
-            ast.Leave: self.take,
+            ast.Leave: self.leave,
             ast.Crash: self.take,
             ast.Churn: self.churn,
             ast.Disconnect: self.disconnect,
@@ -157,6 +157,7 @@ class Oracle(Links):
         if not isinstance(target, str):
             for ends in self.in_order(list(target)):
                 if "left" in self.down[ends]:
+                    self.owner.pop(("left", str(ends)), None)
                     self.unblock(ends, "left", line)
             return
         if "." not in target:
@@ -220,6 +221,31 @@ class Oracle(Links):
             self.move(target, "gone", "leave" if isinstance(s.action, ast.Leave) else "crash", line)
         else:
             self.move(target, "gone", "bridge_down", line)
+
+    def leave(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        if s.end_ns is None or s.action.sometime or self.candidates(s.selector, "s"):
+            yield from self.take(order, s)
+            return
+        every_link = s.action.count is None
+        candidates = self.candidates(s.selector, "bl", every_link=every_link)
+        chosen = self.at_once(order, s, candidates, THERE)
+        gone: list[str | Direction] = []
+        for target in chosen:
+            gone += [target] if isinstance(target, str) else self.in_order(self.there(target))
+            self.remove(s, target)
+        for element in gone:
+            self.owner["left", str(element)] = order
+        if not gone:
+            return
+        yield s.end_ns
+        for element in gone:
+            if self.owner.get(("left", str(element))) == order:
+                self.bring(s, element if isinstance(element, str) else (element,))
+            else:
+                self.warned.append(s.span.line)
+
+    def there(self, link: tuple[Direction, ...]) -> list[Direction]:
+        return [ends for ends in link if "left" not in self.down[ends]]
 
     def take(self, order: int, s: ast.Dynamic) -> Iterator[int]:
         kinds = "sbl" if isinstance(s.action, ast.Leave) else "s"

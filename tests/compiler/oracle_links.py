@@ -179,19 +179,19 @@ class Links(State):
                 if isinstance(member, ast.Element) and member.index is not None:
                     side[f"{member.name.text}.{member.index}"] = number
         assert len(s.action.groups) == 2
-        free = [n for n in self.state if n not in side]
+        free = [n for n in self._bridges() if n not in side]  # instances forward nothing
         free = [n for n in free if any(n in ends for ends in self.links)]
         best: tuple[tuple[int, int, int], dict[str, int]] | None = None
         for choice in product((0, 1), repeat=len(free)):
             trial = {**side, **dict(zip(free, choice, strict=True))}
-            cut = [p for p in self.links[::2] if trial.get(p[0]) != trial.get(p[1])]
+            cut = [p for p in self.links[::2] if apart(trial, p)]
             good = [p for p in cut if self.usable(p) or self.usable((p[1], p[0]))]
             cost = (len(good), len(cut) - len(good), sum(choice))
             if best is None or cost < best[0]:
                 best = (cost, trial)
         assert best is not None
         where = best[1]
-        cut = [ends for ends in self.links if where.get(ends[0]) != where.get(ends[1])]
+        cut = [ends for ends in self.links if apart(where, ends)]
         if not best[0][0]:
             self.warned.append(s.span.line)
         for ends in cut:
@@ -210,6 +210,11 @@ class Links(State):
         self.partitions.clear()
         return
         yield
+
+
+def apart(side: dict[str, int], ends: Direction) -> bool:
+    """Whether a link leads from one side to another; instances of no group are on none."""
+    return all(n in side for n in ends) and side[ends[0]] != side[ends[1]]
 
 
 def relative(old: int, a: ast.Assignment, key: str) -> int:

@@ -132,21 +132,31 @@ class State:
         down = link.up_bps if link.symmetric else link.down_bps
         for a in self._nodes_of(link.a.text, link.a_index):
             for b in self._nodes_of(link.b.text, link.b_index):
+                tags = tuple(t.text for t in link.tags)
+                if link.directed and (b, a) in self.props:  # the way back of what is there
+                    tags = (*self.link_tags[b, a], *tags)
+                    self.link_tags[a, b] = self.link_tags[b, a] = tags
+                    self._say((a, b), link, link.up_bps)
+                    continue
                 for ends, rate in (((a, b), link.up_bps), ((b, a), down)):
                     self.links.append(ends)
-                    self.link_tags[ends] = tuple(t.text for t in link.tags)
+                    self.link_tags[ends] = tags
                     self.down[ends] = set()
                     self.load[ends] = (0, None)
-                    if link.queue_bytes is not None:
-                        self.own_queue.add(ends)
-                    self.props[ends] = {
-                        "rate_bps": rate or 0,
-                        "delay_ns": link.latency_ns,
-                        "jitter_ns": link.jitter_ns,
-                        "loss_ppb": link.loss_ppb,
-                        "queue_bytes": link.queue_bytes or default_queue(rate or 0),
-                        "distribution": link.distribution or "normal",
-                    }
+                    self._say(ends, link, rate)
+
+    def _say(self, ends: Direction, link: ast.LinkStatement, rate: int | None) -> None:
+        self.own_queue.discard(ends)
+        if link.queue_bytes is not None:
+            self.own_queue.add(ends)
+        self.props[ends] = {
+            "rate_bps": rate or 0,
+            "delay_ns": link.latency_ns,
+            "jitter_ns": link.jitter_ns,
+            "loss_ppb": link.loss_ppb,
+            "queue_bytes": link.queue_bytes or default_queue(rate or 0),
+            "distribution": link.distribution or "normal",
+        }
 
     def _nodes_of(self, name: str, index: int | None = None) -> list[str]:
         if index is not None:
@@ -223,7 +233,7 @@ class State:
 
     def move(self, node: str, state: str, kind: str, line: int) -> None:
         self.state[node] = state
-        for what in ("network", "program", "life"):
+        for what in ("network", "program", "life", "left"):
             self.owner.pop((what, node), None)
         self.emit(kind, node, line)
 

@@ -39,7 +39,7 @@ def compiled(text: str) -> Plan | None:
 def test_a_statement_more_adds_its_events(text: str, data: st.DataObject) -> None:
     """At one minute, after all others: nothing follows from it."""
     lines = text.splitlines()
-    ends = re.findall(r"^link (\S+)--(\S+) ", text, re.MULTILINE)
+    ends = re.findall(r"^link (\S+?)(?:--|->)(\S+) ", text, re.MULTILINE)
     first, second = data.draw(st.sampled_from(ends))
     place = data.draw(st.integers(0, len(lines)))
     more = [*lines[:place], f"at 1m {first}--{second} set queue=12345B", *lines[place:]]

@@ -8,9 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from compiler.analysis.topologydiff import compare_topologies
 from compiler.pipeline import UnknownParamError, compile_source
 from compiler.plan import format as form
 from compiler.plan.expectations import Expectation
+from compiler.plan.figures import Figure
+from compiler.plan.figures import from_json as read_figures
+from compiler.plan.figures import to_json as figure_records
 from compiler.plan.format import PlanError
 from compiler.plan.reader import decode
 from compiler.plan.rebuild import complete
@@ -37,6 +41,82 @@ def expectations(*lines: str) -> tuple[Expectation, ...]:
     plan = compile_source(NET + "".join(f"{line}\n" for line in lines)).plan
     plan.verify()
     return plan.expectations
+
+
+def figures(*lines: str) -> tuple[Figure, ...]:
+    plan = compile_source(NET + "".join(f"{line}\n" for line in lines)).plan
+    plan.verify()
+    return plan.figures
+
+
+def test_figures_say_whose_and_where_and_change_nothing_else() -> None:
+    lost, p99 = figures(
+        'figure lost = log server.1;client "lost ([0-9]+)"',
+        "figure p99 = json client 'out/r.json' 'ms.p99'",
+    )
+    assert lost == Figure(
+        name="lost",
+        text='figure lost = log server.1;client "lost ([0-9]+)"',
+        line=11,
+        file="",
+        nodes=(1, 3),
+        pattern="lost ([0-9]+)",
+    )
+    assert (p99.nodes, p99.path, p99.key) == ((3,), "out/r.json", "ms.p99")
+    plain = compile_source(NET).plan
+    told = compile_source(NET + 'figure n = log * "n ([0-9]+)"\n').plan
+    assert [told.raw(name) == plain.raw(name) for name in SAME] == [True] * len(SAME)
+
+
+def test_a_figure_that_only_one_plan_has_is_a_difference() -> None:
+    plain = compile_source(NET).plan
+    told = compile_source(NET + 'figure n = log client "n ([0-9]+)"\n').plan
+    (found,) = compare_topologies(plain, told)
+    assert (found.kind, found.a, found.b) == ("figure", None, 'figure n = log client "n ([0-9]+)"')
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (['figure n = log nobody "([0-9])"'], "TS0406"),
+        (['figure n = log late "([0-9])"'], "TS0408"),
+        (['figure n = log client "([0-9])"', 'figure n = log server "([0-9])"'], "TS0412"),
+    ],
+)
+def test_figures_of_nobody_and_two_of_one_name(lines: list[str], code: str) -> None:
+    with pytest.raises(TdlError) as caught:
+        figures(*lines)
+    assert [(one.code, one.span.line) for one in caught.value.diagnostics] == [
+        (code, 10 + len(lines))
+    ]
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"name": ""},
+        {"nodes": []},
+        {"nodes": [3, 1]},
+        {"nodes": [99]},
+        {"pattern": "n"},
+        {"pattern": "("},
+        {"pattern": "", "path": "../x", "key": "n"},
+        {"pattern": "", "path": "/x", "key": "n"},
+        {"pattern": "", "path": "x"},
+        {"path": "x", "key": "n"},
+        {"key": "n" * 1001},
+        {"more": 1},
+    ],
+)
+def test_a_plan_of_somebody_elses_with_another_figure_is_refused(
+    spoilt: dict[str, object],
+) -> None:
+    (good,) = figure_records(figures('figure n = log client "n ([0-9]+)"'))
+    assert read_figures([good], 5)
+    with pytest.raises(PlanError, match="figure"):
+        read_figures([{**good, **spoilt}], 5)
+    with pytest.raises(PlanError, match="another has"):
+        read_figures([good, good], 5)
 
 
 def one(line: str) -> Expectation:

@@ -12,7 +12,7 @@ from tests.compiler import oracle
 from tests.compiler.files import files
 
 # A tag that nothing of the right kind carries: for the oracle the line is not there.
-STATIC = ("TS0204", "TS0219")
+STATIC = ("TS0204", "TS0219", "TS0223")
 STATE_WARNINGS = ("TS0903", "TS0911", "TS0912", "TS0930")
 
 

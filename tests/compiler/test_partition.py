@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import networkx as nx
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from compiler.expand import bystanders
 from compiler.pipeline import compile_source, elaborate
 from compiler.plan.types import Event, Topology
 from tdl import ast
@@ -169,3 +171,61 @@ def test_partition_of_absent_instances_cuts_their_links_too() -> None:
     assert cut == ["c.0->hub", "hub->c.0"]
     assert [d.code for d in compilation.diagnostics] == ["TS0911", "TS0914"]
     assert all(d.severity is Severity.WARNING for d in compilation.diagnostics)
+
+
+MESH = """\
+service a
+service b
+service c
+link a--b
+link a--c
+link b--c
+"""
+
+
+def test_what_does_not_forward_is_not_in_the_way() -> None:
+    """The cut went through c, as if packets from a to b could pass it."""
+    assert targets(MESH + "at 1s partition a;b") == ["a.0->b.0", "b.0->a.0"]
+    text = STAR + "service both\nbridge s\nlink hub--s\nlink both--hub\nlink both--s\nlink c--s\n"
+    text = text.replace("link c--hub\n", "").replace("service c\n", "service c replicas=2\n")
+    cut = targets(text + "at 1s partition a b;c")
+    assert cut == ["hub->s", "s->hub"]
+
+
+def others(text: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    (told,) = compile_source(text).timeline.cut_off.values()
+    return [(one.who, one.whom) for one in told]
+
+
+def test_who_else_is_cut_off_is_known() -> None:
+    assert others(MESH + "at 1s partition a;b") == []
+    assert others(STAR + "at 1s partition a;b") == [(("c.0",), ("b.0",))]
+    assert others(STAR + "at 1s partition b;a") == [(("c.0",), ("b.0",))]
+    assert others(STAR + "at 1s partition a b;c") == []
+
+
+def test_who_is_behind_a_bridge_that_is_named_is_meant_with_it() -> None:
+    text = STAR.replace("link b--hub", "bridges far lan\nlink hub--far\nlink far--lan\nlink b--lan")
+    assert others(text + "at 1s partition hub;far") == []
+    assert others(text + "at 1s partition a;far") == [(("c.0",), ("b.0",))]
+
+
+def test_a_group_that_is_cut_off_one_by_one_loses_itself() -> None:
+    text = STAR.replace("service b\n", "service b replicas=2\n")
+    found = others(text + "at 1s partition a c;b")
+    assert found == [(("b.0", "b.1"), ())]
+    assert others(text + "link b--c\nat 1s partition a;b") == [(("b.0",), ("b.1",))]
+
+
+def test_too_many_positions_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bystanders, "MOST_KINDS", 2)
+    assert others(STAR + "at 1s partition a;b") == [((), ())]
+
+
+def test_parts_that_do_not_touch_are_tried_apart() -> None:
+    """Twelve bridges between three groups are too many ways together, and few one by one."""
+    lines = "".join(f"link {end}--m$i\n" for end in ("a", "b", "c"))
+    text = "bridges a b c m[0..11]\nfor i in 0..11 {\n" + lines + "}\n"
+    compilation = compile_source(text + "at 1s partition a;b;c\nat 2s heal\n")
+    assert compilation.diagnostics == ()
+    assert len([e for e in compilation.events if e.kind == "link_down"]) == 2 * 24

@@ -54,7 +54,7 @@ def test_two_groups_are_cut_as_networkx_cuts_them(
     problem: tuple[int, list[Edge], list[int], list[list[int]]],
 ) -> None:
     nodes, edges, weights, groups = problem
-    side = cut.assign(nodes, edges, weights, groups)
+    side, _ = cut.assign(nodes, edges, weights, groups)
     graph = nx.Graph()
     graph.add_nodes_from(range(nodes))
     for (a, b), weight in zip(edges, weights, strict=True):
@@ -71,7 +71,7 @@ def test_ties_go_to_the_first_group(
 ) -> None:
     """Of all cheapest ways, the one with the fewest elements on the second side."""
     nodes, edges, weights, groups = problem
-    side = cut.assign(nodes, edges, weights, groups)
+    side, _ = cut.assign(nodes, edges, weights, groups)
     found = (cost(edges, weights, side), sum(at > 0 for at in side))
     assert found == cheapest(nodes, edges, weights, groups)
 
@@ -82,8 +82,9 @@ def test_more_groups_are_cut_at_least_cost(
     problem: tuple[int, list[Edge], list[int], list[list[int]]],
 ) -> None:
     nodes, edges, weights, groups = problem
-    side = cut.assign(nodes, edges, weights, groups)
+    side, exact = cut.assign(nodes, edges, weights, groups)
     least, _ = cheapest(nodes, edges, weights, groups)
+    assert exact
     assert cost(edges, weights, side) == least
 
 
@@ -96,11 +97,11 @@ def test_improvement_by_single_moves_stays_within_twice(
     nodes, edges, weights, groups = problem
     trials, cut.TRIALS = cut.TRIALS, 0
     try:
-        side = cut.assign(nodes, edges, weights, groups)
+        side, exact = cut.assign(nodes, edges, weights, groups)
     finally:
         cut.TRIALS = trials
     least, _ = cheapest(nodes, edges, weights, groups)
-    assert least <= cost(edges, weights, side) <= 2 * least
+    assert least <= cost(edges, weights, side) <= (1 if exact else 2) * least
 
 
 @given(problem=problems(2, 4))
@@ -108,7 +109,7 @@ def test_groups_keep_their_members_and_everything_is_apart(
     problem: tuple[int, list[Edge], list[int], list[list[int]]],
 ) -> None:
     nodes, edges, weights, groups = problem
-    side = cut.assign(nodes, edges, weights, groups)
+    side, _ = cut.assign(nodes, edges, weights, groups)
     for number, group in enumerate(groups):
         assert {side[node] for node in group} == {number}
     kept = nx.Graph([(a, b) for a, b in edges if side[a] == side[b]])
@@ -126,5 +127,5 @@ def test_what_no_group_can_reach_is_on_no_side(
     members = {node for group in groups for node in group}
     lonely = [n for n in range(nodes) if not members & nx.node_connected_component(graph, n)]
     assume(lonely)
-    side = cut.assign(nodes, edges, weights, groups)
+    side, _ = cut.assign(nodes, edges, weights, groups)
     assert {side[node] for node in lonely} == {-1}

@@ -447,3 +447,42 @@ def test_a_queue_that_was_stated_for_a_while_follows_the_rate_again() -> None:
     text = "from 1s to 2s a.0->s1 set queue=9KB\nat 3s a.0->s1 set rate=20Mb\n"
     found = [e for e in compiled(NET + text).events if e.kind == "set"]
     assert [e.args["queue_bytes"] for e in found] == [9000, 62_500, 125_000]
+
+
+def test_links_and_bridges_that_leave_in_an_interval_come_back_at_its_end() -> None:
+    """It was once, at a drawn moment, and for good."""
+    down_and_up = [(5, "link_down", "s1->s2"), (5, "link_down", "s2->s1")]
+    down_and_up += [(10, "link_up", "s1->s2"), (10, "link_up", "s2->s1")]
+    assert shown(events(NET + "from 5s to 10s s1--s2 leave\n")) == down_and_up
+    outage = [(5, "bridge_down", "s1"), (10, "bridge_up", "s1")]
+    assert shown(events(NET + "from 5s to 10s s1 leave\n")) == outage
+    found = events(NET + "from 5s to 10s a--s1 leave 50%\n")
+    links = {event.target.replace("->", "--") for event in found if event.target.startswith("a")}
+    assert len(links) == 2
+    assert [event.at_ns // SECOND for event in found] == [5] * 4 + [10] * 4
+
+
+def test_an_outage_keeps_what_else_has_the_link_down() -> None:
+    text = NET + "at 7s s1->s2 leave\nfrom 6s to 8s s1--s2 flap 5s\nfrom 5s to 10s s2->s1 leave\n"
+    found = shown([event for event in compiled(text).events if event.line])
+    assert found == [
+        (5, "link_down", "s2->s1"),
+        (6, "link_down", "s1->s2"),
+        (10, "link_up", "s2->s1"),
+    ]
+
+
+def test_an_outage_that_the_end_cuts_short_is_missed_by_nobody() -> None:
+    compilation = compiled(NET + "at 10s quit\nfrom 5s to 10s s1--s2 leave\n")
+    assert [d.code for d in compilation.diagnostics] == []
+    assert [event.kind for event in compilation.events[-3:]] == ["link_down", "link_down", "quit"]
+
+
+def test_leave_sometime_is_a_moment_of_its_own_for_good() -> None:
+    text = NET + "from 5s to 10s tags=y leave sometime\n"
+    found = compiled(text)
+    mine = [event for event in found.events if event.line]
+    assert {event.target for event in mine} >= {"s1", "s2", "a.0->s1", "s1->a.3"}
+    assert len({event.at_ns for event in mine}) == 6
+    assert all(event.kind.endswith("_down") for event in mine)
+    assert found.timeline.drawn == {0: tuple(event.seq for event in mine)}

@@ -28,6 +28,7 @@ link web--db up=128Kb
 """
 
 
+MS = 10**6
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tdl"))
 
 
@@ -46,6 +47,74 @@ def test_nodes_come_by_service_then_bridges() -> None:
     assert topology.nodes[1].tags == ("front", "app")
     assert topology.nodes[4].tags == ("core",)
     assert (topology.bootstrapper, topology.routing) == ("agent:2", "hops")
+
+
+EVENTS = """\
+at 1s pg.0--pg.3 leave
+at 2s pg.2->pg.1 set up=1Mb
+at 30s pg.1 crash
+at 40s quit
+"""
+MESH = f"""\
+service pg replicas=4
+link pg--pg latency=9ms up=5Mb down=7Mb tags=x
+{EVENTS}
+at 3s pg--pg set latency=8ms
+at 4s pg.2--pg set loss=1%
+at 5s pg.2->pg set rate=9Mb
+"""
+WRITTEN_OUT = f"""\
+service pg replicas=4
+for i < j in 0..3 {{
+  link pg.$i--pg.$j latency=9ms up=5Mb down=7Mb tags=x
+}}
+{EVENTS}
+for i < j in 0..3 {{ at 3s pg.$i--pg.$j set latency=8ms }}
+for i in 0;1;3 {{
+  at 4s pg.2--pg.$i set loss=1%
+  at 5s pg.2->pg.$i set rate=9Mb
+}}
+"""
+
+
+def test_a_service_linked_with_itself_is_a_link_of_each_two_instances() -> None:
+    mesh, written = (compile_source(text) for text in (MESH, WRITTEN_OUT))
+    assert len(mesh.topology.links) == 12
+    assert mesh.topology == written.topology
+    told = [
+        {(e.at_ns, e.kind, e.target, *e.args.items()) for e in one.events}
+        for one in (mesh, written)
+    ]
+    assert told[0] == told[1]
+
+
+def test_a_link_may_be_declared_one_direction_at_a_time() -> None:
+    text = """service a replicas=2
+service b
+link a->b latency=16ms up=5Mb tags=x
+link b->a latency=17ms jitter=1ms rate=7Mb queue=64KB loss=1% dist=uniform tags=y
+at 1s a->b set up=6Mb
+at 1s b->a set rate=8Mb
+"""
+    whole = text.replace("a->b latency=16ms up=5Mb tags=x", "a--b latency=16ms up=5Mb tags=x;y")
+    whole = "".join(line for line in whole.splitlines(True) if not line.startswith("link b->a"))
+    one, both = (compile_source(each) for each in (text, whole))
+    assert [link.name for link in one.topology.links] == [link.name for link in both.topology.links]
+    assert {link.tags for link in one.topology.links} == {("x", "y")}
+    there, back = (link.state for link in one.topology.links[:2])
+    assert there == both.topology.links[0].state
+    assert (back.delay_ns, back.jitter_ns, back.rate_bps) == (17 * MS, MS, 7_000_000)
+    assert (back.loss_ppb, back.queue_bytes, back.distribution) == (10_000_000, 64_000, "uniform")
+    queues_set = {e.target: "queue_bytes" in e.args for e in one.events if e.kind == "set"}
+    stated = {"b.0->a.0": False, "b.0->a.1": False}
+    assert queues_set == {"a.0->b.0": True, "a.1->b.0": True, **stated}
+
+
+def test_a_mesh_grows_with_its_service() -> None:
+    text = "service pg\nlink pg--pg\nat 0s pg join 2\nat 5s pg join 3\nat 9s pg--pg set loss=1%\n"
+    grown = compile_source(text)
+    assert len(grown.topology.links) == 20
+    assert sum(event.kind == "set" for event in grown.events) == 20
 
 
 def test_addresses() -> None:

@@ -15,7 +15,8 @@ from runtime.coordinator.link import AgentError, Host, LostError
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.rpc import calls, jsonobject
-from tests.coordinator.fakes import EXPERIMENT, HERE, FakeAgent, SlowLink, Stage, act, refuse
+from tests.coordinator.stage import EXPERIMENT, Stage, act
+from tests.doubles.agent import HERE, FakeAgent, SlowLink, refuse
 from tests.waiting import until
 
 MS = 1_000_000

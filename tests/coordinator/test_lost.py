@@ -13,7 +13,8 @@ from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.coordinator import Coordinator
 from runtime.coordinator.link import AgentError, LostError
 from runtime.errors import RunError
-from tests.coordinator.fakes import EXPERIMENT, FakeAgent, Stage, act
+from tests.coordinator.stage import EXPERIMENT, Stage, act
+from tests.doubles.agent import FakeAgent
 from tests.waiting import until
 
 MS = 1_000_000

@@ -9,17 +9,22 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runtime.coordinator import coordinator as coordinators
-from runtime.coordinator.link import AgentError
+from runtime.coordinator.link import AgentError, Host
 from runtime.errors import RunError
-from tests.coordinator.agents import RealAgent, Scene, act
+from runtime.options import RunOptions
+from runtime.schedule import Schedule
+from tests.agent.stage import MS, Stage, act
 from tests.waiting import until
 
-MS = 1_000_000
 TEXT = """seed 4
 service a img=x replicas=3
 service b img=x replicas=3
@@ -37,24 +42,44 @@ at 4800ms quit
 """
 
 
-def test_clocks_that_differ_by_50_ms_and_more_change_the_network_together() -> None:
+async def begin(stage: Stage) -> int:
+    """From connecting to the start. Returns T0."""
+    await stage.ready()
+    return await stage.coordinator.start(lead_ns=2_500 * MS)
+
+
+def applied(stage: Stage, host: int) -> dict[int, dict[str, Any]]:
+    """What a host said of its steps."""
+    said = stage.applications(host)
+    found = {message["step"]: message for message in said}
+    assert len(found) == len(said), "told twice"
+    return found
+
+
+async def all_applied(stage: Stage) -> Sequence[int]:
+    """When each step was due, in ns from T0."""
+    steps = Schedule(stage.plan, RunOptions()).steps
+    hosts, numbers = range(len(stage.processes)), set(range(len(steps)))
+    await until(lambda: all(applied(stage, n).keys() == numbers for n in hosts), "the last step")
+    return [step.due_ns for step in steps]
+
+
+def test_clocks_that_differ_by_50_ms_and_more_change_the_network_together(tmp_path: Path) -> None:
     offsets = (0, 50 * MS, -50 * MS, 3_600_000 * MS)
 
-    async def play(scene: Scene) -> None:
-        for agent, offset in zip(scene.agents, offsets, strict=True):
-            await agent.start(scene.path, offset_ns=offset)
-        t0 = await scene.begin()
-        await scene.all_applied()
-        due = [t0 + step.due_ns for step in scene.timeline.steps]
+    async def play(stage: Stage) -> None:
+        t0 = await begin(stage)
+        elapsed = await all_applied(stage)
+        due = [t0 + due_ns for due_ns in elapsed]
         for number, (record, offset) in enumerate(
-            zip(scene.coordinator.offsets(), offsets, strict=True)
+            zip(stage.coordinator.offsets(), offsets, strict=True)
         ):
             bound = record["largest_bound_ns"]
             assert isinstance(bound, int)
             first = record["first"]
             assert isinstance(first, dict)
             assert abs(first["offset_ns"] - offset) <= bound
-            commits = [one for one in scene.agents[number].datapath.history if one.at_ns]
+            commits = [one for one in stage.datapaths[number].history if one.at_ns]
             asked = {
                 min(due, key=lambda moment, at=one.at_ns: abs(moment - at))  # type: ignore[misc]
                 for one in commits
@@ -62,123 +87,121 @@ def test_clocks_that_differ_by_50_ms_and_more_change_the_network_together() -> N
             assert {due[0], due[1], due[2]} <= asked
             for one in commits:
                 assert min(abs(moment - one.at_ns) for moment in due) <= bound
-            for step, message in scene.applied(number).items():
+            for step, message in applied(stage, number).items():
                 # Never early, and elapsed counts from the same T0.
-                assert message["elapsed_ns"] >= scene.timeline.steps[step].due_ns - 2 * bound
-        stopped = await scene.coordinator.stop()
+                assert message["elapsed_ns"] >= elapsed[step] - 2 * bound
+        stopped = await stage.coordinator.stop()
         assert stopped.missing == {}
-        assert [await agent.ended() for agent in scene.agents] == [0] * 4
+        assert [await stage.ended(host) for host in range(4)] == [0] * 4
 
-    act(TEXT, 4, play)
+    other = {host: {"clock_offset_ns": offset} for host, offset in enumerate(offsets)}
+    act(tmp_path, TEXT, 4, play, other=other)
 
 
-def paths_after(kill: bool) -> list[dict[tuple[int, int], dict[str, int | str]]]:
+def paths_after(
+    directory: Path, *, kill: bool
+) -> list[dict[tuple[int, int], dict[str, int | str]]]:
     """What the datapaths of two hosts do at the end, one agent of which is killed or not."""
     found: list[dict[tuple[int, int], dict[str, int | str]]] = []
 
-    async def play(scene: Scene) -> None:
-        for agent in scene.agents:
-            await agent.start(scene.path)
-        await scene.begin()
-        victim = scene.agents[1]
+    async def play(stage: Stage) -> None:
+        await begin(stage)
         if kill:
-            await until(lambda: 1 in scene.applied(1), "the second step")
-            victim.signal(signal.SIGKILL)
-            assert await victim.ended() == -signal.SIGKILL
-            await until(lambda: scene.lost, "the loss")
-            known = len(scene.applied(1))
-            await until(lambda: 3 in scene.applied(0), "two steps that it misses")
-            await victim.start(scene.path, resume=True)
+            await until(lambda: 1 in applied(stage, 1), "the second step")
+            stage.processes[1].kill()
+            assert await stage.ended(1) == -signal.SIGKILL
+            await until(lambda: stage.lost, "the loss")
+            known = len(applied(stage, 1))
+            await until(lambda: 3 in applied(stage, 0), "two steps that it misses")
+            stage.again(1)
             resume = {"ports": [], "held": [], "applied": known}
-            assert await scene.coordinator.rejoin(1, lambda: resume, 60) is not None
-        await scene.all_applied()
-        late = {step for step, said in scene.applied(1).items() if said["late"]}
+            assert await stage.coordinator.rejoin(1, lambda: resume, 60) is not None
+        await all_applied(stage)
+        late = {step for step, said in applied(stage, 1).items() if said["late"]}
         assert ({2, 3} <= late) if kill else not late
-        assert not any(said["late"] for said in scene.applied(0).values())
-        status = await scene.coordinator.request(1, {"do": "status"})
+        assert not any(said["late"] for said in applied(stage, 0).values())
+        status = await stage.coordinator.request(1, {"do": "status"})
         assert status["channel"]["authenticated"] == 1
-        found.extend(agent.datapath.told.open_paths() for agent in scene.agents)
+        found.extend(datapath.told.open_paths() for datapath in stage.datapaths)
 
-    act(TEXT, 2, play)
+    directory.mkdir()
+    act(directory, TEXT, 2, play)
     return found
 
 
-def test_an_agent_that_was_killed_comes_back_to_the_same_network() -> None:
-    undisturbed = paths_after(kill=False)
+def test_an_agent_that_was_killed_comes_back_to_the_same_network(tmp_path: Path) -> None:
+    undisturbed = paths_after(tmp_path / "undisturbed", kill=False)
     assert all(undisturbed)
-    assert paths_after(kill=True) == undisturbed
+    assert paths_after(tmp_path / "killed", kill=True) == undisturbed
 
 
 def test_an_agent_that_hangs_is_lost_and_one_that_goes_on_is_taken_up_again(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 2.5)
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.1)
 
-    async def play(scene: Scene) -> None:
-        for agent in scene.agents:
-            await agent.start(scene.path)
-        await scene.begin()
-        await until(lambda: 1 in scene.applied(1), "the second step")
-        scene.agents[1].signal(signal.SIGSTOP)
-        await until(lambda: scene.lost, "the loss")
-        assert scene.lost == [(1, "no answer to `time` within 2.5 s")]
-        scene.agents[1].signal(signal.SIGCONT)
-        assert await scene.coordinator.rejoin(1, dict, 60) is None
-        await scene.all_applied()  # what it had to say meanwhile is not lost either
-        assert (await scene.coordinator.stop()).missing == {}
+    async def play(stage: Stage) -> None:
+        await begin(stage)
+        await until(lambda: 1 in applied(stage, 1), "the second step")
+        stage.processes[1].send_signal(signal.SIGSTOP)
+        await until(lambda: stage.lost, "the loss")
+        assert stage.lost == [(1, "no answer to `time` within 2.5 s")]
+        stage.processes[1].send_signal(signal.SIGCONT)
+        assert await stage.coordinator.rejoin(1, dict, 60) is None
+        await all_applied(stage)  # what it had to say meanwhile is not lost either
+        assert (await stage.coordinator.stop()).missing == {}
 
-    act(TEXT, 2, play)
+    act(tmp_path, TEXT, 2, play)
 
 
-def test_agents_whose_coordinator_is_gone_cut_everything_and_end() -> None:
-    async def play(scene: Scene) -> None:
-        for agent in scene.agents:
-            await agent.start(scene.path, lost_seconds=4)
-        await scene.begin()
-        await until(lambda: all(1 in scene.applied(n) for n in (0, 1)), "the second step")
-        scene.coordinator._stop_watching()
-        for link in scene.coordinator._links:
+def test_agents_whose_coordinator_is_gone_cut_everything_and_end(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await begin(stage)
+        await until(lambda: all(1 in applied(stage, n) for n in (0, 1)), "the second step")
+        stage.coordinator._stop_watching()
+        for link in stage.coordinator._links:
             assert link._asker is not None
             link.leaving = True
             link._asker.channel.give_up("killed", "test")
-        assert [await agent.ended() for agent in scene.agents] == [4, 4]
-        for agent in scene.agents:
-            assert agent.datapath.lease_ns == 1
-            assert "the coordinator is lost: all traffic is cut" in agent.log.read_text()
+        assert [await stage.ended(host) for host in range(2)] == [4, 4]
+        assert [datapath.lease_ns for datapath in stage.datapaths] == [1, 1]
+        log = (tmp_path / "agents.log").read_text()
+        assert log.count("the coordinator is lost: all traffic is cut") == 2
 
-    act(TEXT, 2, play)
+    act(tmp_path, TEXT, 2, play, lost_seconds=4)
 
 
-def listens(agent: RealAgent) -> bool:
+def listens(host: Host) -> bool:
     """Whether it takes connections already: it is Python, and may take its time to begin."""
     with socket.socket() as trial:
-        return trial.connect_ex((agent.address, agent.host.port)) == 0
+        return trial.connect_ex((host.address, host.port)) == 0
 
 
-def test_another_plan_and_another_key() -> None:
-    async def play(scene: Scene) -> None:
-        await scene.agents[0].start(scene.path)
-        await scene.agents[1].start(scene.path, key=bytes(32))
-        await until(lambda: all(map(listens, scene.agents)), "both agents")
+def test_another_plan_and_another_key(tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(bytes(32))
+
+    async def play(stage: Stage) -> None:
+        await until(lambda: all(map(listens, stage.coordinator.hosts)), "both agents")
         with pytest.raises(RunError, match=r"1 of 2 agents .* host1: .* this run's key"):
-            await scene.coordinator.connect(4)
-        scene.agents[1].signal(signal.SIGKILL)
-        await scene.agents[1].ended()
-        await scene.agents[1].start(scene.path)
-        await scene.coordinator.connect(30)
-        other = scene.experiment()
+            await stage.coordinator.connect(4)
+        stage.processes[1].kill()
+        await stage.ended(1)
+        key = str(tmp_path / "key")
+        stage.processes[1] = stage.start_agent(replace(stage.options(1), key=key))
+        await stage.coordinator.connect(30)
+        other = stage.experiment()
         object.__setattr__(other, "digest", "0" * 64)
         with pytest.raises(AgentError) as error:
-            await scene.coordinator.prepare(other)
+            await stage.coordinator.prepare(other)
         assert error.value.message.startswith("host0 cannot prepare: the plan in ")
-        assert scene.plan.digest in error.value.message
+        assert stage.plan.digest in error.value.message
         assert "0" * 64 in error.value.message
 
-    act(TEXT, 2, play)
+    act(tmp_path, TEXT, 2, play, other={1: {"key": str(tmp_path / "other")}})
 
 
-def test_garbage_at_every_door_while_it_runs() -> None:
+def test_garbage_at_every_door_while_it_runs(tmp_path: Path) -> None:
     """Strangers at the control port and datagrams at the other, as fast as they go in."""
 
     done = [0] * 4
@@ -202,25 +225,23 @@ def test_garbage_at_every_door_while_it_runs() -> None:
                 if done[number] % 50 == 0:
                     await asyncio.sleep(0.001)
 
-    async def play(scene: Scene) -> None:
-        for agent in scene.agents:
-            await agent.start(scene.path)
-        await scene.begin()
+    async def play(stage: Stage) -> None:
+        await begin(stage)
         enough = asyncio.Event()
-        address = scene.agents[1].address
+        address = stage.coordinator.hosts[1].address
         noise = [
             asyncio.ensure_future(make(number, address, enough))
             for number, make in enumerate((stranger, stranger, stranger, datagrams))
         ]
-        await scene.all_applied()
+        await all_applied(stage)
         await until(lambda: min(done) > 30, "enough garbage")
         enough.set()
         await asyncio.gather(*noise)
-        status = (await scene.coordinator.stop()).answers[1]
+        status = (await stage.coordinator.stop()).answers[1]
         counted = status["channel"]
         assert counted["authenticated"] == 1
         assert counted["garbage"] > 10
         assert counted["connections"] > 30
-        assert scene.lost == []
+        assert stage.lost == []
 
-    act(TEXT, 2, play)
+    act(tmp_path, TEXT, 2, play)

@@ -117,11 +117,21 @@ def carry_out(daemon: Daemon, run_example: Runner, *options: str, out: str = "ru
             assert judged.found(run), run.log(judged.instance)[-3000:]
 
 
+@pytest.mark.long
+@pytest.mark.ordinary
 @pytest.mark.e2e
-@pytest.mark.parametrize("name", ["postgres/postgres", "nginx/nginx", "gossip/gossip"])
+@pytest.mark.parametrize("name", ["postgres/postgres", "nginx/nginx"])
 def test_it_does_what_it_should(name: str, run_example: Runner) -> None:
     """In real time, as users run it: nothing depends on how fast this machine is."""
     carry_out(NAMED[name], run_example)
+
+
+@pytest.mark.alone
+@pytest.mark.e2e
+def test_a_rumour_spreads(run_example: Runner) -> None:
+    """300 programs that start at once, and an engine that computes for them before all else: two
+    processors do nothing else for half a minute."""
+    carry_out(NAMED["gossip/gossip"], run_example)
 
 
 @pytest.mark.e2e

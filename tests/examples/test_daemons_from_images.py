@@ -71,6 +71,7 @@ def add_programs(root: Path, names: Sequence[str]) -> None:
         add_program(root, name, BIN)
 
 
+@pytest.mark.ordinary
 def test_nginx_serves_from_its_image(tmp_path: Path) -> None:
     if shutil.which("wrk") is None:
         pytest.skip("not installed: wrk")
@@ -82,6 +83,7 @@ def test_nginx_serves_from_its_image(tmp_path: Path) -> None:
     assert " answers, 0 failed" in (run / "logs/load.0.log").read_text()
 
 
+@pytest.mark.ordinary
 def test_postgres_replicates_from_its_image(tmp_path: Path) -> None:
     source = staged(tmp_path, "postgres", {"postgres:15": "oci:base"})
     base = programs.postgres(tmp_path / "root")

@@ -38,7 +38,6 @@ def session(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 @pytest.mark.skipif(NO_ETCD, reason="etcd-server and etcd-client are not installed")
 def test_the_right_configuration_passes(tmp_path: Path) -> None:
     def trial(attempt: Attempt) -> None:
@@ -54,7 +53,6 @@ def test_the_right_configuration_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 @pytest.mark.skipif(NO_ETCD, reason="etcd-server and etcd-client are not installed")
 def test_an_election_timeout_below_the_round_trip_is_found(tmp_path: Path) -> None:
     def trial(attempt: Attempt) -> None:
@@ -68,6 +66,6 @@ def test_an_election_timeout_below_the_round_trip_is_found(tmp_path: Path) -> No
         assert "0 leaders after " in done.stdout
         assert "the round trip between the nearest two regions takes 9" in done.stdout
         [page] = place.glob("runs/*/run/report.html")
-        assert f"page: {page}\n" in done.stdout
+        assert f"page: {page.as_uri()}\n" in done.stdout
 
     in_time(trial)

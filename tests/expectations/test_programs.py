@@ -12,7 +12,7 @@ from compiler.plan.expectations import EXIT, LOG, NO_LOG, RUN, VALID, Expectatio
 from runtime.expectations import matching, recorded
 from runtime.expectations.matching import TooLongError
 from runtime.options import RunOptions
-from runtime.results.loglines import Line
+from runtime.results.loglines import LINE_BYTES, Line
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
 from tests.certify.scene import SECOND, TDL, Scene
@@ -118,13 +118,40 @@ def test_a_pattern_that_takes_years_is_given_up(
         list(matching.matching("(a|aa)+$", [Line(0, 1, "b.0", "a" * 64 + "!")]))
 
 
-def test_long_logs_are_searched_in_pieces_and_long_lines_are_cut() -> None:
+def test_long_logs_are_searched_in_pieces() -> None:
     lines = [Line(0, number, "b.0", f"line {number}") for number in range(2 * matching.BATCH_LINES)]
     found = list(matching.matching("^line [0-9]*99$", lines))
     assert [line.until_ns for line in found] == list(range(99, len(lines), 100))
-    long = Line(0, 1, "b.0", "x" * matching.LINE_CHARACTERS + "end")
-    assert list(matching.matching("xend$", [long])) == []
-    assert list(matching.matching("x$", [long])) == [long]
+
+
+@pytest.mark.parametrize("pattern", ["PANIC", "PANI[C]"])
+def test_what_was_cut_off_a_line_is_not_measured(tmp_path: Path, pattern: str) -> None:
+    scene = Scene(tmp_path, TWO)
+    logged(scene, "b.0", [(5, "x" * 9000 + " PANIC"), (6, "fine")])
+    logged(scene, "b.1", [(5, "x" * LINE_BYTES + " PANIC"), (6, "fine")])
+    assert finding(scene, _log(scene, LOG, pattern, 0, 60))["subject"] == "b.0"
+    assert finding(scene, _log(scene, NO_LOG, pattern, 0, 60))["subject"] == "b.0"
+    for kind, text in ((NO_LOG, "ANIC x"), (LOG, "ANIC x"), (NO_LOG, "xx$"), (LOG, "xx$")):
+        found = finding(scene, _log(scene, kind, text, 0, 60))
+        assert (found["state"], found["subject"]) == ("not_measured", "b.1")
+        said = "a line of b.1 at 5 s has more than 65,536 bytes: the 6 that follow were not looked"
+        assert found["message"].startswith(f"{said} at")
+    assert finding(scene, _log(scene, NO_LOG, "ANIC x", 5.5, 60))["state"] == "passed"
+    assert finding(scene, _log(scene, LOG, "xx", 0, 60))["state"] == "passed"
+
+
+def test_a_log_that_was_cut_or_removed_proves_nothing_by_what_it_has_not(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, TWO)
+    logged(scene, "b.0", [(5, "PANIC"), (6, "fine")])
+    log = tmp_path / "logs/b.0.log"
+    assert finding(scene, _log(scene, NO_LOG, "PANIC", 0, 60))["state"] == "failed"
+    log.write_text("fine\n")
+    found = finding(scene, _log(scene, NO_LOG, "PANIC", 0, 60))
+    assert found["message"] == "the log of b.0 has become shorter (1 of 2 not measured)"
+    assert finding(scene, _log(scene, LOG, "fine", 0, 60))["state"] == "passed"
+    log.unlink()
+    found = finding(scene, _log(scene, NO_LOG, "PANIC", 0, 60))
+    assert found["message"] == "the log of b.0 has been removed (1 of 2 not measured)"
 
 
 def test_a_pattern_of_a_plan_that_was_edited(tmp_path: Path) -> None:

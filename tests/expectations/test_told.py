@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from runtime.options import COMPLETED, DEFAULTS, FAILED, RunResult
 from runtime.page.render import render
 from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
+from tests.comparing.made import figure
 from tests.runtime import recorded
+from tstorm import output
 from tstorm.commands import inspect
 from tstorm.outcome import SHOWN_EXPECTATIONS
 from tstorm.outcome import report as tell
@@ -50,12 +53,12 @@ def test_a_failed_expectation_makes_a_completed_run_end_with_5() -> None:
     assert result(FOUND, FAILED).exit_code == 1
 
 
-def test_the_end_of_a_run_says_the_verdict_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_end_of_a_run_says_first_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
     tell(result([*FOUND, *FOUND[:1]]), "text")
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("UNKNOWN")
-    assert lines[1:4] == [
-        "error: failed: expect failed (more.tdl:4): it was failed",
+    assert lines[0] == "error: failed: expect failed (more.tdl:4): it was failed"
+    assert lines[1].startswith("UNKNOWN")
+    assert lines[2:4] == [
         "warning: not measured: expect not_measured (line 4): it was not_measured",
         "expectations: 2 passed, 1 failed, 1 not measured",
     ]
@@ -65,6 +68,16 @@ def test_the_end_of_a_run_says_the_verdict_first(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().err
     assert shown.count("error: failed: expect failed") == SHOWN_EXPECTATIONS
     assert "error: failed: … and 30 more in summary.json" in shown
+
+
+def test_what_failed_is_red_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "colour", lambda _: True)
+    tell(result(FOUND), "text")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("\x1b[31merror: failed: ")
+    assert not any(line.startswith("\x1b") for line in lines[1:])
 
 
 @pytest.fixture
@@ -79,6 +92,9 @@ def test_inspect_and_the_page_show_them(run: Path) -> None:
     shown = CliRunner().invoke(inspect.command, [str(run)])
     assert shown.exit_code == 0, shown.output
     lines = shown.output.splitlines()
+    assert lines[0] == (
+        "failed: expect failed: it was failed; last log line: a.0 2.000 s: <b>no answer</b>"
+    )
     place = lines.index("expectations: 1 passed, 1 failed, 1 not measured")
     assert lines[place + 2 : place + 4] == [
         "  failed: expect failed (more.tdl:4): it was failed",
@@ -98,3 +114,14 @@ def test_a_summary_that_was_edited_is_refused(run: Path, wrong: dict[str, Any]) 
     (run / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     with pytest.raises(RunError, match=r"expectations\[0\]"):
         rundir.recorded(run).summary()
+
+
+def test_the_end_of_a_run_tells_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    found = result(FOUND[:1])
+    summary = {**found.summary, "figures": [figure("lost", "360"), figure("p99", None)]}
+    summary["figures"][1]["message"] = "no line of a.0 has it"
+    tell(replace(found, summary=summary), "text")
+    assert capsys.readouterr().err.splitlines()[-3:-1] == [
+        "figure lost of a.0: 360",
+        "warning: p99 of a.0: not measured: no line of a.0 has it",
+    ]

@@ -238,7 +238,7 @@ def test_who_was_started_before_the_start_joins_without_another_order(
         (
             "exec sleep 1000",
             ("--ready", "1", "false", "--ready-timeout", "50"),
-            "not ready in time",
+            "not ready within its ready-timeout=",
         ),
         ("exec sleep 1000", ("--setup", "1", "false"), "cannot start false: setup ended with 1"),
     ],

@@ -310,6 +310,7 @@ def test_a_user_that_the_container_has_not_is_known_before_the_join(container: S
     assert "no user no-such-user" in made.err.read_text()
 
 
+@pytest.mark.ordinary
 def test_orphans_are_reaped(held: StartHeld) -> None:
     made = held("for i in 1 2 3 4 5; do sh -c 'sh -c : & :' ; done; echo done; exec sleep 1000")
     made.give("join")
@@ -354,6 +355,7 @@ def test_sigterm_before_a_join_ends_it(held: StartHeld) -> None:
     assert made.said() == ""
 
 
+@pytest.mark.ordinary
 def test_the_program_finds_signals_session_and_environment_as_new(held: StartHeld) -> None:
     fields = "'s/^Sig(Blk|Ign):\\s*//p' /proc/self/status"
     made = held(

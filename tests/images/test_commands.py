@@ -16,6 +16,7 @@ from tests.packing.registry import Registry
 pytestmark = pytest.mark.e2e
 
 
+@pytest.mark.ordinary
 @pytest.mark.usefixtures("tools")
 def test_pull_list_prune(served: Registry, tmp_path: Path, own_cache: Path) -> None:
     digest = served.push(SMALL, "command:1")
@@ -57,6 +58,7 @@ def test_pull_without_tools_says_what_to_install(
     assert "apt-get install skopeo umoci" in done.stderr
 
 
+@pytest.mark.ordinary
 @pytest.mark.usefixtures("tools")
 def test_doctor_says_with_which_users_images_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ids, "available", lambda: ids.RANGE)

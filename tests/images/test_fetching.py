@@ -34,6 +34,7 @@ def pulled(served: Registry, image: Packed, name: str) -> tuple[str, cache.Image
     return digest, get(f"{served.host}/{name}")
 
 
+@pytest.mark.ordinary
 def test_image_of_a_registry_is_unpacked_and_kept(served: Registry, own_cache: Path) -> None:
     digest, image = pulled(served, SMALL, "small:1")
     assert image.digest == digest
@@ -121,6 +122,7 @@ def test_archive_of_a_layout_is_read(tmp_path: Path) -> None:
     assert get("oci-archive:app.tar", tmp_path).digest == digest
 
 
+@pytest.mark.ordinary
 def test_layers_lie_upon_each_other(tmp_path: Path) -> None:
     below = layer_of([Entry("a/kept", b"1"), Entry("a/gone", b"1"), Entry("b/all", b"1")])
     above = layer_of([Entry("a/.wh.gone"), Entry("b/.wh..wh..opq"), Entry("b/new", b"2")])
@@ -128,6 +130,7 @@ def test_layers_lie_upon_each_other(tmp_path: Path) -> None:
     assert files(get("oci:app", tmp_path).root) == ["a", "a/kept", "b", "b/new"]
 
 
+@pytest.mark.ordinary
 def test_files_belong_to_their_users_where_there_are_several(tmp_path: Path) -> None:
     layer = layer_of([Entry("theirs", b"", uid=999, gid=998)])
     write_layout(tmp_path / "app", Packed((layer,)))
@@ -177,6 +180,7 @@ def test_one_that_is_used_is_not_removed(tmp_path: Path) -> None:
     assert cache.use(image) is None
 
 
+@pytest.mark.ordinary
 def test_what_a_kill_left_is_removed_and_nothing_else(tmp_path: Path, own_cache: Path) -> None:
     write_layout(tmp_path / "app", SMALL)
     image = get("oci:app", tmp_path)

@@ -66,6 +66,7 @@ def attempts(outside: Path) -> dict[str, list[list[Entry]]]:
     }
 
 
+@pytest.mark.ordinary
 @pytest.mark.parametrize("how", sorted(attempts(Path("/"))))
 def test_nothing_outside_the_root_is_written(how: str, tmp_path: Path, outside: Path) -> None:
     """It may be refused, or unpacked within the root: outside nothing changes either way."""
@@ -87,6 +88,30 @@ def test_nothing_outside_the_root_is_written(how: str, tmp_path: Path, outside: 
     assert not list((tmp_path / "cache/images").glob("new-*"))
 
 
+@pytest.mark.parametrize("folder", ["", "sub/"])
+def test_a_whiteout_of_what_is_outside_is_refused_as_that(tmp_path: Path, folder: str) -> None:
+    layers = [[Entry("sub", kind=tarfile.DIRTYPE), Entry("sub/a")], [Entry(f"{folder}.wh...")]]
+    if folder:  # its `..` is the root itself
+        with pytest.raises(RunError):
+            unpack(tmp_path, *layers)
+    else:
+        with pytest.raises(RunError, match="a layer removes what is outside of its root"):
+            unpack(tmp_path, *layers)
+    assert cache.images() == []
+    assert not list((tmp_path / "cache/images").glob("new-*"))
+
+
+@pytest.mark.parametrize("written", ["oci-archive:pipe", "docker-archive:pipe:x", "oci:app"])
+def test_an_image_that_is_a_pipe_is_refused_at_once(tmp_path: Path, written: str) -> None:
+    write_layout(tmp_path / "app", SMALL)
+    (tmp_path / "app/index.json").unlink()
+    for name in ("pipe", "app/index.json"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(RunError, match=r"(pipe|index\.json) is not a file"):
+        fetching.get(parse(written, str(tmp_path)), available(), quiet)
+
+
+@pytest.mark.ordinary
 def test_devices_are_left_out(tmp_path: Path) -> None:
     image = unpack(
         tmp_path,
@@ -178,6 +203,7 @@ def test_links_in_a_root_do_not_lead_out_of_it(tmp_path: Path, outside: Path) ->
     assert inroot.text_of(root, "/etc/hosts", 100) == "x" * 100
 
 
+@pytest.mark.ordinary
 def test_user_is_looked_up_within_the_root(tmp_path: Path, outside: Path) -> None:
     """Not in a file that the image's link leads to, and no pipe or device is waited for."""
     (outside / "file").write_text("root:x:0:0:root:/root:/bin/sh\nevil:x:0:0::/:\n")

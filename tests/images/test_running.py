@@ -68,6 +68,7 @@ true
 """
 
 
+@pytest.mark.ordinary
 def test_image_says_how_it_is_started(place: Path) -> None:
     shell(
         place,
@@ -107,6 +108,7 @@ def test_service_says_it_otherwise(place: Path) -> None:
     assert log(run, "b.0") == ["70", "/tmp"]
 
 
+@pytest.mark.ordinary
 def test_rejoin_finds_what_was_written(place: Path) -> None:
     shell(
         place,
@@ -122,6 +124,7 @@ def test_rejoin_finds_what_was_written(place: Path) -> None:
     assert log(run, "a.0")[-2:] == ["x", "y"]
 
 
+@pytest.mark.ordinary
 @pytest.mark.parametrize("there", [False, True])
 def test_links_of_an_image_lead_nowhere_else(place: Path, there: bool) -> None:
     """What a run puts into an instance goes through paths that the image has made links. `there`:
@@ -158,6 +161,7 @@ cat /made >/dev/null 2>&1 || echo no disk
 """
 
 
+@pytest.mark.ordinary
 def test_devices_are_those_of_a_container(place: Path) -> None:
     root = programs.busybox(place / "app-root")
     (root / "dev/secret").write_text("of the image")
@@ -221,6 +225,7 @@ def test_go_program_alone_in_its_image(place: Path) -> None:
     assert log(run, "a.0") == ["go 0 /made/here"]
 
 
+@pytest.mark.ordinary
 def test_redis_with_a_user_and_a_health_check(place: Path) -> None:
     write_layout(place / "redis", programs.redis(place / "redis-root"))
     run = ran(
@@ -235,6 +240,7 @@ def test_redis_with_a_user_and_a_health_check(place: Path) -> None:
     assert (run / "instances/.fs/server.0/volumes/data/dump.rdb").stat().st_size > 0
 
 
+@pytest.mark.ordinary
 def test_nginx_changes_its_user(place: Path) -> None:
     if available() == ids.ONE:
         pytest.skip("this user has one user id: nginx' worker needs a second")
@@ -248,6 +254,7 @@ def test_nginx_changes_its_user(place: Path) -> None:
     assert log(run, "client.0") == ["served by nginx"]
 
 
+@pytest.mark.ordinary
 def test_postgres_drops_root_in_its_entrypoint(place: Path) -> None:
     if available() == ids.ONE:
         pytest.skip("this user has one user id: PostgreSQL's entrypoint begins as root")
@@ -264,6 +271,7 @@ def test_postgres_drops_root_in_its_entrypoint(place: Path) -> None:
     assert any("shut down" in line for line in log(run, "server.0"))
 
 
+@pytest.mark.ordinary
 @pytest.mark.virtual
 def test_images_run_in_virtual_time_and_alike(place: Path) -> None:
     write_layout(place / "redis", programs.redis(place / "redis-root"))

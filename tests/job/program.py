@@ -13,7 +13,7 @@ from runtime.job import job
 from runtime.job.assignment import Assignment
 from runtime.job.commands import call
 from runtime.job.places import Places
-from tests.job.fakebackend import FakeBackend
+from tests.doubles.backend import FakeBackend
 
 
 def _backend_of(_given: Assignment) -> MakeBackend:

@@ -8,7 +8,7 @@ import pytest
 
 from manifests.kubernetes_labels import component_selector
 from runtime.errors import MachineError
-from tests.k8s.apiserver import ApiServer
+from tests.doubles.api import FakeApi
 from tstorm.k8s import blockers
 from tstorm.k8s.blockers import AT_ONCE, LATE, NEVER, SOON
 from tstorm.k8s.connection import ApiConnection
@@ -207,7 +207,7 @@ def test_agents_that_could_not_be_made_are_waited_for_where_instances_are() -> N
 
 
 def test_a_start_goes_on_until_an_agent_that_is_needed_has_no_room(
-    server: ApiServer, connection: ApiConnection
+    server: FakeApi, connection: ApiConnection
 ) -> None:
     now, said = [0.0], list[str]()
     look = Waiting(connection, "x", lambda text, _: said.append(text), lambda: now[0]).look
@@ -236,7 +236,7 @@ CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
 def test_a_sandbox_is_refused_whatever_its_class_is_called(
-    server: ApiServer, connection: ApiConnection
+    server: FakeApi, connection: ApiConnection
 ) -> None:
     look = Waiting(connection, "x", lambda *_: None).look
     found = instance("s-0", "n0")
@@ -254,7 +254,7 @@ def test_a_sandbox_is_refused_whatever_its_class_is_called(
 
 @pytest.mark.parametrize("status", [403, 404])
 def test_classes_that_cannot_be_read_are_known_by_name_alone(
-    server: ApiServer, connection: ApiConnection, status: int
+    server: FakeApi, connection: ApiConnection, status: int
 ) -> None:
     look = Waiting(connection, "x", lambda *_: None).look
     server.refused["GET", CLASSES] = (status, "no")

@@ -17,8 +17,8 @@ from click.testing import Result
 
 from runtime.rundir.rundir import RunDirectory
 from tests.cli.support import status, tstorm
-from tests.k8s.apiserver import ApiServer, Frames, ended
-from tests.k8s.coordinator import FACTS, Coordinator, final, progress
+from tests.doubles.api import FakeApi, Frames, ended
+from tests.doubles.coordinator import FACTS, Coordinator, final, progress
 from tests.waiting import wait_until
 from tstorm.k8s import following
 from tstorm.k8s.connection import ApiConnection, ServerError
@@ -36,7 +36,7 @@ EVENT = {"kind": "start", "target": "c.0", "applied_ns": 5, "started_ns": 6}
 
 
 @pytest.fixture
-def coordinator(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Coordinator:
+def coordinator(server: FakeApi, monkeypatch: pytest.MonkeyPatch) -> Coordinator:
     """There as soon as its Job is, and says that the run is completed."""
     made = Coordinator(server, NAMESPACE)
     made.files = {
@@ -74,7 +74,7 @@ def said(result: Result) -> str:
 
 
 def test_a_run_applies_follows_concludes_and_leaves_nothing(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     result = run(source, "--format", "json")
     assert status(result) == 0, result.output
@@ -94,7 +94,7 @@ def test_a_run_applies_follows_concludes_and_leaves_nothing(
 
 
 def test_what_is_applied_is_what_render_writes(
-    server: ApiServer, coordinator: Coordinator, source: Path, tmp_path: Path
+    server: FakeApi, coordinator: Coordinator, source: Path, tmp_path: Path
 ) -> None:
     assert status(run(source, "--keep")) == 0
     rendered = tmp_path / "rendered"
@@ -119,7 +119,7 @@ def test_what_is_applied_is_what_render_writes(
 
 
 def test_what_a_run_is_told_and_by_what_it_is_found(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     assert status(run(source, "--keep", "--until", "500ms")) == 0
     manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
@@ -138,7 +138,7 @@ def test_what_a_run_is_told_and_by_what_it_is_found(
 
 
 def test_each_run_has_a_key_of_its_own(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     keys = set()
     for _ in range(2):
@@ -150,7 +150,7 @@ def test_each_run_has_a_key_of_its_own(
 
 
 def test_a_stream_that_breaks_is_continued(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     coordinator.files["logs/c.0.log"] = b"0123456789" * 1000
     coordinator.breaks = 3
@@ -163,7 +163,7 @@ def test_a_stream_that_breaks_is_continued(
 
 
 def test_outcomes_are_those_of_the_coordinator(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     coordinator.messages[-1] = final("failed", "agent n0 was lost")
     result = run(source)
@@ -173,9 +173,10 @@ def test_outcomes_are_those_of_the_coordinator(
 
 
 def test_a_coordinator_that_dies_ends_the_run(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
-    ended = {"exitCode": 137, "reason": "OOMKilled", "message": ""}
+    notice = "the output of c.0 is not followed now: it is about something else"
+    ended = {"exitCode": 137, "reason": "OOMKilled", "message": notice}
 
     def dies(method: str, path: str) -> None:
         if method == "PATCH" and path.endswith("/jobs/tstorm-coordinator"):
@@ -187,7 +188,8 @@ def test_a_coordinator_that_dies_ends_the_run(
     server.on_change = dies
     result = run(source)
     assert status(result) in (1, 3)
-    assert "137" in said(result)
+    assert "137 (OOMKilled)" in said(result)
+    assert notice not in said(result)
     manifest = json.loads((source.parent / "run/manifest.json").read_bytes())
     assert manifest["outcome"] == "failed"
     assert NAMESPACES not in server.objects
@@ -201,7 +203,7 @@ def test_a_coordinator_that_dies_ends_the_run(
     ],
 )
 def test_a_run_whose_directory_cannot_be_written_has_an_outcome(
-    server: ApiServer,
+    server: FakeApi,
     coordinator: Coordinator,
     source: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -228,7 +230,7 @@ def test_a_run_whose_directory_cannot_be_written_has_an_outcome(
 
 
 def test_what_is_here_is_told_on_stdin_however_much_it_is(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     """As an argument it would be too long for Linux, and as an address for a proxy."""
     logs = {f"logs/a-service-with-a-name.{index}.log": b"ab" for index in range(2000)}
@@ -244,7 +246,7 @@ def test_what_is_here_is_told_on_stdin_however_much_it_is(
 
 @pytest.mark.parametrize("code", [0, 429, 500, 503])
 def test_one_request_that_fails_does_not_end_a_run(
-    server: ApiServer, coordinator: Coordinator, source: Path, code: int
+    server: FakeApi, coordinator: Coordinator, source: Path, code: int
 ) -> None:
     agents = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/tstorm-agent"
     for place in (("GET", "/version"), ("PATCH", agents), ("DELETE", NAMESPACES)):
@@ -255,7 +257,128 @@ def test_one_request_that_fails_does_not_end_a_run(
     assert NAMESPACES not in server.objects
 
 
-def gone(server: ApiServer, path: str) -> Callable[[str, list[str]], Frames]:
+def test_a_failed_run_keeps_the_logs_of_its_agents(
+    server: FakeApi, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its messages say that they are, and says which it could not have."""
+    for node in ("n0", "n1"):
+        server.put(
+            f"{NAMESPACES}/pods/tstorm-agent-{node}",
+            metadata={"labels": {"app.kubernetes.io/component": "agent"}},
+            spec={"nodeName": node, "containers": []},
+            status={"phase": "Running"},
+        )
+    coordinator.messages[-1] = final("failed", "the agent of n0 ended with signal 11")
+    server.write("tstorm-agent-n0", b"what it said", b"its last words")
+    server.write("tstorm-coordinator-x", b"failed: the agent")
+    server.refused["GET", f"{NAMESPACES}/pods/tstorm-agent-n1/log"] = (500, "no answer of kubelet")
+    result = run(source)
+    assert status(result) == 1
+    directory = source.parent / "run"
+    assert (directory / "agents/n0.log").read_text() == "what it said\nits last words\n"
+    assert (directory / "coordinator.log").read_text() == "failed: the agent\n"
+    assert "there is no log of the agent on n1: " in said(result)
+    assert "no answer of kubelet" in said(result)
+
+
+def test_a_run_that_goes_well_keeps_none(
+    server: FakeApi, coordinator: Coordinator, source: Path
+) -> None:
+    assert status(run(source)) == 0
+    assert not [path for _, path in server.requests if path.endswith("/log")]
+
+
+@pytest.mark.parametrize("outcome", ["failed", "interrupted"])
+def test_a_run_that_was_destroyed_says_so(
+    server: FakeApi, coordinator: Coordinator, source: Path, outcome: str
+) -> None:
+    """Its coordinator has only seen that a pod went, or was told to end."""
+    coordinator.messages[-1] = final(outcome, "the agent pod of n0 was deleted or replaced")
+
+    def destroyed(pod: str, argv: list[str]) -> Frames:
+        server.objects[NAMESPACES]["metadata"]["deletionTimestamp"] = "now"
+        return coordinator.exec(pod, argv)
+
+    server.on_exec = destroyed
+    result = run(source)
+    assert status(result) == 1
+    assert "the run was destroyed: somebody is removing the run's namespace trial" in said(result)
+    summary = json.loads((source.parent / "run/summary.json").read_bytes())
+    assert summary["message"].startswith("the run was destroyed")
+
+
+# -- in a namespace that the user was given -------------------------------------------------------
+
+
+@pytest.fixture
+def given(server: FakeApi) -> FakeApi:
+    """He may do nothing with namespaces, and is not alone in this one."""
+    server.denied = {(verb, "namespaces") for verb in ("create", "get", "patch", "delete")}
+    server.put(NAMESPACES)
+    theirs = {"labels": {"app.kubernetes.io/part-of": "another"}}
+    server.put(f"{NAMESPACES}/secrets/theirs", metadata=theirs)
+    waiting = {"reason": "InvalidImageName", "message": "couldn't parse"}
+    container = {"name": "theirs", "image": "A", "state": {"waiting": waiting}}
+    server.put(
+        f"{NAMESPACES}/pods/theirs",
+        metadata=theirs,
+        spec={"containers": [{"name": "theirs"}]},
+        status={"phase": "Pending", "containerStatuses": [container]},
+    )
+    return server
+
+
+THEIRS = {"secrets/theirs", "pods/theirs"}
+POD = {"pods/tstorm-coordinator-x"}  # of a Job that is none
+
+
+def test_a_run_in_a_given_namespace_leaves_it_as_it_was(
+    given: FakeApi, coordinator: Coordinator, source: Path
+) -> None:
+    result = run(source)
+    assert status(result) == 0, said(result)
+    assert NAMESPACES in given.objects
+    assert given.names(NAMESPACE) == THEIRS | POD
+    asked = {path for method, path in given.requests if method in ("POST", "PATCH", "DELETE")}
+    assert NAMESPACES not in asked and "/api/v1/namespaces" not in asked
+
+
+def test_a_kept_run_in_a_given_namespace_is_found_and_destroyed(
+    given: FakeApi, coordinator: Coordinator, source: Path
+) -> None:
+    assert status(run(source, "--keep")) == 0
+    assert "configmaps/tstorm-experiment" in given.names(NAMESPACE)
+    again = tstorm("run", str(source), "--backend", "k8s", "--namespace", NAMESPACE)
+    assert status(again) == 1
+    assert "is in namespace trial" in said(again)
+    result = tstorm("destroy", "--backend", "k8s", "--namespace", NAMESPACE)
+    assert status(result) == 0, said(result)
+    assert "removed" in result.stdout
+    assert given.names(NAMESPACE) == THEIRS | POD
+
+
+def test_who_may_see_nothing_of_a_namespace_is_told_so(given: FakeApi) -> None:
+    inspect = ("inspect", "--backend", "k8s", "--namespace", NAMESPACE)
+    given.refused["GET", NAMESPACES] = (403, "you may not")
+    assert "has no run" in said(tstorm(*inspect))
+    given.refused["GET", f"{NAMESPACES}/configmaps/tstorm-experiment"] = (403, "you may not")
+    assert "you may not" in said(tstorm(*inspect))
+
+
+def test_a_given_namespace_that_is_none_is_said_to_be(given: FakeApi, source: Path) -> None:
+    given.refused["POST", f"{NAMESPACES}/configmaps"] = (404, "not found")
+    words = "the cluster has no namespace trial, and you may not create one"
+    refused(run(source), 1, words, given, source)
+
+
+def test_a_given_namespace_that_takes_no_agents_is_refused(given: FakeApi, source: Path) -> None:
+    level = {"pod-security.kubernetes.io/enforce": "restricted"}
+    given.objects[NAMESPACES]["metadata"]["labels"] = level
+    words = "namespace trial takes no pods above the Pod Security level restricted"
+    refused(run(source), 3, words, given, source)
+
+
+def gone(server: FakeApi, path: str) -> Callable[[str, list[str]], Frames]:
     """A stream that breaks when an object and what is in it disappear."""
 
     def breaks(_pod: str, argv: list[str]) -> Frames:
@@ -276,7 +399,7 @@ def gone(server: ApiServer, path: str) -> Callable[[str, list[str]], Frames]:
     ],
 )
 def test_a_coordinator_that_is_removed_ends_the_run(
-    server: ApiServer, coordinator: Coordinator, source: Path, path: str, words: str
+    server: FakeApi, coordinator: Coordinator, source: Path, path: str, words: str
 ) -> None:
     """From elsewhere: `tstorm destroy`, a pod deleted by force, a node that is lost."""
     server.on_exec = gone(server, path)
@@ -291,7 +414,7 @@ def test_a_coordinator_that_is_removed_ends_the_run(
 
 @pytest.mark.parametrize("terminating", [False, True])
 def test_a_namespace_that_is_removed_before_the_start_ends_the_run(
-    server: ApiServer, coordinator: Coordinator, source: Path, terminating: bool
+    server: FakeApi, coordinator: Coordinator, source: Path, terminating: bool
 ) -> None:
     def removed(method: str, path: str) -> None:
         if (method, path) == ("GET", f"{NAMESPACES}/events"):
@@ -309,7 +432,7 @@ def test_a_namespace_that_is_removed_before_the_start_ends_the_run(
 
 
 def test_another_run_in_a_namespace_of_the_same_name_is_left_alone(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     """It is not followed, stopped or removed."""
     messages, coordinator.messages = coordinator.messages, []
@@ -330,7 +453,7 @@ def test_another_run_in_a_namespace_of_the_same_name_is_left_alone(
 
 
 def test_a_proxy_that_takes_no_websocket_is_told_of_and_given_up(
-    server: ApiServer, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
+    server: FakeApi, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "TELL_SECONDS", 0.05)
     monkeypatch.setattr(following, "GIVE_UP_SECONDS", 0.5)
@@ -344,7 +467,7 @@ def test_a_proxy_that_takes_no_websocket_is_told_of_and_given_up(
 
 
 def test_an_api_server_that_is_away_is_never_given_up(
-    server: ApiServer, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
+    server: FakeApi, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long; and what `follow` has said at its end is told."""
     monkeypatch.setattr(following, "TELL_SECONDS", 0.0)
@@ -385,7 +508,7 @@ def test_a_namespace_without_pods_is_not_said_to_run(connection: ApiConnection) 
 
 
 def test_what_does_not_start_is_named_and_removed(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     def refuses(method: str, path: str) -> None:
         if method == "PATCH" and path.endswith("/statefulsets/c"):
@@ -408,7 +531,7 @@ def test_what_does_not_start_is_named_and_removed(
 
 
 def test_a_container_that_the_cluster_put_in_is_refused(
-    server: ApiServer, coordinator: Coordinator, source: Path
+    server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
     coordinator.messages = []
 
@@ -435,7 +558,7 @@ def test_a_container_that_the_cluster_put_in_is_refused(
     ],
 )
 def test_a_refusal_in_the_middle_leaves_nothing(
-    server: ApiServer, coordinator: Coordinator, source: Path, path: str, method: str
+    server: FakeApi, coordinator: Coordinator, source: Path, path: str, method: str
 ) -> None:
     server.refused[method, path] = (403, "admission webhook says no")
     result = run(source)
@@ -447,14 +570,14 @@ def test_a_refusal_in_the_middle_leaves_nothing(
 # -- bad input: nothing is made -------------------------------------------------------------------
 
 
-def refused(result: Result, code: int, words: str, server: ApiServer, source: Path) -> None:
+def refused(result: Result, code: int, words: str, server: FakeApi, source: Path) -> None:
     assert status(result) == code, result.output
     assert words in said(result)
     assert not (source.parent / "run").exists()
     assert not [path for method, path in server.requests if method in ("PATCH", "DELETE")]
 
 
-def taken(server: ApiServer, **annotations: str) -> None:
+def taken(server: FakeApi, **annotations: str) -> None:
     labels = {
         "app.kubernetes.io/managed-by": "tstorm",
         "app.kubernetes.io/component": "experiment",
@@ -463,47 +586,65 @@ def taken(server: ApiServer, **annotations: str) -> None:
     server.put(NAMESPACES, metadata={"labels": labels, "annotations": notes})
 
 
-def test_a_run_that_is_there_is_left_alone(server: ApiServer, source: Path) -> None:
+def test_a_run_that_is_there_is_left_alone(server: FakeApi, source: Path) -> None:
     taken(server, run="exp-1", version="0.0.1")
     refused(run(source), 1, "run exp-1 is in namespace trial, of release 0.0.1", server, source)
     assert NAMESPACES in server.objects
 
 
-def test_a_namespace_of_somebody_else_is_left_alone(server: ApiServer, source: Path) -> None:
+def test_a_namespace_of_somebody_else_is_left_alone(server: FakeApi, source: Path) -> None:
     server.put(NAMESPACES)
     refused(run(source), 1, "that is not an experiment's", server, source)
     assert NAMESPACES in server.objects
 
 
-def test_a_selector_that_matches_nothing(server: ApiServer, source: Path) -> None:
+def test_a_selector_that_matches_nothing(server: FakeApi, source: Path) -> None:
     refused(run(source, "--nodes", "pool=none"), 3, "no node has the labels", server, source)
 
 
-def test_no_node_takes_pods(server: ApiServer, source: Path) -> None:
+def test_no_node_takes_pods(server: FakeApi, source: Path) -> None:
     node = server.objects["/api/v1/nodes/n0"]
     node["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
     refused(run(source), 3, "n0 (taint k)", server, source)
 
 
-def test_nodes_that_are_none(server: ApiServer, source: Path) -> None:
+def test_nodes_that_are_none(server: FakeApi, source: Path) -> None:
     server.node("f", **{"eks.amazonaws.com/compute-type": "fargate"})
     refused(run(source), 3, "f is Fargate", server, source)
 
 
-def test_rights_that_are_missing_are_all_named(server: ApiServer, source: Path) -> None:
+def test_rights_that_are_missing_are_all_named(server: FakeApi, source: Path) -> None:
     server.denied = {("delete", "namespaces"), ("create", "daemonsets")}
     words = "you may not: delete namespaces, create daemonsets.apps"
     refused(run(source), 3, words, server, source)
 
 
-def test_an_api_server_that_is_away(server: ApiServer, source: Path) -> None:
+@pytest.mark.parametrize("package", ["kubernetes", "yaml", "websocket"])
+def test_packages_that_are_missing_are_named_with_the_remedy(
+    server: FakeApi, source: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    result = run(source)
+    refused(result, 3, f"--backend k8s needs the Python package '{package}'", server, source)
+    assert "pip install 'thunderstorm[k8s]'" in said(result)
+
+
+def test_what_means_little_on_a_cluster_is_said_before_the_start(
+    server: FakeApi, coordinator: Coordinator, source: Path
+) -> None:
+    source.write_text(f'service e img=nginx:1 exec="tprobe serve"\nlink e--c\n{TEXT}')
+    result = run(source, "--agent-cpu", "100m")
+    assert "means nothing on a cluster: e (nginx:1) will run what the image" in said(result)
+    assert "an agent that asks for 100m of a processor runs late" in said(result)
+    assert said(result).index("means nothing") < said(result).index("applying to namespace")
+
+
+def test_an_api_server_that_is_away(server: FakeApi, source: Path) -> None:
     server.down = True
     refused(run(source), 3, "does not answer", server, source)
 
 
-def test_an_old_api_server(
-    server: ApiServer, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_api_server(server: FakeApi, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.objects["/version"] = {}
     server.refused["GET", "/version"] = (200, "")
     refused(run(source), 3, "or newer is needed", server, source)
@@ -521,7 +662,7 @@ def test_an_old_api_server(
     ],
 )
 def test_what_no_cluster_is_asked_for(
-    server: ApiServer, source: Path, options: list[str], code: int, words: str
+    server: FakeApi, source: Path, options: list[str], code: int, words: str
 ) -> None:
     refused(run(source, *options), code, words, server, source)
     assert server.requests == []
@@ -529,7 +670,7 @@ def test_what_no_cluster_is_asked_for(
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "apiVersion: v1"])
 def test_a_kubeconfig_that_is_none(
-    server: ApiServer, source: Path, text: str | None, monkeypatch: pytest.MonkeyPatch
+    server: FakeApi, source: Path, text: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = source.parent / "other"
     if text is not None:
@@ -539,7 +680,7 @@ def test_a_kubeconfig_that_is_none(
 
 
 def test_a_rejoin_without_a_known_program_is_refused_with_its_line(
-    server: ApiServer, source: Path
+    server: FakeApi, source: Path
 ) -> None:
     text = TEXT.replace(" entrypoint=['sleep']", "", 1).replace(
         "at 1s quit", "at 0s c join\nat 1s c leave\nat 2s c join\nat 3s quit"
@@ -559,7 +700,7 @@ def test_options_of_a_cluster_are_for_a_cluster(source: Path, option: list[str])
 
 
 @pytest.fixture
-def process(server: ApiServer, source: Path) -> Iterator[subprocess.Popen[str]]:
+def process(server: FakeApi, source: Path) -> Iterator[subprocess.Popen[str]]:
     out = source.parent / "run"
     argv = [sys.executable, "-m", "tstorm", "run", str(source), "--backend", "k8s"]
     argv += ["--namespace", NAMESPACE, "--out", str(out)]
@@ -569,7 +710,7 @@ def process(server: ApiServer, source: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_ctrl_c_tells_the_coordinator_and_keeps_what_it_says_at_the_end(
-    server: ApiServer, coordinator: Coordinator, process: subprocess.Popen[str], source: Path
+    server: FakeApi, coordinator: Coordinator, process: subprocess.Popen[str], source: Path
 ) -> None:
     messages, coordinator.messages = coordinator.messages, [{"started": FACTS}]
     coordinator.breaks = 10**6  # it goes on
@@ -597,7 +738,7 @@ def test_ctrl_c_tells_the_coordinator_and_keeps_what_it_says_at_the_end(
 
 
 def test_a_second_ctrl_c_removes_at_once(
-    server: ApiServer, coordinator: Coordinator, process: subprocess.Popen[str]
+    server: FakeApi, coordinator: Coordinator, process: subprocess.Popen[str]
 ) -> None:
     coordinator.breaks = 10**6
     wait_until(lambda: "follow" in coordinator.said, lambda: "a follower")
@@ -610,7 +751,7 @@ def test_a_second_ctrl_c_removes_at_once(
 
 
 def test_ctrl_c_before_anything_runs_removes_it(
-    server: ApiServer, process: subprocess.Popen[str]
+    server: FakeApi, process: subprocess.Popen[str]
 ) -> None:
     wait_until(lambda: ("GET", f"{NAMESPACES}/events") in server.requests, lambda: "a look")
     process.send_signal(signal.SIGINT)
@@ -620,7 +761,7 @@ def test_ctrl_c_before_anything_runs_removes_it(
 
 
 def test_a_killed_command_changes_nothing_in_the_cluster(
-    server: ApiServer, coordinator: Coordinator, process: subprocess.Popen[str]
+    server: FakeApi, coordinator: Coordinator, process: subprocess.Popen[str]
 ) -> None:
     coordinator.breaks = 10**6
     wait_until(lambda: "follow" in coordinator.said, lambda: "a follower")
@@ -636,7 +777,7 @@ def test_a_killed_command_changes_nothing_in_the_cluster(
     assert NAMESPACES not in server.objects
 
 
-def test_rendered_texts_are_read_for_their_names_only(server: ApiServer) -> None:
+def test_rendered_texts_are_read_for_their_names_only(server: FakeApi) -> None:
     """The separator of documents stands in no string, whatever a plan says."""
     from manifests.serialize import serialize
 

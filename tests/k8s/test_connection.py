@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from runtime.errors import RunError
-from tests.k8s.apiserver import ApiServer
+from tests.doubles.api import FakeApi
 from tstorm.k8s.connection import connect
 
 
@@ -25,7 +25,7 @@ def change(name: str, **values: Any) -> str:
 
 @pytest.mark.parametrize("current", [None, "", "gone"])
 def test_a_context_is_used_whatever_the_current_one_is(
-    server: ApiServer, monkeypatch: pytest.MonkeyPatch, current: str | None
+    server: FakeApi, monkeypatch: pytest.MonkeyPatch, current: str | None
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", change("other", **{"current-context": current}))
     with connect("here") as found:
@@ -39,9 +39,7 @@ def test_a_context_is_used_whatever_the_current_one_is(
     assert "there are: here" in refused.value.remedy
 
 
-def test_contexts_of_all_files_are_known(
-    server: ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_contexts_of_all_files_are_known(server: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     there = [{"name": "there", "context": {"cluster": "c", "user": "u"}}]
     files = [
         change("clusters", contexts=None, **{"current-context": None}),
@@ -59,7 +57,7 @@ def test_contexts_of_all_files_are_known(
 
 @pytest.mark.parametrize("text", ["", "[]", "text", "contexts: 3", "contexts: [3]", "a: ["])
 def test_a_kubeconfig_that_is_none_is_said_to_be(
-    server: ApiServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+    server: FakeApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
 ) -> None:
     odd = tmp_path / "odd"
     odd.write_text(text)

@@ -15,9 +15,10 @@ import pytest
 
 from runtime.errors import RunError
 from tests.cli.support import status, tstorm
-from tests.k8s.apiserver import ApiServer, ended
-from tstorm.k8s import podexec, removing
+from tests.doubles.api import FakeApi, ended
+from tstorm.k8s import podexec, removing, waiting
 from tstorm.k8s.connection import connect
+from tstorm.k8s.find import Root
 
 LABELS = {"app.kubernetes.io/managed-by": "tstorm", "app.kubernetes.io/component": "experiment"}
 NAMESPACE_UID = "/api/v1/namespaces/one"  # as the fake server gives them
@@ -46,18 +47,18 @@ STATE = {
 }
 
 
-def experiment(server: ApiServer, name: str, run: str, owner: str = "somebody") -> None:
+def experiment(server: FakeApi, name: str, run: str, owner: str = "somebody") -> None:
     notes = {"thunderstorm.dev/run": run, "thunderstorm.dev/owner": owner}
     server.put(f"/api/v1/namespaces/{name}", metadata={"labels": LABELS, "annotations": notes})
 
 
-def pod(server: ApiServer, namespace: str, name: str, **more: Any) -> None:
+def pod(server: FakeApi, namespace: str, name: str, **more: Any) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods/{name}"
     server.put(path, **{"spec": {"containers": []}, "status": {"phase": "Running"}, **more})
 
 
 @pytest.fixture
-def run(server: ApiServer) -> ApiServer:
+def run(server: FakeApi) -> FakeApi:
     """The run exp-1 in the namespace one, whose c.0 is up and whose c.1 is down."""
     experiment(server, "one", "exp-1")
     labels = {"app.kubernetes.io/component": "coordinator"}
@@ -89,7 +90,7 @@ def answers(output: bytes, code: dict[str, Any] | None = None) -> Any:
 # -- inspect --------------------------------------------------------------------------------------
 
 
-def test_inspect_asks_the_coordinator(run: ApiServer) -> None:
+def test_inspect_asks_the_coordinator(run: FakeApi) -> None:
     result = tstorm("inspect", "exp-1", "--backend", "k8s", "--format", "json")
     assert status(result) == 0, result.output
     assert json.loads(result.stdout) == {**STATE, "live": True, "namespace": "one"}
@@ -98,7 +99,7 @@ def test_inspect_asks_the_coordinator(run: ApiServer) -> None:
     assert "namespace: one" in text
 
 
-def test_inspect_says_why_a_run_has_not_begun(run: ApiServer) -> None:
+def test_inspect_says_why_a_run_has_not_begun(run: FakeApi) -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
     states = [{"name": "coordinator", "image": "i:1", "state": {"waiting": waiting}}]
     status_of = {"phase": "Pending", "containerStatuses": states}
@@ -109,7 +110,7 @@ def test_inspect_says_why_a_run_has_not_begun(run: ApiServer) -> None:
     assert "no such image" in str(result.exception)
 
 
-def test_inspect_of_a_run_that_is_over_says_how_it_ended(run: ApiServer) -> None:
+def test_inspect_of_a_run_that_is_over_says_how_it_ended(run: FakeApi) -> None:
     over = {"exitCode": 1, "reason": "Error", "message": "first\nlast words\n"}
     states = [{"name": "coordinator", "state": {"terminated": over}}]
     status_of = {"phase": "Failed", "containerStatuses": states}
@@ -120,7 +121,7 @@ def test_inspect_of_a_run_that_is_over_says_how_it_ended(run: ApiServer) -> None
     assert "tstorm destroy --backend k8s --namespace one" in str(result.exception)
 
 
-def test_runs_are_found_by_name_namespace_or_alone(run: ApiServer) -> None:
+def test_runs_are_found_by_name_namespace_or_alone(run: FakeApi) -> None:
     experiment(run, "two", "exp-2")
     for options, words in (
         ([], "more than one run"),
@@ -133,7 +134,7 @@ def test_runs_are_found_by_name_namespace_or_alone(run: ApiServer) -> None:
     assert status(tstorm("inspect", "--namespace", "one", "--backend", "k8s")) == 0
 
 
-def test_who_may_not_list_namespaces_is_told_to_name_one(run: ApiServer) -> None:
+def test_who_may_not_list_namespaces_is_told_to_name_one(run: FakeApi) -> None:
     run.refused["GET", "/api/v1/namespaces"] = (403, 'namespaces is forbidden: User "u" cannot')
     result = tstorm("inspect", "--backend", "k8s")
     assert status(result) == 3
@@ -156,16 +157,14 @@ def test_who_may_not_list_namespaces_is_told_to_name_one(run: ApiServer) -> None
         ({"status": "Failure", "details": {"causes": [{"reason": "ExitCode"}]}}, 125),
     ],
 )
-def test_exec_has_the_status_of_the_command(
-    run: ApiServer, said: dict[str, Any], code: int
-) -> None:
+def test_exec_has_the_status_of_the_command(run: FakeApi, said: dict[str, Any], code: int) -> None:
     run.on_exec = answers(b"hello", said)
     result = tstorm("exec", "--backend", "k8s", "exp-1", "c.0", "--", "x", "--flag")
     assert status(result) == code
     assert ("c-0", ["x", "--flag"]) in run.execs
 
 
-def test_exec_whose_connection_breaks_says_so(run: ApiServer) -> None:
+def test_exec_whose_connection_breaks_says_so(run: FakeApi) -> None:
     def breaks(pod: str, argv: list[str]) -> Iterator[tuple[int, bytes]]:
         if argv[0].endswith("tstorm-coordinator"):
             yield from answers(b"")(pod, argv)
@@ -203,7 +202,7 @@ def exec_process(output: int | IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def test_exec_ends_quietly_with_its_reader(run: ApiServer) -> None:
+def test_exec_ends_quietly_with_its_reader(run: FakeApi) -> None:
     """As a program that SIGPIPE ends in an instance on one machine."""
     over = threading.Event()
     run.on_exec = flood(over)
@@ -217,7 +216,7 @@ def test_exec_ends_quietly_with_its_reader(run: ApiServer) -> None:
     assert over.wait(60)
 
 
-def test_exec_whose_output_cannot_be_written_blames_no_connection(run: ApiServer) -> None:
+def test_exec_whose_output_cannot_be_written_blames_no_connection(run: FakeApi) -> None:
     run.on_exec = flood(threading.Event())
     with Path("/dev/full").open("wb") as full, exec_process(full) as process:
         assert process.stderr is not None
@@ -225,7 +224,7 @@ def test_exec_whose_output_cannot_be_written_blames_no_connection(run: ApiServer
     assert process.returncode == 1
 
 
-def test_exec_that_is_forbidden_is_an_error_and_no_broken_connection(run: ApiServer) -> None:
+def test_exec_that_is_forbidden_is_an_error_and_no_broken_connection(run: FakeApi) -> None:
     """A run would try a broken one again for ever."""
     run.refused["GET", "/api/v1/namespaces/one/pods/tstorm-coordinator-x/exec"] = (403, "no")
     place = podexec.ContainerPlace("one", "tstorm-coordinator-x", "coordinator")
@@ -238,7 +237,7 @@ def test_exec_that_is_forbidden_is_an_error_and_no_broken_connection(run: ApiSer
 @pytest.mark.parametrize(
     ("instance", "words"), [("c.1", "instance c.1 is down now"), ("d.0", "no instance 'd.0'")]
 )
-def test_exec_into_what_is_not_there(run: ApiServer, instance: str, words: str) -> None:
+def test_exec_into_what_is_not_there(run: FakeApi, instance: str, words: str) -> None:
     result = tstorm("exec", "--backend", "k8s", "exp-1", instance, "--", "x")
     assert status(result) == 1
     assert words in str(result.exception)
@@ -247,7 +246,7 @@ def test_exec_into_what_is_not_there(run: ApiServer, instance: str, words: str) 
 # -- destroy --------------------------------------------------------------------------------------
 
 
-def test_destroy_removes_one_and_leaves_the_other(run: ApiServer) -> None:
+def test_destroy_removes_one_and_leaves_the_other(run: FakeApi) -> None:
     experiment(run, "two", "exp-2")
     result = tstorm("destroy", "exp-2", "--backend", "k8s")
     assert status(result) == 0
@@ -256,7 +255,7 @@ def test_destroy_removes_one_and_leaves_the_other(run: ApiServer) -> None:
     assert "/api/v1/namespaces/one" in run.objects
 
 
-def test_destroy_all_leaves_what_others_began(run: ApiServer) -> None:
+def test_destroy_all_leaves_what_others_began(run: FakeApi) -> None:
     experiment(run, "two", "exp-2", owner="another")
     result = tstorm("destroy", "--all", "--backend", "k8s", "--format", "json")
     assert status(result) == 0
@@ -267,7 +266,7 @@ def test_destroy_all_leaves_what_others_began(run: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("owner", ["another", ""])
-def test_destroy_without_a_name_leaves_what_others_began(run: ApiServer, owner: str) -> None:
+def test_destroy_without_a_name_leaves_what_others_began(run: FakeApi, owner: str) -> None:
     experiment(run, "one", "exp-1", owner)
     result = tstorm("destroy", "--backend", "k8s")
     assert status(result) == 0
@@ -281,7 +280,7 @@ def test_destroy_without_a_name_leaves_what_others_began(run: ApiServer, owner: 
 
 
 @pytest.mark.parametrize("named", [["exp-1"], ["--namespace", "one"]])
-def test_destroy_says_whose_the_run_was_that_was_named(run: ApiServer, named: list[str]) -> None:
+def test_destroy_says_whose_the_run_was_that_was_named(run: FakeApi, named: list[str]) -> None:
     experiment(run, "one", "exp-1", "another")
     result = tstorm("destroy", *named, "--backend", "k8s")
     assert status(result) == 0
@@ -289,7 +288,7 @@ def test_destroy_says_whose_the_run_was_that_was_named(run: ApiServer, named: li
     assert "/api/v1/namespaces/one" not in run.objects
 
 
-def test_destroy_of_two_runs_of_ones_own_asks_which(run: ApiServer) -> None:
+def test_destroy_of_two_runs_of_ones_own_asks_which(run: FakeApi) -> None:
     experiment(run, "two", "exp-2")
     result = tstorm("destroy", "--backend", "k8s")
     assert status(result) == 1
@@ -299,7 +298,7 @@ def test_destroy_of_two_runs_of_ones_own_asks_which(run: ApiServer) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--all"], ["--all", "--namespace", "one"]])
 def test_destroy_asks_which_run_if_the_cluster_does_not_say_who_asks(
-    run: ApiServer, options: list[str]
+    run: FakeApi, options: list[str]
 ) -> None:
     """A cluster without such reviews has runs whose owner is not known either."""
     experiment(run, "one", "exp-1", "")
@@ -313,7 +312,7 @@ def test_destroy_asks_which_run_if_the_cluster_does_not_say_who_asks(
 
 
 @pytest.mark.parametrize("named", [[], ["exp-1"], ["--namespace", "one"]])
-def test_destroy_twice_is_no_error(run: ApiServer, named: list[str]) -> None:
+def test_destroy_twice_is_no_error(run: FakeApi, named: list[str]) -> None:
     for said in ("removed", ""):
         result = tstorm("destroy", *named, "--backend", "k8s")
         assert status(result) == 0
@@ -323,7 +322,7 @@ def test_destroy_twice_is_no_error(run: ApiServer, named: list[str]) -> None:
 
 @pytest.mark.parametrize("named", [[], ["exp-1"], ["--namespace", "one"], ["--all"]])
 def test_destroy_waits_for_a_run_that_is_being_removed(
-    run: ApiServer, named: list[str], monkeypatch: pytest.MonkeyPatch
+    run: FakeApi, named: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(_seconds: float) -> bool:
         del run.objects[NAMESPACE_UID]
@@ -338,7 +337,7 @@ def test_destroy_waits_for_a_run_that_is_being_removed(
     assert NAMESPACE_UID not in run.objects
 
 
-def test_destroy_of_what_goes_on_does_not_ask_about_what_is_leaving(run: ApiServer) -> None:
+def test_destroy_of_what_goes_on_does_not_ask_about_what_is_leaving(run: FakeApi) -> None:
     experiment(run, "two", "exp-2")
     run.objects["/api/v1/namespaces/two"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     result = tstorm("destroy", "--backend", "k8s")
@@ -347,14 +346,14 @@ def test_destroy_of_what_goes_on_does_not_ask_about_what_is_leaving(run: ApiServ
     assert "/api/v1/namespaces/one" not in run.objects
 
 
-def test_destroy_never_touches_a_namespace_that_is_not_an_experiments(run: ApiServer) -> None:
+def test_destroy_never_touches_a_namespace_that_is_not_an_experiments(run: FakeApi) -> None:
     run.put("/api/v1/namespaces/mine")
     result = tstorm("destroy", "--backend", "k8s", "--namespace", "mine")
     assert status(result) == 0
     assert "/api/v1/namespaces/mine" in run.objects
 
 
-def test_what_keeps_a_namespace_is_said(run: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_keeps_a_namespace_is_said(run: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removing, "GONE_SECONDS", 0.0)
     conditions = [{"status": "True", "message": "a finalizer of storage.example remains"}]
     run.objects["/api/v1/namespaces/one"]["status"] = {"conditions": conditions}
@@ -366,7 +365,7 @@ def test_what_keeps_a_namespace_is_said(run: ApiServer, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("lost", ["DELETE", "GET"])
 def test_a_deletion_whose_answers_are_lost_is_seen_to_its_end(
-    run: ApiServer, monkeypatch: pytest.MonkeyPatch, lost: str
+    run: FakeApi, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     def away(method: str, path: str) -> None:
         run.down = method == "DELETE"
@@ -388,7 +387,7 @@ def test_a_deletion_whose_answers_are_lost_is_seen_to_its_end(
 
 
 def test_a_server_that_stays_away_is_the_reason_that_is_said(
-    run: ApiServer, monkeypatch: pytest.MonkeyPatch
+    run: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removing, "GONE_SECONDS", 0.0)
     run.refused["DELETE", "/api/v1/namespaces/one"] = (503, "no leader")
@@ -398,13 +397,29 @@ def test_a_server_that_stays_away_is_the_reason_that_is_said(
     assert "no leader" in str(result.exception)
 
 
-def test_only_the_namespace_that_was_meant_is_removed(run: ApiServer) -> None:
+def test_only_the_namespace_that_was_meant_is_removed(run: FakeApi) -> None:
     """Another run may have taken its name between the look and the deletion."""
     with connect(None) as connection:
-        assert removing.remove(connection, "one", lambda _: False, uid="that of before") == ""
-        assert "/api/v1/namespaces/one" in run.objects
-        assert removing.remove(connection, "one", lambda _: False, uid=NAMESPACE_UID) == ""
-    assert "/api/v1/namespaces/one" not in run.objects
+        for uid, there in (("that of before", True), (NAMESPACE_UID, False)):
+            root = Root("one", uid=uid)
+            assert removing.remove(connection, root, lambda _: False, print) == ""
+            assert ("/api/v1/namespaces/one" in run.objects) == there
+
+
+def test_a_removal_that_takes_long_says_what_it_waits_for(
+    run: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "REMOVING_SECONDS", 0.0)
+    run.refused["DELETE", "/api/v1/namespaces/one"] = (409, "it is being removed")
+    del run.objects["/api/v1/namespaces/one/pods/tstorm-coordinator-x"]
+    for index in range(2):
+        pod(run, "one", f"c-{index}", spec={"nodeName": f"n{index}"})
+    said: list[str] = []
+    with connect(None) as connection:
+        kept = removing.remove(connection, Root("one"), lambda _: False, said.append)
+    assert kept == "the cluster has not removed it yet"
+    where = "waiting for the end of the run's namespace one: c-0 on n0, c-1 on n1 ("
+    assert said == [f"{where}a node that is away keeps its pods until it is back)"]
 
 
 # -- doctor ---------------------------------------------------------------------------------------
@@ -415,7 +430,7 @@ def rows(*options: str) -> tuple[int, dict[str, dict[str, str]]]:
     return status(result), {row["name"]: row for row in json.loads(result.stdout)}
 
 
-def test_doctor_asks_what_a_run_would_need(server: ApiServer) -> None:
+def test_doctor_asks_what_a_run_would_need(server: FakeApi) -> None:
     code, found = rows()
     assert code == 0
     assert found["rights"]["status"] == "ok"
@@ -429,7 +444,7 @@ def test_doctor_asks_what_a_run_would_need(server: ApiServer) -> None:
     assert posted == {"selfsubjectaccessreviews"}  # it makes nothing
 
 
-def test_doctor_ends_with_3_where_no_run_is_possible(server: ApiServer) -> None:
+def test_doctor_ends_with_3_where_no_run_is_possible(server: FakeApi) -> None:
     server.denied = {("create", "pods")}  # with the subresource exec
     code, found = rows()
     assert code == 3
@@ -437,14 +452,14 @@ def test_doctor_ends_with_3_where_no_run_is_possible(server: ApiServer) -> None:
     assert found["nodes"]["status"] == "ok"
 
 
-def test_doctor_of_nodes_that_nobody_may_list(server: ApiServer) -> None:
+def test_doctor_of_nodes_that_nobody_may_list(server: FakeApi) -> None:
     server.refused["GET", "/api/v1/nodes"] = (403, "nodes is forbidden: User u cannot list")
     code, found = rows()
     assert code == 0
     assert found["nodes"]["status"] == "warn"
 
 
-def test_doctor_refuses_nodes_that_are_none_only_where_they_take_pods(server: ApiServer) -> None:
+def test_doctor_refuses_nodes_that_are_none_only_where_they_take_pods(server: FakeApi) -> None:
     """Such nodes normally have a taint, and no pod of ours tolerates any."""
     server.node("fargate-1", **{"eks.amazonaws.com/compute-type": "fargate"})
     code, found = rows()
@@ -469,7 +484,7 @@ def test_options_of_a_cluster_are_no_options_of_this_machine(option: str) -> Non
 
 
 def test_a_recorded_run_replays_where_the_command_line_says(
-    server: ApiServer, tmp_path: Path
+    server: FakeApi, tmp_path: Path
 ) -> None:
     """One over local hosts, in a cluster: hosts, faults and datapath are not taken along."""
     from runtime.options import RunOptions

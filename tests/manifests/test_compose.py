@@ -160,7 +160,7 @@ def test_the_plan_is_beside_it_and_whole() -> None:
     ("boot", "asked", "wanted"),
     [
         ("", "", DEFAULT_AGENT_IMAGE),
-        ("mine:1", "", "mine:1"),
+        ("mine:1", "", DEFAULT_AGENT_IMAGE),  # it is the public tool's
         (
             "mine:1",
             "registry:5000/other@sha256:" + "0" * 64,

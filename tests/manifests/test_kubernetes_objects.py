@@ -13,7 +13,7 @@ import yaml
 from compiler.plan.format import TOOL_VERSION
 from manifests import kubernetes
 from manifests.bundle import unpack
-from manifests.settings import GRACE_SECONDS, Options
+from manifests.settings import DEFAULT_AGENT_IMAGE, GRACE_SECONDS, Options
 from tests.manifests.kube import (
     EXAMPLES,
     ROOT,
@@ -555,10 +555,11 @@ def test_kustomize_lists_every_file() -> None:
     assert files == plain
 
 
-def test_the_agent_image_is_the_option_s_then_the_plan_s() -> None:
+def test_the_agent_image_is_the_option_s_and_never_the_plan_s() -> None:
+    """A paper's `bootstrapper` is another tool's image."""
     packed = bundle_of(service("a"), boot="registry.example/boot:2")
     for options, wanted in (
-        (Options(), "registry.example/boot:2"),
+        (Options(), DEFAULT_AGENT_IMAGE),
         (Options(agent_image="mine:1"), "mine:1"),
     ):
         found = documents(kubernetes.render(packed, options))

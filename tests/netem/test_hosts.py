@@ -72,13 +72,14 @@ def test_frames_made_by_hand_take_the_planned_time(tmp_path: Path) -> None:
     """Round the queueing disciplines of eth0, in frames to all: tcald is not attached there."""
     script = f"{sys.executable} {ROOT / 'tests/runtime/hosts/evade.py'}"
     out = carried_out(
-        f'service server img=x replicas=2 exec="{script} listen"\n'
-        f'service client img=x exec="{script} bypass,to-all,plain 1 10.77.0.1 10.77.0.2"\n'
-        "bridge s1\nlink server--s1 latency=30\nlink client--s1 latency=30\n"
-        "at 0s server join\nat 3s client join\nat 11s quit\n",  # who listens is there first
+        "start when ready\nquit when client exits\n"
+        f'service server img=x replicas=2 ready=tcp:9 exec="{script} listen"\n'
+        f'service client img=x exec="{script} bypass,to-all,plain,end 1 10.77.0.1 10.77.0.2"\n'
+        "bridge s1\nlink server--s1 latency=30\nlink client--s1 latency=30\nat 60s quit\n",
         tmp_path,
         hosts=2,
     )
+    assert (out / "logs/client.0.log").read_text().endswith("done to-all\ndone plain\n")
     for name in ("server.0", "server.1"):
         got = [line.split() for line in (out / f"logs/{name}.log").read_text().splitlines()]
         times: dict[str, list[int]] = {}

@@ -118,6 +118,7 @@ def test_disciplines_that_are_removed_or_changed_are_found(tmp_path: Path) -> No
         "b.0 to a.0",
     }
     late = found["path_late"]
-    assert late["figure_ns"] > 149_000_000 > late["threshold_ns"]
+    # 150 ms, less what the run's own large probes may wait for each other.
+    assert 152_000_000 > late["figure_ns"] > 146_000_000 > late["threshold_ns"]
     assert late["at_ns"] > (REPORTS - 1) * 1_000_000_000
     assert "later than planned (40 ms) at the median" in late["text"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from runtime.rundir import rundir
 from tests.page.browser import Browser, program
 from tests.page.synthetic import SECOND, Shape, make
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once]
+pytestmark = pytest.mark.e2e
 
 HOSTILE = "<img src=//x onerror=alert(1)></script><script>alert(2)</script>\u202e\u2028\x1b[31m"
 
@@ -65,15 +66,27 @@ def colours_in(browser: Browser, selector: str) -> int:
     )
 
 
-def test_the_verdict_comes_first_and_nothing_is_fetched(browser: Browser, two: Path) -> None:
+def test_what_failed_comes_first_then_the_verdict_and_nothing_is_fetched(
+    browser: Browser, two: Path
+) -> None:
     browser.open(two)
     assert browser.problems == []
     first = text(browser, "main section")
-    assert first.startswith("! DEGRADED the driver stood still for 612 ms")
+    told = [
+        *("✕ FAILED", '✕ expect no log client "<b>panic</b>"', "<b>panic</b>: no server"),
+        *("! client.0: status 3", "lost the server", "! DEGRADED the driver stood still"),
+    ]
+    places = [first.index(words) for words in told]
+    assert places == sorted(places)
+    assert places[0] == 0
     assert "7 of 7 events applied" in first
+    assert text(browser, "header .chip") == "✕ FAILED"
+    assert abs(cursor(browser) - 31 * SECOND) < 1, "at the first failure"
     said = text(browser, "#expectations")
     assert said.index("<b>panic</b>") < said.index("the run ended before 90 s")  # failed ones first
-    assert browser.run("document.title") == "synthetic-1: DEGRADED"
+    assert browser.run("document.title") == "synthetic-1: FAILED"
+    icon = browser.run("document.querySelector('link[rel=icon]').href")
+    assert "b3261e" in b64decode(icon.partition(",")[2]).decode()
     titles = browser.run("[...document.querySelectorAll('h2')].map((one) => one.innerText)")
     assert {"Network", "Pairs", "Links", "Programs", "Distribution of delays"} <= set(titles)
 
@@ -89,10 +102,128 @@ def test_everything_is_drawn(browser: Browser, two: Path) -> None:
         assert browser.problems == []
 
 
+def test_all_axes_of_time_begin_and_end_at_the_same_places(browser: Browser, two: Path) -> None:
+    for width in (1280, 390):
+        browser.open(two, width)
+        for at in ("begin", "end"):
+            for selector in (".timeline", "#pairs .plot", "#links .plot", ".lanes"):
+                browser.place(selector)
+            browser.run(f"thunderstorm.view.move(thunderstorm.view.{at}, true)")
+            browser.settle()
+            places = browser.run(
+                "[...document.querySelectorAll('.cursor')].map((one) =>"
+                " Math.round(one.getBoundingClientRect().left))"
+            )
+            assert len(places) == 9
+            assert len(set(places)) == 1, (width, at, places)
+        edge = browser.run("document.querySelector('#spread .u-over').getBoundingClientRect().left")
+        browser.run("thunderstorm.view.move(thunderstorm.view.begin, false)")
+        browser.settle()
+        left = browser.run("document.querySelector('.cursor').getBoundingClientRect().left")
+        assert abs(edge - left) < 2
+
+
+def test_an_outage_is_a_span_with_words_and_shades_all_charts(browser: Browser, two: Path) -> None:
+    browser.open(two)
+    browser.run("thunderstorm.view.move(30.5e9, true)")
+    browser.settle()
+    assert text(browser, ".said").startswith("client.0 cut off from 30.000 s to 31.000 s")
+    browser.place("#links .chart:last-child .plot")
+    least = """((ns) => {
+      const chart = document.querySelector("#links .chart:last-child");
+      const over = chart.querySelector(".u-over");
+      const share = (ns - thunderstorm.view.from) / thunderstorm.view.width;
+      const x = Math.round(over.offsetLeft + share * over.offsetWidth);
+      const context = chart.querySelector("canvas").getContext("2d");
+      const { data } = context.getImageData(x, over.offsetTop + 2, 1, over.offsetHeight - 4);
+      return Math.min(...data.filter((_, at) => at % 4 === 3));
+    })"""
+    shaded = [browser.run(f"{least}({at}e9)") > 20 for at in (29.5, 30.5, 31.5)]
+    assert shaded == [False, True, False]
+
+
+def test_a_program_that_has_ended_is_not_up(browser: Browser, two: Path) -> None:
+    browser.open(two)
+    states = browser.run("""(() => {
+      let told;
+      URL.createObjectURL = (blob) => { told = blob; return "about:blank#"; };
+      HTMLAnchorElement.prototype.click = () => {};
+      document.querySelector("#programs > .head button.csv").click();
+      return told.text();
+    })()""")
+    rows = [row.split(",") for row in states.splitlines()[1:]]
+    assert [row[3] for row in rows if row[0] == "client.0"][-1] == "failed"
+    assert [row[3] for row in rows if row[0] == "server.0"][-1] == "up"
+
+
+def test_a_printer_gets_all_charts_in_light_colours(browser: Browser, two: Path) -> None:
+    browser.open(two, dark=True)
+    drawn = "[...document.querySelectorAll('.plot')].map((one) => one.querySelector('canvas'))"
+    assert None in browser.run(f"{drawn}.map((one) => one && one.width)"), "far ones wait"
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    widths = browser.run(f"{drawn}.map((one) => one && one.getBoundingClientRect().width)")
+    assert None not in widths
+    assert max(widths) < 700
+    assert browser.run("document.documentElement.dataset.theme") == "light"
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.run("document.documentElement.dataset.theme") is None
+
+
+def test_on_a_phone_nothing_covers_the_time(browser: Browser, two: Path) -> None:
+    for width in (320, 390):
+        browser.open(two, width, 844)
+        named = "{ run: { ...thunderstorm.model.run, experiment: 'x'.repeat(80) } }"
+        browser.run(f"thunderstorm.apply({named})")
+        browser.run("thunderstorm.view.move(31e9, true)")
+        browser.settle()
+        seen = browser.run("""(() => {
+          const now = document.querySelector("button.now");
+          const box = now.getBoundingClientRect();
+          const [y, places] = [box.top + box.height / 2, [2, box.width / 2, box.width - 2]];
+          const there = (x) => document.elementFromPoint(box.left + x, y) === now;
+          return [now.scrollWidth <= now.clientWidth, ...places.map(there)];
+        })()""")
+        assert seen == [True] * 4, width
+        ends = browser.run(
+            "['.timeline .cursor', '.timeline canvas'].map((one) =>"
+            " document.querySelector(one).getBoundingClientRect().bottom)"
+        )
+        assert ends[0] <= ends[1] - 18, "the cursor's line ends above the moments of the axis"
+
+
+def test_names_do_not_lie_on_links(browser: Browser, two: Path) -> None:
+    browser.open(two)
+    names, points = browser.run("""(async () => {
+      const [names, points] = [[], []];
+      const { fillText, moveTo, lineTo } = CanvasRenderingContext2D.prototype;
+      const ours = (context) => context.canvas.closest(".drawing");
+      CanvasRenderingContext2D.prototype.fillText = function (words, x, y) {
+        if (ours(this)) names.push([words, x, y, this.measureText(words).width]);
+        return fillText.call(this, words, x, y);
+      };
+      for (const [name, draw] of [["moveTo", moveTo], ["lineTo", lineTo]])
+        CanvasRenderingContext2D.prototype[name] = function (x, y) {
+          if (ours(this)) points.push([x, y]);
+          return draw.call(this, x, y);
+        };
+      thunderstorm.view.move(5e9, true);
+      const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      while (!names.length) await frame();
+      return [names, points];
+    })()""")
+    assert {name for name, *_ in names} == {"server.0", "client.0", "s1"}
+    assert len(points) >= 8, "the halves of two links"
+    for begin, end in zip(points[0::2], points[1::2], strict=True):
+        for part in range(101):
+            a, b = (one + (two - one) * part / 100 for one, two in zip(begin, end, strict=True))
+            on = [name for name, x, y, wide in names if abs(a - x) < wide / 2 and abs(b - y) < 5]
+            assert not on
+
+
 def test_the_cursor_is_one_for_the_whole_page(browser: Browser, two: Path) -> None:
     browser.open(two)
     left, top, width, height = browser.place("#pairs .plot")
-    axis, rest = 74, 18
+    axis, rest = 96, 18
     x = left + axis + (width - axis - rest) * 0.5
     browser.mouse("mouseMoved", x, top + height / 2)
     assert abs(cursor(browser) - 30 * SECOND) < SECOND // 5
@@ -112,11 +243,11 @@ def test_the_cursor_is_one_for_the_whole_page(browser: Browser, two: Path) -> No
 
 def test_to_drag_zooms_all_charts(browser: Browser, two: Path) -> None:
     browser.open(two)
-    left, top, width, height = browser.place(".timeline")
-    begin = left + 74
+    left, top, width, height = browser.place(".timeline > div")
+    axis, rest = 96, 18
     for kind, share in (("mouseMoved", 0.25), ("mousePressed", 0.25), ("mouseMoved", 0.5),
                         ("mouseReleased", 0.5)):  # fmt: skip
-        browser.mouse(kind, begin + (width - 74) * share, top + height / 2)
+        browser.mouse(kind, left + axis + (width - axis - rest) * share, top + height / 2)
     seen = browser.run("[thunderstorm.view.from, thunderstorm.view.to]")
     assert [round(at / SECOND) for at in seen] == [15, 30]
     browser.key("0")
@@ -125,6 +256,7 @@ def test_to_drag_zooms_all_charts(browser: Browser, two: Path) -> None:
 
 def test_keys_move_the_cursor(browser: Browser, two: Path) -> None:
     browser.open(two)
+    browser.run("thunderstorm.view.move(0)")
     steps = [browser.key("n") or cursor(browser) for _ in range(3)]
     assert [at // SECOND for at in steps] == [0, 30, 31]
     browser.key("p")
@@ -188,7 +320,8 @@ def test_news_come_in_as_the_whole_did(browser: Browser, two: Path) -> None:
     """What a page of a run that goes on needs: the same `apply`, again and again."""
     browser.open(two)
     browser.run(
-        "thunderstorm.apply({ verdict: { state: 'valid', lines: ['VALID: all is well'], limits: [],"
+        "thunderstorm.apply({ result: { state: 'valid', failures: [] },"
+        " verdict: { state: 'valid', lines: ['VALID: all is well'], limits: [],"
         " marks: [] }, time: { begin_ns: 0, end_ns: 90e9, pace: 1, grid: { begin_ns: 0,"
         " step_ns: 1e8, count: 900 } }, pairs: [{ src: 'server.0', dst: 'client.0',"
         " rate: { i: [850], v: [123e6] } }], events: { columns: ['kind', 'target', 'planned_ns',"
@@ -203,6 +336,12 @@ def test_news_come_in_as_the_whole_did(browser: Browser, two: Path) -> None:
     browser.settle()
     assert "123 Mb/s" in text(browser, "#pairs .values")
     assert "9 rows" in text(browser, "#events")
+    assert browser.run("document.querySelector('#figures').hidden") is True
+    browser.run(
+        "thunderstorm.apply({ figures: { head: ['figure', 'of', 'value', ''],"
+        " rows: [['lost', 'client.0', '360', '']] } })"
+    )
+    assert "360" in text(browser, "#figures tbody")
 
 
 def test_a_thousand_pairs_on_a_phone(

@@ -15,6 +15,7 @@ from runtime.page.model import gather
 from runtime.page.render import embedded, render
 from runtime.results.loglines import Growth
 from runtime.rundir import rundir
+from tests.comparing.made import figure
 from tests.page.synthetic import SECOND, Shape, make
 
 TWO = Shape(seconds=60)
@@ -222,6 +223,14 @@ def test_what_is_missing_breaks_nothing(run: Path, name: str) -> None:
     assert model(run)["run"]["outcome"] == "completed"
 
 
+def test_a_page_has_the_figures_that_programs_gave(run: Path) -> None:
+    assert model(run)["figures"]["rows"] == []
+    summary = json.loads((run / "summary.json").read_text())
+    summary["figures"] = [figure("lost", "360"), figure("p99", None)]
+    (run / "summary.json").write_text(json.dumps(summary))
+    assert model(run)["figures"]["rows"] == [["lost", "a.0", "360", ""], ["p99", "a.0", None, ""]]
+
+
 def test_how_a_program_ended_may_be_missing(run: Path) -> None:
     summary = json.loads((run / "summary.json").read_text())
     for kind in ("exits", "failures"):
@@ -243,6 +252,30 @@ def test_a_run_that_was_killed_is_shown_as_far_as_it_came(run: Path) -> None:
     assert found["run"]["outcome"] == "killed"
     assert 35 * SECOND < found["time"]["end_ns"] < 45 * SECOND
     assert len(found["pairs"]) == 2  # as probed
+
+
+def test_nothing_is_drawn_after_an_early_end(run: Path) -> None:
+    at_ns = 25 * SECOND
+    lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    early = [one for one in lines if json.loads(one).get("applied_ns", 0) <= at_ns]
+    ended = {"kind": "quit", "target": "", "reason": "interrupted"}
+    moments = {"applied_ns": at_ns, "planned_ns": at_ns}
+    killed = {
+        "kind": "overdue",
+        "target": "server.0",
+        "applied_ns": 27 * SECOND,
+        "grace_ns": SECOND,
+    }
+    more = [json.dumps(one) + "\n" for one in ({**ended, **moments}, killed)]
+    (run / "events.jsonl").write_text("".join([*early, *more]))
+    whole = json.loads((run / "summary.json").read_text())["pairs"]
+    found = model(run)
+    assert found["time"]["end_ns"] == at_ns
+    assert all(epoch["at_ns"] <= at_ns for epoch in found["network"]["epochs"])
+    assert len(found["network"]["epochs"]) < 5
+    assert max(row[4] for row in found["events"]["rows"] if row[4] is not None) == at_ns
+    assert found["notes"] == ["the run ended early: events of its winding down are not shown (1)"]
+    assert carried(found) < sum(row["delivered_bytes"] for row in whole) // 2
 
 
 def test_no_text_ends_the_data() -> None:

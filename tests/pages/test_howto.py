@@ -23,28 +23,25 @@ NS = 1_000_000_000
 _NO_ETCD = shutil.which("etcd") is None or shutil.which("etcdctl") is None
 
 
+@pytest.mark.long
 @pytest.mark.e2e
-@pytest.mark.once
 @pytest.mark.skipif(_NO_ETCD, reason="etcd-server and etcd-client are not installed")
 def test_a_database_under_partition(reader_with_examples: Reader) -> None:
     reader_with_examples.follow(steps(PAGES["database-under-partition"]))
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 @pytest.mark.skipif(shutil.which("memcached") is None, reason="memcached is not installed")
 def test_a_daemon_is_run(reader_with_examples: Reader) -> None:
     reader_with_examples.follow(steps(PAGES["run-a-daemon"]))
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_a_failure_is_replayed(reader_with_examples: Reader) -> None:
     reader_with_examples.follow(steps(PAGES["replay-a-failure"]))
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_two_versions_are_compared(reader: Reader) -> None:
     """Both are bounded from below by the network: no machine is too busy for that."""
     reader.follow(steps(PAGES["compare-two-versions"]))
@@ -55,13 +52,11 @@ def test_two_versions_are_compared(reader: Reader) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_the_script_for_ci(reader_with_examples: Reader) -> None:
     reader_with_examples.follow(steps(PAGES["run-in-ci"]))
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_a_late_run_is_read(reader_with_examples: Reader) -> None:
     reader_with_examples.follow(steps(PAGES["read-a-late-run"]))
 
@@ -71,14 +66,12 @@ def test_the_page_of_late_runs_has_every_figure() -> None:
     assert set(re.findall(r"\w+", " ".join(rows))) == set(THRESHOLDS)
 
 
-@pytest.mark.once
 def test_a_datapath_is_added(reader: Reader) -> None:
     """The skeleton of the page answers as pktd does."""
     reader.environment["PATH"] = f"{ROOT / 'tcal_c/build'}:{reader.environment['PATH']}"
     reader.follow(steps(PAGES["add-a-datapath"]))
 
 
-@pytest.mark.once
 def test_a_link_property_is_followed(reader: Reader) -> None:
     reader.environment["PATH"] = f"{ROOT / 'tcal_c/build'}:{reader.environment['PATH']}"
     reader.follow(steps(PAGES["add-a-link-property"]))

@@ -61,7 +61,6 @@ def test_what_they_keep_is_what_there_is() -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_their_steps_pass_and_keep_the_page_of_a_failure(tmp_path: Path) -> None:
     name, text = re.findall(r"Write `([^`]+)`:\n```python\n(.*?)```", PAGE, re.DOTALL)[0]
     failing = "def test_bad(tstorm):\n    assert tstorm.run(NETWORK, until='0s').finish() is None\n"

@@ -27,8 +27,8 @@ def test_what_is_typed_first_is_what_finds_the_command() -> None:
     assert len(LINES) > 15
 
 
+@pytest.mark.long
 @pytest.mark.e2e
-@pytest.mark.once
 def test_the_commands_of_the_tour(reader: Reader) -> None:
     subprocess.run(
         [*reader.prefix, "cp", "-r", f"{ROOT}/examples", "."],

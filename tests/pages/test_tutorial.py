@@ -73,8 +73,8 @@ def _too_slow(run: Path) -> bool:
     return not (run / "logs/reader.0.log").read_text().endswith("end\n")
 
 
+@pytest.mark.long
 @pytest.mark.e2e
-@pytest.mark.once
 @pytest.mark.skipif(bool(_MISSING), reason=f"not installed: {', '.join(_MISSING)}")
 def test_the_bug_is_found_and_gone_after_the_change(reader: Reader) -> None:
     for left in reversed(range(TRIES)):

@@ -39,6 +39,7 @@ def test_quit_answers_and_exits(world: World) -> None:
     assert engine.process.wait(DEADLINE_S) == 0
 
 
+@pytest.mark.ordinary
 def test_kill_leaves_nothing(world: World, setting: Setting) -> None:
     engine = world.pktd()
     pids = pair(world, engine, kind=setting.kind)
@@ -47,6 +48,7 @@ def test_kill_leaves_nothing(world: World, setting: Setting) -> None:
     wait_until(lambda: not any(_has_device(world, pid) for pid in pids), "devices are gone")
 
 
+@pytest.mark.ordinary
 def test_close_removes_the_device(world: World, setting: Setting) -> None:
     engine = world.pktd()
     a, b = pair(world, engine, kind=setting.kind)
@@ -76,6 +78,7 @@ def test_a_name_is_free_again_whenever_it_is_asked_for(world: World, setting: Se
     assert engine.close() == 0
 
 
+@pytest.mark.ordinary
 def test_what_a_port_had_no_room_for_is_counted(world: World, setting: Setting) -> None:
     engine = world.pktd()
     a, _ = pair(world, engine, kind=setting.kind)
@@ -104,6 +107,7 @@ def test_what_a_closed_port_has_lost_stays_counted() -> None:
         assert engine.close() == 0
 
 
+@pytest.mark.ordinary
 def test_a_namespace_may_vanish(world: World, setting: Setting) -> None:
     engine = world.pktd()
     a, b = pair(world, engine, kind=setting.kind)

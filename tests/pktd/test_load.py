@@ -87,6 +87,7 @@ def test_what_is_due_within_the_tolerance_goes_together(kind: str) -> None:
         assert 0 < engine.engine()["coalesced_max_ns"] <= 100_000
 
 
+@pytest.mark.ordinary
 def test_who_has_no_real_time_class_leaves_none(world: World) -> None:
     engine = world.pktd("--no-fifo")
     engine("burden 1000")

@@ -15,7 +15,7 @@ from tests.pktd.pods import attach, change, path, pods, two_pods
 from tests.pktd.test_traffic import ADDRESSES, CLIENT, COLLECT, END, SEGMENTED, SERVER
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once, pytest.mark.alone]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 BRIDGE = "10.77.255.254"
 

@@ -16,7 +16,7 @@ from tests.pktd.harness import PKTD, World
 from tests.pktd.pods import attach, path, pods, two_pods
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once, pytest.mark.alone]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 OTHERS = ["tc", "filter", "add", "dev", "eth0"]
 MATCH = ["u32", "match", "u32", "0", "0", "flowid", "1:1", "action", "mirred"]

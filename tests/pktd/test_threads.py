@@ -80,6 +80,7 @@ def _outcome(world: World, setting: Setting, threads: int) -> tuple[list[str], l
     return got, found
 
 
+@pytest.mark.ordinary
 def test_one_to_four_threads_lose_and_carry_the_same_packets(
     world: World, setting: Setting
 ) -> None:

@@ -105,6 +105,7 @@ source.send(b"end")
 """
 
 
+@pytest.mark.ordinary
 @pytest.mark.parametrize("version", [4, 6])
 def test_ping(world: World, setting: Setting, version: int) -> None:
     engine = world.pktd()
@@ -183,6 +184,7 @@ def test_tcp_arrives_whole_without_limits(world: World, setting: Setting, versio
     assert counters["tx_frames"] < counters["tx"] / 2
 
 
+@pytest.mark.ordinary
 @pytest.mark.parametrize("version", [4, 6])
 def test_tcp_arrives_whole_when_split_dropped_and_lost(
     world: World, setting: Setting, version: int
@@ -232,6 +234,7 @@ def test_the_same_packets_are_lost(world: World, setting: Setting) -> None:
     assert _received(world, setting, 8) != first
 
 
+@pytest.mark.ordinary
 @pytest.mark.parametrize("version", [4, 6])
 def test_udp_segmentation_offload(world: World, setting: Setting, version: int) -> None:
     engine = world.pktd()
@@ -244,6 +247,7 @@ def test_udp_segmentation_offload(world: World, setting: Setting, version: int) 
     assert got == [f"{i:04d}:1000" for i in range(20)] + ["last:100"]
 
 
+@pytest.mark.ordinary
 def test_large_mtu(world: World, setting: Setting) -> None:
     engine = world.pktd()
     a, _ = pair(world, engine, kind=setting.kind, mtu=9000, delay=100_000)
@@ -251,6 +255,7 @@ def test_large_mtu(world: World, setting: Setting) -> None:
     assert "2 received, 0% packet loss" in out
 
 
+@pytest.mark.ordinary
 @pytest.mark.skipif(not have("iperf3"), reason="iperf3 is not installed")
 def test_iperf3(world: World, setting: Setting) -> None:
     """The rate is an upper bound that TCP comes near; how near is the benchmark's matter."""

@@ -13,6 +13,7 @@ from compiler.plan.properties import LinkState
 from compiler.plan.types import Event, Topology
 
 HOPS = 10**9  # a link weighs delay * HOPS + 1: least delay first, then fewest hops
+DELAYS = 10**30  # or DELAYS + delay: fewest hops first, then least delay
 
 
 def states_at(
@@ -53,7 +54,8 @@ class Network:
         for link in topology.links:
             state = self.links[link.name]
             if state.up:
-                weight = 1 if topology.routing == "hops" else state.delay_ns * HOPS + 1
+                by_hops = topology.routing == "hops"
+                weight = DELAYS + state.delay_ns if by_hops else state.delay_ns * HOPS + 1
                 ends = (topology.nodes[link.src].name, topology.nodes[link.dst].name)
                 self.graph.add_edge(*ends, weight=weight, name=link.name)
 

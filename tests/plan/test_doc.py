@@ -76,7 +76,8 @@ def block(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["plan.json", "timeline.jsonl", "snapshots.jsonl", "expectations.json"]
+    "name",
+    ["plan.json", "timeline.jsonl", "snapshots.jsonl", "expectations.json", "figures.json"],
 )
 def test_json_of_the_example(name: str) -> None:
     assert block(name).encode() == example()[name]

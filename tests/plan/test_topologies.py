@@ -53,9 +53,10 @@ def test_the_network_is_scale_free() -> None:
 
 
 def test_events_are_mixed_and_one_a_second() -> None:
-    """Compiling proves them legal; a warning would mean an event that does nothing."""
+    """Compiling proves them legal; a warning would mean an event that does nothing, but for links
+    that a random network has and need not use."""
     found = compile_source(scale_free(300, events=300))
-    assert found.diagnostics == ()
+    assert {one.code for one in found.diagnostics} <= {"TS0925"}
     events = [event for event in found.events if event.at_ns]
     assert sorted({event.at_ns for event in events}) == [n * 10**9 for n in range(1, 302)]
     kinds = Counter(event.kind for event in events)

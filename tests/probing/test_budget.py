@@ -74,8 +74,11 @@ def test_a_link_without_a_rate_limits_nothing() -> None:
 def test_few_probes_in_all() -> None:
     hour = 3600 * NS
     assert budget.base_ns(2, 10 * NS, virtual=False) == 100_000_000
-    assert budget.base_ns(200, 10 * NS, virtual=False) == 2 * NS
+    assert budget.base_ns(200, 80 * NS, virtual=False) == 2 * NS
+    assert budget.base_ns(200, 10 * NS, virtual=False) == 400_000_000
     assert 24 * hour * 200 // budget.base_ns(200, 24 * hour, virtual=False) <= 1_000_000
     assert budget.base_ns(2, 10 * NS, virtual=True) == NS
+    assert budget.base_ns(2, 2 * NS, virtual=True) == NS
     assert hour // budget.base_ns(2, hour, virtual=True) <= 300
+    assert hour // budget.base_ns(2, hour, virtual=True, rounds=budget.FEW_ROUNDS) == 20
     assert 200 * hour // budget.base_ns(200, hour, virtual=True) <= 3_000

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from compiler.pipeline import compile_source
 from runtime.options import K8S, RunOptions
-from runtime.probing.echoes import ECHO_BITS, Echo, EchoProber, Heard
+from runtime.probing.chosen import ECHO_BITS
+from runtime.probing.echoes import Echo, EchoProber, Heard
 from runtime.probing.record import Probe, read
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile
@@ -47,7 +48,7 @@ def test_each_two_are_probed_once_as_often_as_their_links_allow(tmp_path: Path) 
 
         timeline = Schedule(plan, RunOptions(backend=K8S))
         file = LineFile(held, PROBES, notices.append)
-        prober = EchoProber(plan, timeline, file, send, notices.append)
+        prober = EchoProber(plan, timeline, file, send, notices.append, notices.append)
         await prober.start(io.BytesIO())
         prober.begin(time.monotonic_ns())
         prober.go()

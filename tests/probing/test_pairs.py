@@ -13,7 +13,8 @@ from compiler.plan.routes.core import NO_LINK
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from runtime.options import RunOptions
-from runtime.probing.pairs import MOST_PAIRS, choose
+from runtime.probing.budget import base_ns
+from runtime.probing.pairs import FEWEST_PAIRS, MOST_PAIRS, choose, most_pairs
 from runtime.probing.ways import Way, Ways
 from runtime.schedule import Schedule
 from tests.plan.networks import contents, networks
@@ -131,10 +132,24 @@ def test_pairs_of_expectations_are_in_every_sample() -> None:
     """Both ways where round trips are expected; the others of the sample are as many fewer."""
     plan = compile_source(grid(8), filename="exp.tdl", seed=1).plan
     timeline = Schedule(plan, RunOptions())
-    without = {(way.src, way.dst) for way in choose(plan, timeline).ways}
+    without = {(way.src, way.dst) for way in choose(plan, timeline, MOST_PAIRS).ways}
     wanted = [(a, 95 - a) for a in range(40) if (a, 95 - a) not in without][:20]
     of_pairs = {"text": "", "line": 1, "pairs": tuple(wanted)}
     plan.__dict__["expectations"] = (Expectation(kind=RTT, **of_pairs),)  # type: ignore[arg-type]
-    found = [(way.src, way.dst) for way in choose(plan, timeline).ways]
+    found = [(way.src, way.dst) for way in choose(plan, timeline, MOST_PAIRS).ways]
     assert len(found) == len(set(found)) == MOST_PAIRS
     assert set(found[:40]) == {*wanted, *(pair[::-1] for pair in wanted)}
+
+
+@given(st.integers(2, 60), st.integers(1, 7200))
+def test_whoever_is_probed_in_a_short_run_is_probed_often_enough(many: int, seconds: int) -> None:
+    """40 probes of each pair prove something of 200 (certify/chances.py), at most 500 a second."""
+    plan = compile_source(f"service a\nbridge s\nlink a--s\nat {seconds}s quit\n").plan
+    timeline = Schedule(plan, RunOptions())
+    most = most_pairs(timeline)
+    assert FEWEST_PAIRS <= most <= MOST_PAIRS
+    pairs = min(many * (many - 1), most)
+    base = base_ns(pairs, timeline.end_due_ns, virtual=False)
+    assert timeline.end_due_ns // base >= min(40, 10 * seconds)
+    assert pairs * 10**9 <= 500 * base
+    assert most == MOST_PAIRS or seconds < 16

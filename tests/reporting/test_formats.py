@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.cli.support import status, tstorm
+from tests.comparing.made import figure
 from tests.reporting import support
 from tests.runtime import recorded
 
@@ -36,9 +37,15 @@ def suite(text: str) -> ET.Element:
     return found
 
 
-def test_markdown_has_the_verdict_and_what_failed_first(run: str) -> None:
+def test_markdown_has_what_failed_first_and_then_the_verdict(run: str) -> None:
     text = report(run)
-    assert text.startswith("# exp-20260301T120000Z\n\n**DEGRADED: the path a.0 to b.0 was late**")
+    assert text.startswith(
+        "# exp-20260301T120000Z\n\n**FAILED**\n\n"
+        "- ❌ expect rtt a b below 50ms: rtt was 61 ms at 4 s; last log line: "
+        "a.0: late \\<again> &amp; again\n"
+        "- ⚠️ a.0: status 3; last log line: boom\n\n"
+        "**DEGRADED: the path a.0 to b.0 was late**"
+    )
     assert "## Expectations: 1 of 3 passed" in text
     assert "| ❌ failed | expect rtt a b below 50ms | rtt was 61 ms at 4 s |" in text
     assert "    a.0: late <again> & again" in text  # in a block of code nothing needs an escape
@@ -210,7 +217,7 @@ def test_tables_are_a_folder_of_files(run: str, tmp_path: Path) -> None:
     for _ in range(2):  # the second replaces the first
         report(run, "--format", "csv", "-o", str(target))
     assert sorted(path.name for path in target.iterdir()) == [
-        *("events.csv", "links.csv", "pairs.csv", "paths.csv", "probes.csv")
+        *("events.csv", "figures.csv", "links.csv", "pairs.csv", "paths.csv", "probes.csv")
     ]
     paths = list(csv.DictReader((target / "paths.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["planned_delay_ns"] for row in paths] == ["2000000", ""]
@@ -274,3 +281,14 @@ def test_what_is_no_run_is_told(tmp_path: Path) -> None:
 def test_nothing_but_files_is_replaced(run: str, tmp_path: Path) -> None:
     for target in (str(tmp_path), "/dev/null", str(tmp_path / "none" / "r.md")):
         assert status(tstorm("report", run, "-o", target)) == 1
+
+
+def test_figures_are_in_each_format(run: str) -> None:
+    place = Path(run)
+    summary = {**support.summary(), "figures": [figure("lost", "360"), figure("p99", None)]}
+    summary["figures"][1]["message"] = "no line"
+    support.put(place, "summary.json", summary)
+    assert "| lost | a.0 | 360 |\n| p99 | a.0 | not measured: no line |" in report(run)
+    assert json.loads(report(run, "--format", "json"))["figures"] == summary["figures"]
+    table = report(run, "--format", "csv", "--table", "figures", "-o", "-")
+    assert table == "name,instance,value,message\nlost,a.0,360,\np99,a.0,,no line\n"

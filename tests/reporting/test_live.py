@@ -19,7 +19,7 @@ link a--s latency=1ms
 at 900s quit
 """
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once]
+pytestmark = pytest.mark.e2e
 
 
 def test_a_report_of_a_run_that_goes_on_and_of_its_end(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -131,12 +132,21 @@ def ordinary(home: Path) -> User | None:
         **kernel(),
         **state(home),
     }
+    python = _python(tuple(prefix), environment["PYTHONPATH"])
+    return User("ordinary", python, prefix, home, environment) if python else None
+
+
+@functools.cache
+def _python(prefix: tuple[str, ...], path: str) -> str:
+    """An interpreter with the needed packages that this user may run; '' if there is none."""
+    trial = ["-c", "import pyroute2, runtime.launch.launch"]
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     for python in (sys.executable, "/usr/bin/python3"):
-        trial = [*prefix, "env", python, "-c", "import pyroute2, runtime.launch.launch"]
-        done = subprocess.run(trial, env=environment, capture_output=True, check=False, cwd="/")
+        argv = [*prefix, "env", python, *trial]
+        done = subprocess.run(argv, env=environment, capture_output=True, check=False, cwd="/")
         if done.returncode == 0:
-            return User("ordinary", python, prefix, home, environment)
-    return None
+            return python
+    return ""
 
 
 def written(log: Path) -> str:

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from runtime.backend.local import scripts, volumes
+from compiler.pipeline import compile_source
+from runtime.backend.local import privatefs, scripts, volumes
 from runtime.backend.local.image import ImageRoot
+from runtime.backend.local.privatefs import Entry, Layers
+from runtime.backend.local.surroundings import Facts, Furnisher
 from runtime.rundir.directory import HeldDirectory
 from tests.intime import Attempt, exactly
 from tests.runtime.support import Compile, NoUserError, User, somebody, written
@@ -25,6 +28,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.e2e
 
 PLACE = "bridge s1\nlink server--s1 latency=1\n"
+UNTIL_IT_ENDS = "quit when server exits\nat 60s quit\n"
 
 
 def test_names_resolve_to_ipv4_first(plan_of: Compile, user: User) -> None:
@@ -34,7 +38,7 @@ def test_names_resolve_to_ipv4_first(plan_of: Compile, user: User) -> None:
     ask += " print(*(found[4][0] for found in socket.getaddrinfo(name, 1, type=1)))\n"
     (user.home / "names.py").write_text(ask)
     words = f"python3 {user.home}/names.py"
-    plan = plan_of(f'service server img=x replicas=2 exec="{words}"\n{PLACE}at 900ms quit\n')
+    plan = plan_of(f'service server img=x replicas=2 exec="{words}"\n{PLACE}{UNTIL_IT_ENDS}')
     assert user.run(plan)["outcome"] == "completed"
     said = (user.home / "out/logs/server.0.log").read_text().split()
     assert said[:2] == ["10.77.0.2", "fd77:7473::2"]
@@ -43,14 +47,14 @@ def test_names_resolve_to_ipv4_first(plan_of: Compile, user: User) -> None:
 
 def test_the_runs_variables_are_put_into_words(plan_of: Compile, user: User) -> None:
     exec_ = "echo $TSTORM_IPV4 ${TSTORM_INSTANCE} $HOME"
-    plan = plan_of(f'service server img=x replicas=2 exec="{exec_}"\n{PLACE}at 500ms quit\n')
+    plan = plan_of(f'service server img=x replicas=2 exec="{exec_}"\n{PLACE}{UNTIL_IT_ENDS}')
     assert user.run(plan)["outcome"] == "completed"
     assert (user.home / "out/logs/server.1.log").read_text() == "10.77.0.2 server.1 $HOME\n"
 
 
 def started(plan_of: Compile, user: User, words: str, exec_: str) -> str:
     """What the program of one instance says, in a run that is completed."""
-    plan = plan_of(f'service server img=x {words} exec="{exec_}"\n{PLACE}at 900ms quit\n')
+    plan = plan_of(f'service server img=x {words} exec="{exec_}"\n{PLACE}{UNTIL_IT_ENDS}')
     result = user.run(plan)
     assert result["outcome"] == "completed", result
     return (user.home / "out/logs/server.0.log").read_text()
@@ -98,7 +102,8 @@ def test_a_file_system_of_its_own(plan_of: Compile, user: User) -> None:
 def test_an_instance_keeps_its_files_over_a_rejoin(plan_of: Compile, user: User) -> None:
     mark = f"tstorm-test-{os.getpid()}"
     exec_ = (
-        f"sh -c 'cat /etc/{mark}; echo $TSTORM_INSTANCE >/etc/{mark}; touch /run/{mark}; ls /run'"
+        f"sh -c 'cat /etc/{mark}; echo $TSTORM_INSTANCE >/etc/{mark}; touch /run/{mark}; ls /run;"
+        " echo 10.9.9.9 mine >>/etc/hosts'"
     )
     plan = plan_of(
         f'service server img=x fs=private exec="{exec_}"\n{PLACE}'
@@ -107,6 +112,8 @@ def test_an_instance_keeps_its_files_over_a_rejoin(plan_of: Compile, user: User)
     assert user.run(plan)["outcome"] == "completed"
     said = (user.home / "out/logs/server.0.log").read_text()
     assert said.count("server.0") == 1
+    hosts = (user.home / "out/instances/.fs/server.0/hosts").read_text()
+    assert hosts.endswith("server\n" + "10.9.9.9 mine\n" * 2)
     assert said.count(mark) == 3  # no such file, and /run twice: it is as after a boot
 
 
@@ -211,7 +218,7 @@ def test_a_directory_that_is_not_there_is_named(plan_of: Compile, user: User) ->
 def test_a_network_of_one_family(plan_of: Compile, user: User, network: str, family: int) -> None:
     exec_ = "sh -c 'ip -br addr show eth0; grep -c server.0 /etc/hosts; echo 4=$TSTORM_IPV4.'"
     plan = plan_of(
-        f'network {network}\nservice server img=x exec="{exec_}"\n{PLACE}at 600ms quit\n'
+        f'network {network}\nservice server img=x exec="{exec_}"\n{PLACE}{UNTIL_IT_ENDS}'
     )
     assert user.run(plan)["outcome"] == "completed"
     said = (user.home / "out/logs/server.0.log").read_text()
@@ -242,6 +249,7 @@ def ranged(workspace: Path) -> Iterator[User]:
     end(ranged)
 
 
+@pytest.mark.ordinary
 def test_an_ordinary_user_with_a_range_has_many_numbers(plan_of: Compile, ranged: User) -> None:
     for name in ("subuid", "subgid"):
         assert Path("/etc", name).exists(), f"touch /etc/{name}"
@@ -254,6 +262,7 @@ def test_an_ordinary_user_with_a_range_has_many_numbers(plan_of: Compile, ranged
     assert said == "7\n"
 
 
+@pytest.mark.ordinary
 @pytest.mark.parametrize("refused", ["newuidmap", "newgidmap"])
 def test_where_a_map_is_refused_one_number_is_left(
     plan_of: Compile, ranged: User, refused: str
@@ -266,6 +275,7 @@ def test_where_a_map_is_refused_one_number_is_left(
     assert said.split() == ["0", "0", "65534", "1"]  # one number
 
 
+@pytest.mark.ordinary
 def test_destroy_gives_files_back_after_a_kill(plan_of: Compile, ranged: User) -> None:
     exec_ = "sh -c 'touch file; chmod 700 .; echo made; sleep 60'"
     plan = plan_of(f'service server img=x user=9 exec="{exec_}"\n{PLACE}at 60s quit\n')
@@ -286,7 +296,7 @@ def test_one_number_is_the_reason_beside_the_failure(plan_of: Compile, user: Use
     if user.name == "self":
         pytest.skip("root has all numbers")
     exec_ = "setpriv --reuid=7 --regid=7 --clear-groups true"
-    plan = plan_of(f'service server img=x exec="{exec_}"\n{PLACE}at 600ms quit\n')
+    plan = plan_of(f'service server img=x exec="{exec_}"\n{PLACE}{UNTIL_IT_ENDS}')
     process = user.start("run", str(plan), str(user.home / "out"), "{}")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
@@ -305,7 +315,7 @@ def test_a_replay_runs_the_scripts_that_the_run_ran(
     script.chmod(0o755)
     (place / "bin/beside").write_text("beside\n")
     (place / "exp.tdl").write_text(
-        f'service server img=x exec="./bin/say.sh"\n{PLACE}at 500ms quit\n'
+        f'service server img=x exec="./bin/say.sh"\n{PLACE}{UNTIL_IT_ENDS}'
     )
     (user.home / "elsewhere").mkdir(mode=0o777)
 
@@ -337,6 +347,36 @@ def test_volumes_whose_paths_are_alike_are_two(tmp_path: Path) -> None:
     for _life in range(2):
         done = volumes.operations(image, tmp_path / "own")
         assert [(Path(one[1]) / "file").read_text() for one in done] == ["data-a", "data/a"]
+
+
+@pytest.mark.parametrize("one_id", [True, False])
+def test_who_has_one_user_number_owns_what_daemons_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_id: bool
+) -> None:
+    """As instances with user= in virtual time have: others' folders are nobody's for them."""
+    monkeypatch.setattr(privatefs, "in_user_namespace", lambda: False)
+    whole = Layers((Entry("overlay", "/var"),), None, ())
+    owner = (os.getuid(), os.getgid())
+    privatefs.of_machine(whole, tmp_path, owner, one_id=one_id)
+    made = tmp_path / "upper/var/log"
+    assert made.exists() is one_id
+    inside = [path for path in Path("/var/log").iterdir() if path.is_dir() and one_id]
+    for path in (made / one.name for one in inside):
+        assert ((status := path.stat()).st_uid, status.st_gid) == owner
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_private_files_in_memory_are_news_where_a_disk_was_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    monkeypatch.setattr(privatefs, "layers", lambda _place, memory: Layers((), memory, ("/opt",)))
+    said: list[str] = []
+    facts = Facts(tmp_path, tmp_path, {}, tmp_path, one_id=False, in_memory=in_memory)
+    text = f"service server img=x fs=private\n{PLACE}at 1s quit\n"
+    service = compile_source(text).plan.topology.services[0]
+    Furnisher(facts, said.append)._needed_layers(service, None)
+    told = ["memory, and gone after the run" in word for word in said]
+    assert told == ([False] if in_memory else [True, False])
 
 
 def test_two_spellings_of_a_program_are_one_script(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from runtime.backend.onehost import staging
 from runtime.datapath import dialect, sampler
 from runtime.datapath import pktd as engines
 from runtime.datapath.pktd import Engine, EngineError
-from tests.datapath.fake import FakeDatapath
+from tests.doubles.datapath import FakeDatapath
 from tests.runtime.support import Compile
 
 Talk = Callable[[Engine, FakeDatapath], Coroutine[Any, Any, Any]]

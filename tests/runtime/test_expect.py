@@ -9,11 +9,11 @@ import pytest
 
 from tests.runtime.support import Compile, User, records
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once]
+pytestmark = pytest.mark.e2e
 
 TEXT = """\
 service server img=x exec="sh -c 'sleep 1; echo leader elected; exec sleep 60'"
-service client img=x exec="sh -c 'sleep 3; echo done'"
+service client img=x keep=no exec="sh -c 'sleep 3; echo [12.5] > out.json; echo done 3'"
 bridge s
 link server--s latency=5ms up=10Mb symmetric
 link client--s latency=5ms up=10Mb symmetric
@@ -28,6 +28,8 @@ expect no log * "panic"
 expect exit client 0
 expect run "test -e here" ok on server.0 within 1s after 1s
 expect run "touch here" ok on server.0 at 500ms
+figure done = log client "done ([0-9]+)"
+figure ms = json client "out.json" "0"
 at 7s quit
 """
 STATES = ["passed", "failed", "passed", "not_measured", *["passed"] * 5]
@@ -54,6 +56,9 @@ def test_some_hold_one_fails_and_one_is_not_measured(
     assert told == STATES
     ran = [one for one in events if one["kind"] == "expect_run"]
     assert [one["status"] for one in ran] == [0, 0]
+    summary = json.loads((user.home / "out/summary.json").read_text())
+    assert [one["value"] for one in summary["figures"]] == ["3", "12.5"], summary["figures"]
+    assert not (user.home / "out/instances/client.0").exists(), "they were read before"
     page = (user.home / "out/report.html").read_text()
     assert all(one["text"].replace("<", "\\u003c") in page.replace('\\"', '"') for one in found)
 

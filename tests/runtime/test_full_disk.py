@@ -64,6 +64,7 @@ def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.ordinary
 @pytest.mark.e2e
 def test_a_run_that_fills_its_disk_has_an_outcome(plan_of: Compile, workspace: Path) -> None:
     plan = plan_of(GREEDY + "at 600s quit\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -12,6 +13,7 @@ from compiler.plan.types import Service
 from runtime.backend.local.limits import Limits
 from runtime.system import groups
 from tests.runtime.support import Compile, User, records
+from tests.trials.scene import children
 from tests.waiting import wait_until
 
 
@@ -52,17 +54,45 @@ def test_what_killed_an_earlier_life_explains_no_later_end(
 ) -> None:
     events = tmp_path / "a.0/memory.events"
     events.parent.mkdir()
-    monkeypatch.setattr(groups, "make", lambda _run: groups.Groups(None, tmp_path))
+    monkeypatch.setattr(groups, "make", lambda _run, **_pids: groups.Groups(None, tmp_path))
     found = Limits("r1", lambda _text: None)
+    limited = Service("a", "", ("x",), (), (), 1, (), (), (), 0, 1, ())
+    found.put(0, "a.0", limited)
     assert found.explain("a.0") == ""
     events.write_text("oom_kill 1\n")
     assert "mem=" in found.explain("a.0")
     assert found.explain("a.0") == ""
     events.write_text("oom_kill 2\n")  # of one that the timeline ended
-    found.put(0, "a.0", Service("a", "", ("x",), (), (), 1, (), (), (), 0, 1, ()))
+    found.put(0, "a.0", limited)
     assert found.explain("a.0") == ""
     events.write_text("oom_kill 3\n")
     assert "mem=" in found.explain("a.0")
+
+
+def test_who_is_refused_a_process_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only in virtual time, where an instance has a bound."""
+    (tmp_path / "a.0").mkdir()
+    (tmp_path / "pids.events").touch()
+    monkeypatch.setattr(groups, "make", lambda _run, **_pids: groups.Groups(None, None, tmp_path))
+    said: list[str] = []
+    free = Service("a", "", ("x",), (), (), 1, (), (), (), 0, 0, ())
+
+    async def carry_out() -> None:
+        found = Limits("r1", said.append, virtual=True)
+        found.put(0, "a.0", free)
+        for count in (0, 3, 4):
+            (tmp_path / "a.0/pids.events").write_text(f"max {count}\n")
+            (tmp_path / "pids.events").write_text(f"max {count}\n")  # of all in it
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        found.close()
+
+    asyncio.run(carry_out())
+    assert (tmp_path / "a.0/pids.max").read_text() == "2000"
+    [told] = said
+    assert told.startswith("a.0 has 2,000 processes and threads")
 
 
 def left(run_id: str) -> list[str]:
@@ -106,7 +136,9 @@ def test_memory_and_processors_are_limited_where_that_can_be(plan_of: Compile, u
 
 @pytest.mark.e2e
 @pytest.mark.root
-def test_groups_of_a_killed_run_are_removed(plan_of: Compile, user: User) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_groups_of_a_killed_run_are_removed(plan_of: Compile, user: User, *, whole: bool) -> None:
+    """By `destroy`; where tstorm itself goes on, by it."""
     if user.name == "ordinary":
         pytest.skip("groups are mostly root's")
     plan = plan_of(
@@ -116,10 +148,15 @@ def test_groups_of_a_killed_run_are_removed(plan_of: Compile, user: User) -> Non
     process = user.begin(plan)
     run_id = json.loads((user.home / "out/manifest.json").read_text())["run_id"]
     made = left(run_id)
-    os.kill(process.pid, 9)
-    process.wait()
-    destroyed = user.tstorm("destroy", "--all")
-    out, err = destroyed.communicate(timeout=60)
-    assert destroyed.returncode == 0, out + err
+    if whole:
+        os.kill(process.pid, 9)
+        process.wait()
+        destroyed = user.tstorm("destroy", "--all")
+        out, err = destroyed.communicate(timeout=60)
+        assert destroyed.returncode == 0, out + err
+    else:
+        ((_, keeper),) = children(process.pid)
+        os.kill(keeper, 9)
+        process.communicate(timeout=60)
     wait_until(lambda: left(run_id) == [], "the groups are gone")
     assert made or no_groups()

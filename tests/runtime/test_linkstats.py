@@ -11,6 +11,7 @@ import pytest
 
 from runtime.system import linkstats
 from runtime.system.rtnetlink import NLMSG_DONE, NLMSG_ERROR, message
+from tests.doubles.netlink import FakeNetlink
 
 
 def test_it_is_what_proc_says() -> None:
@@ -32,21 +33,8 @@ def told(device: int, dropped: int) -> bytes:
     return message(92, 0, struct.pack("=BxHII", 0, 0, device, 1) + attribute)
 
 
-class Answers:
-    """A socket that has these to say."""
-
-    def __init__(self, *datagrams: bytes) -> None:
-        self.datagrams = list(datagrams)
-
-    def send(self, _question: bytes) -> None:
-        pass
-
-    def recv(self, _room: int) -> bytes:
-        return self.datagrams.pop(0)
-
-
 def asked(*datagrams: bytes) -> dict[int, int]:
-    return linkstats.dropped(Answers(*datagrams))  # type: ignore[arg-type]
+    return linkstats.dropped(FakeNetlink(*datagrams))  # type: ignore[arg-type]
 
 
 def test_an_answer_comes_in_parts() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runtime.results.loglines import Line, Merger
+from runtime.results.loglines import LINE_BYTES, Line, Merger
 from runtime.rundir.directory import HeldDirectory
 from runtime.system.inotify import WriteWatch
 from tests.runtime.support import Compile, User, records
@@ -80,10 +81,36 @@ def test_a_log_that_became_shorter_is_known_anew(tmp_path: Path) -> None:
 
 def test_around_a_moment_stands_what_may_have_been_then(tmp_path: Path) -> None:
     merger = run_with(tmp_path, "one\ntwo\n", [(100, 200, 4), (300, 400, 8)])
-    found = merger.merged(["a.0"], lambda line: line.may_be_within(250 * MS, 350 * MS))
+    found = list(merger.merged(["a.0"], lambda line: line.may_be_within(250 * MS, 350 * MS)))
     assert [line.text for line in found] == ["two"]
     unknown = Line(None, None, "a.0", "some time")
     assert unknown.may_be_within(0, 1)
+
+
+def test_a_line_without_an_end_is_cut_and_not_held_in_memory(tmp_path: Path) -> None:
+    merger = run_with(tmp_path, "x\n", [(0, 1, 2)])
+    size = 1 << 30
+    with (tmp_path / "logs/a.0.log").open("r+b") as log:
+        log.truncate(size)  # a hole of zeros behind the first line
+    tracemalloc.start()
+    first, second = merger.merged(["a.0"], lambda _: True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (first.text, first.cut) == ("x", 0)
+    assert (len(second.text), second.cut) == (LINE_BYTES, size - 2 - LINE_BYTES)
+    assert peak < 8 << 20
+
+
+def test_lines_of_a_log_without_marks_are_not_held_in_memory(tmp_path: Path) -> None:
+    merger = run_with(tmp_path, "x" * 99 + "\n", [(0, 1, 100)])
+    with (tmp_path / "logs/a.0.log").open("a") as log:
+        log.writelines("x" * 99 + "\n" for _ in range(200_000))
+    tracemalloc.start()
+    number = sum(1 for _ in merger.merged(["a.0"], lambda _: True))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert number == 200_001
+    assert peak < 8 << 20
 
 
 def test_writes_are_heard_of_by_name(tmp_path: Path) -> None:
@@ -110,11 +137,13 @@ def test_the_times_of_lines_are_those_at_which_programs_wrote(
         "for _ in range(8):\n    print(time.time_ns(), flush=True)\n    time.sleep(0.15)\n"
     )
     script.chmod(0o755)
-    text = 'service a img=x exec="./tell"\nbridge s1\nlink a--s1 latency=1\nat 2s quit\n'
+    text = 'service a img=x exec="./tell"\nbridge s1\nlink a--s1 latency=1\n'
+    text += "quit when a exits\nat 60s quit\n"
     user.run(plan_of(text))
     out = user.home / "out"
     start_ns = records(out / "events.jsonl")[0]["start_unix_ns"]
-    lines = Merger(HeldDirectory.hold(out.resolve())).merged(["a.0"], lambda one: not one.record)
+    merger = Merger(HeldDirectory.hold(out.resolve()))
+    lines = list(merger.merged(["a.0"], lambda one: not one.record))
     assert len(lines) == 8
     for line in lines:
         assert line.from_ns is not None or line is lines[0]

@@ -120,7 +120,6 @@ def test_a_run_in_time_is_not_degraded_and_not_said_to_be_more(
 HOSTS = PLAN.replace('"sleep 60"', '"ping -i 0.1 server.0"')
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("part", ["agent", "datapath"])
 def test_parts_of_a_host_that_stood_still_are_told(plan_of: Compile, user: User, part: str) -> None:
     process = user.begin(plan_of(HOSTS), hosts=2)
@@ -154,7 +153,6 @@ def test_a_helper_killed_while_winding_down_fails_the_run(
     assert words in result["message"]
 
 
-@pytest.mark.once
 def test_a_hosts_datapath_killed_while_winding_down_fails_the_run(
     plan_of: Compile, user: User
 ) -> None:
@@ -201,46 +199,51 @@ def test_an_instance_killed_from_outside_is_an_event(plan_of: Compile, user: Use
 # -- what never starts ------------------------------------------------------------------------
 
 MISSPELT = """
-service db img=x exec="/nowhere/postgress -D data"
+service db img=x exec="/nowhere/postgress -D data" expect=any
 service web img=x exec="sleep 60"
-service flaky img=x exec="sh -c 'echo out of disk; exit 3'"
 bridge s1
 link db--s1 latency=1
 link web--s1 latency=1
-link flaky--s1 latency=1
 at 60s quit
 """
 
 
-def test_a_program_that_never_started_is_never_shown_as_running(
-    plan_of: Compile, user: User
+@pytest.mark.parametrize("hosts", [0, 1])
+def test_a_program_that_cannot_be_started_ends_the_run(
+    plan_of: Compile, user: User, hosts: int
 ) -> None:
-    process = user.begin(plan_of(MISSPELT), until_ns=30_000_000_000)
-    wait_until(lambda: len(events(user, "exit")) == 2, "both ends")
-    found = {one["name"]: one for one in user.call("inspect", str(user.home / "out"))["instances"]}
-    assert found["db.0"]["state"] == "failed to start"
-    assert found["db.0"]["start_error"] == "No such file or directory"
-    assert found["db.0"]["started"] is False
-    assert (found["web.0"]["state"], found["web.0"]["started"]) == ("up", True)
-    process.send_signal(signal.SIGINT)
+    process = user.begin(plan_of(MISSPELT), hosts=hosts)
     out, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    told = [json.loads(line) for line in out.splitlines()[:-1]]
-    news = [one for one in told if "cannot start /nowhere/postgress" in one["message"]]
-    assert [one["warning"] for one in news] == [True]
+    *told, result = [json.loads(line) for line in out.splitlines()]
+    assert (result["outcome"], result["exit_code"]) == ("failed", 5)
+    said = "db.0: cannot start '/nowhere/postgress': no such program"
+    assert result["message"] == said
+    assert [one["warning"] for one in told if one["message"] == said] == [True]
     services = {one["name"]: one for one in told[-1]["services"]}
     assert (services["db"]["joined"], services["db"]["not_started"]) == (0, 1)
     assert (services["web"]["joined"], services["web"]["not_started"]) == (1, 0)
-    exits = {one["target"]: one for one in summary(user)["exits"]}
-    assert exits["flaky.0"]["last_log_line"] == "out of disk"
-    assert exits["db.0"]["error"] == "No such file or directory"
+    failed = {one["target"]: one for one in summary(user)["failures"]}
+    assert failed["db.0"]["error"] == "no such program"
+
+
+FLAKY = """
+service web img=x exec="sleep 60"
+service flaky img=x exec="sh -c 'echo out of disk; exit 3'"
+bridge s1
+link web--s1 latency=1
+link flaky--s1 latency=1
+at 500ms quit
+"""
 
 
 def test_failing_programs_are_an_exit_code_where_that_is_asked_for(
     plan_of: Compile, user: User
 ) -> None:
-    plan = plan_of(MISSPELT)
-    assert user.run(plan, "one", until_ns=500_000_000)["exit_code"] == 0
-    result = user.run(plan, "two", until_ns=500_000_000, fail_on_exit=True)
+    plan = plan_of(FLAKY)
+    assert user.run(plan, "one")["exit_code"] == 0
+    (ended,) = summary(user, "one")["exits"]
+    assert ended["last_log_line"] == "out of disk"
+    result = user.run(plan, "two", fail_on_exit=True)
     assert (result["outcome"], result["exit_code"]) == ("completed", 5)
     fine = plan_of(
         'service a img=x exec="true"\nservice b img=x exec="sleep 60"\nbridge s1\n'

@@ -45,6 +45,8 @@ def test_delays_lives_and_losses(plan_of: Compile, user: User, hosts: int) -> No
     header, probes = probed(run)
     manifest = json.loads((run / "manifest.json").read_text())
     assert header.pairs == (("a.0", "b.0"), ("b.0", "a.0"))
+    assert header.large == (0, 1)
+    assert any("large" in line for line in records(run / "probes.jsonl")[1:])
     assert header.start_monotonic_ns == manifest["start_monotonic_ns"]
     assert header.of == 2
     came = [one for one in probes if one.delay_ns is not None]
@@ -133,14 +135,18 @@ def test_start_at_and_pace(plan_of: Compile, user: User) -> None:
 
 def test_a_prober_that_dies_ends_no_run(plan_of: Compile, user: User) -> None:
     plan = plan_of(PAIR + "at 0s a join\nat 0s b join\nat 4s quit\n")
-    process = user.tstorm("run", str(plan), "--out", str(user.home / "out"))
+    process = user.tstorm("run", str(plan), "--quiet", "--out", str(user.home / "out"))
     file = user.home / "out/probes.jsonl"
     wait_until(lambda: file.exists() and records(file)[1:], "the first report")
     os.kill(helper(process, "tprobe"), signal.SIGKILL)
     code, said = finished(process)
     assert code == 0
-    assert "paths are not measured from now on" in said
-    manifest = json.loads((user.home / "out/manifest.json").read_text())
-    assert manifest["outcome"] == "completed"
+    assert "paths are not measured from now on: tprobe ended with signal 9" in said
+    [died] = [one for one in records(user.home / "out/events.jsonl") if one["kind"] == "unprobed"]
+    assert died["reason"] == "tprobe ended with signal 9"
+    summary = json.loads((user.home / "out/summary.json").read_text())
+    assert (summary["outcome"], summary["verdict"]["state"]) == ("completed", "degraded")
+    [reason] = [one for one in summary["verdict"]["reasons"] if one["what"] == "missing"]
+    assert reason["text"].startswith("nobody looked at paths from ")
     assert probed(user.home / "out")[1]
     all_ended(user)

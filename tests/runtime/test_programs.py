@@ -58,8 +58,6 @@ def test_what_services_expect(
     assert (judged(expect, ended(-1, 9)) == []) is killed
     assert (judged(expect, {"kind": "killed", "target": "a.0", "applied_ns": 1}) == []) is killed
     assert (judged(expect, ended(-1, 15, asked=True)) == []) is running
-    refused = {"kind": "exit", "target": "a.0", "applied_ns": 9, "error": "No such file"}
-    assert (judged(expect, refused) == []) is (expect == "any")
 
 
 def test_what_the_timeline_ends_is_not_judged() -> None:
@@ -91,6 +89,13 @@ def test_who_states_nothing_counts_where_that_is_asked_for() -> None:
     assert not programs.counts(failure, fail_on_exit=False)
     assert programs.counts(failure, fail_on_exit=True)
     (failure,) = judged("success", ended(1))
+    assert programs.counts(failure, fail_on_exit=False)
+
+
+@pytest.mark.parametrize("expect", ["", "any", "run"])
+def test_what_cannot_be_started_counts_whatever_is_stated(expect: str) -> None:
+    never = {"kind": "exit", "target": "a.0", "applied_ns": 0, "error": "no such program"}
+    (failure,) = judged(expect, never)
     assert programs.counts(failure, fail_on_exit=False)
 
 
@@ -132,7 +137,7 @@ def test_runs_that_programs_end_are_compared_up_to_there() -> None:
     assert differ(log_of(50, 10, 40), log_of(60, 10, 40, 55)) == []
     assert [one.what for one in differ(log_of(50, 10), log_of(60, 10, 40))] == ["event"]
     (one,) = differ(log_of(50, 10), log_of(None, 10, 55))
-    assert (one.what, one.first, one.second) == ("end", "programs ended the run", "")
+    assert (one.what, one.first, one.second) == ("end", "the run ended early", "")
 
 
 def test_marks_are_read_as_they_are_written() -> None:
@@ -170,6 +175,15 @@ def test_data_is_removed_whatever_programs_have_made_of_it(tmp_path: Path) -> No
     assert [path.name for path in (tmp_path / "instances/.fs").iterdir()] == ["web.0"]
     assert kept.is_dir()
     assert discard(run, []) == []
+
+
+def test_what_a_killed_trial_of_overlays_has_left_goes_with_any_run(tmp_path: Path) -> None:
+    inner = tmp_path / "instances/.try-x/0/work/work"
+    inner.mkdir(parents=True)
+    inner.chmod(0)
+    (tmp_path / "instances/a.0").mkdir()
+    assert discard(HeldDirectory.hold(tmp_path.resolve()), []) == []
+    assert [path.name for path in (tmp_path / "instances").iterdir()] == ["a.0"]
 
 
 # -- with real programs -----------------------------------------------------------------------
@@ -235,7 +249,8 @@ def test_of_many_programs_that_end_as_they_should_the_first_ones_are_told(
 
 QUITS = """
 service bench img=x replicas=2 exec="sh -c 'sleep 0.4; exit {}'" expect=success
-service server img=x exec="sleep 60" expect=run keep=no
+service server img=x exec="sh -c 'trap \\"\\" TERM; while :; do sleep 1; done'" grace=700ms \
+    expect=run keep=no
 bridge s1
 link bench--s1 latency=1
 link server--s1 latency=1
@@ -257,6 +272,9 @@ def test_a_run_ends_when_its_programs_have(plan_of: Compile, user: User) -> None
     assert "seq" not in over
     assert 1_200 * MS < over["applied_ns"] < 20_000 * MS
     assert over["reason"] == "the programs of bench have ended"
+    (late,) = (one for one in found if one["kind"] == "overdue")
+    assert (late["target"], late["grace_ns"]) == ("server.0", 700 * MS)
+    assert late["applied_ns"] >= over["applied_ns"] + 700 * MS
     told = summary(user)
     assert told["quit_early"] == over["reason"]
     assert told["events"]["planned"] == told["events"]["applied"] == 5

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import struct
+from collections.abc import Sequence
 
 import pytest
 
 from runtime.backend.local import portpolicy
 from runtime.backend.local.portwatch import gone
 from runtime.backend.missing import Missing
+from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
+from runtime.datapath.pktd import EngineAnswer
 from runtime.system import tc
+from tests.doubles.netlink import FakeNetlink
 
 
 def message(kind: int, body: bytes) -> bytes:
@@ -42,6 +47,50 @@ def test_the_first_is_told_and_then_ten_times_as_many() -> None:
     ]
 
 
+def test_who_sends_to_all_is_told_once() -> None:
+    told: list[str] = []
+    refusals = Refusals(told.append)
+    for name in ("a.0", "b.0", "a.0"):
+        refusals.add(name, {"group": 2})
+        refusals.tell_of_groups(name)
+    [line] = told
+    assert line.startswith("a.0 sends to a group or to all")
+    assert refusals.record() == [{"instance": "a.0", "group": 4}, {"instance": "b.0", "group": 2}]
+
+
+class Engine:
+    """Knows what became of the packets of one port."""
+
+    rows: Sequence[bytes] = ()
+
+    async def call(self, command: str) -> EngineAnswer:
+        return EngineAnswer([], list(self.rows) if command == "stats ports" else [])
+
+
+class Occupant:
+    name, pid = "a.0", 7
+
+    def alive(self) -> bool:
+        return True
+
+
+def test_what_one_engine_tells_of_a_port_is_counted_and_told_once() -> None:
+    told: list[str] = []
+    refusals, engine = Refusals(told.append), Engine()
+
+    async def play() -> None:
+        ports = EnginePorts(engine, "auto", ["a.0"], refusals, told.append)  # type: ignore[arg-type]
+        await ports.attach(Occupant(), 0)
+        for engine.rows in ([b"0 0 0 3"], [b"0 2 0 3"], [b"0 2 0 8", b"9 1 0 1"]):
+            await ports.look()
+
+    asyncio.run(play())
+    assert refusals.record() == [{"instance": "a.0", "group": 8, "source": 2}]
+    groups, source = told
+    assert groups.startswith("a.0 sends to a group")
+    assert source.startswith("a.0: 2 packets were dropped: from a source address")
+
+
 def test_a_device_that_goes_is_heard_of() -> None:
     """Not one that comes, and not one that only leaves its bridge."""
     said = (
@@ -60,19 +109,6 @@ def test_a_device_that_goes_is_heard_of() -> None:
     assert notices[0].startswith("a.0: eth0 is gone")
 
 
-class Kernel:
-    """Answers with these datagrams."""
-
-    def __init__(self, *answers: bytes) -> None:
-        self.answers = list(answers)
-
-    def send(self, _request: bytes) -> int:
-        return 0
-
-    def recv(self, _size: int) -> bytes:
-        return self.answers.pop(0)
-
-
 def attribute(kind: int, payload: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
 
@@ -87,10 +123,10 @@ def action(place: int, number: int, packets: int) -> bytes:
 def test_counters_of_redirects_are_read() -> None:
     first = message(48, bytes(4) + attribute(1, action(1, 7, 3) + action(2, 1 << 30, 4)))
     second = message(48, bytes(4) + attribute(1, action(1, (1 << 30) + 33, 5)))
-    kernel = Kernel(first + second, message(3, bytes(4)))
+    kernel = FakeNetlink(first + second, message(3, bytes(4)))
     found = tc.counts(kernel)  # type: ignore[arg-type]
     assert found == {7: 3, 1 << 30: 4, (1 << 30) + 33: 5}
     assert portpolicy.by_port(found) == {2: {"source": 5}}
     refusal = message(2, struct.pack("=i", -errno.EPERM))
     with pytest.raises(OSError, match="refuses"):
-        tc.counts(Kernel(refusal))  # type: ignore[arg-type]
+        tc.counts(FakeNetlink(refusal))  # type: ignore[arg-type]

@@ -14,25 +14,13 @@ import pytest
 
 from runtime.system import rests, turns
 from runtime.system.turns import PIECE_NS, REST_NS, Turns
+from tests.doubles.clock import FakeClock
 from tests.runtime.support import ROOT
 
 
-class FakeTime:
-    """Of runtime.system.turns: it passes in sleep only."""
-
-    def __init__(self) -> None:
-        self.now_ns = 10**9
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
-
-    def sleep(self, seconds: float) -> None:
-        self.now_ns += round(seconds * 1e9)
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
-    found = FakeTime()
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    found = FakeClock(10**9)
     monkeypatch.setattr(turns, "time", found)
     return found
 
@@ -44,34 +32,34 @@ def shared() -> Iterator[int]:
     os.close(descriptor)
 
 
-def test_a_long_stretch_is_followed_by_a_rest(clock: FakeTime) -> None:
+def test_a_long_stretch_is_followed_by_a_rest(clock: FakeClock) -> None:
     own = Turns()
     assert own.take() == (0, True)
     own.give(PIECE_NS)
-    ended_ns = clock.now_ns
+    ended_ns = clock.now
     assert own.take() == (0, True)
-    assert clock.now_ns == ended_ns + REST_NS
+    assert clock.now == ended_ns + REST_NS
 
 
-def test_short_pieces_add_up(clock: FakeTime) -> None:
+def test_short_pieces_add_up(clock: FakeClock) -> None:
     own = Turns()
     own.take()
     own.give(PIECE_NS - 1)
-    clock.now_ns += REST_NS - 1
+    clock.now += REST_NS - 1
     assert own.take() == (PIECE_NS - 1, True)
 
 
-def test_who_slept_long_enough_begins_anew(clock: FakeTime) -> None:
+def test_who_slept_long_enough_begins_anew(clock: FakeClock) -> None:
     own = Turns()
     own.take()
     own.give(PIECE_NS - 1)
-    clock.now_ns += REST_NS
-    before_ns = clock.now_ns
+    clock.now += REST_NS
+    before_ns = clock.now
     assert own.take() == (0, True)
-    assert clock.now_ns == before_ns
+    assert clock.now == before_ns
 
 
-def test_one_of_all_works_at_a_time(clock: FakeTime, shared: int) -> None:
+def test_one_of_all_works_at_a_time(clock: FakeClock, shared: int) -> None:
     first, second = Turns(shared), Turns(shared)
     assert first.take() == (0, True)
     assert second.take()[1] is False
@@ -89,7 +77,7 @@ def test_who_waits_is_woken_when_the_turn_is_over(shared: int) -> None:
     other.join()
 
 
-def test_the_alarm_is_put_back(clock: FakeTime, shared: int) -> None:
+def test_the_alarm_is_put_back(clock: FakeClock, shared: int) -> None:
     before = signal.getsignal(signal.SIGALRM)
     first, second = Turns(shared), Turns(shared)
     first.take()
@@ -98,16 +86,16 @@ def test_the_alarm_is_put_back(clock: FakeTime, shared: int) -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_all_of_them_rest(clock: FakeTime, shared: int) -> None:
+def test_all_of_them_rest(clock: FakeClock, shared: int) -> None:
     first, second = Turns(shared), Turns(shared)
     first.take()
     first.give(PIECE_NS)
-    ended_ns = clock.now_ns
+    ended_ns = clock.now
     assert second.take() == (0, True)
-    assert clock.now_ns == ended_ns + REST_NS
+    assert clock.now == ended_ns + REST_NS
 
 
-def test_whoever_dies_in_his_turn_holds_nobody_up(clock: FakeTime, shared: int) -> None:
+def test_whoever_dies_in_his_turn_holds_nobody_up(clock: FakeClock, shared: int) -> None:
     code = (
         "import os, sys; from runtime.system.turns import Turns;"
         "Turns(int(sys.argv[1])).take(); os._exit(9)"

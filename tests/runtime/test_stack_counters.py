@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 from runtime.errors import RunError
+from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.records import LineFile
 from runtime.rundir.runfiles import check_stack
-from runtime.stacks import counters, reading, told
+from runtime.stacks import counters, reading, told, watch
 from runtime.system import netdev
 
 SNMP = b"""Ip: Forwarding DefaultTTL InReceives InDiscards
@@ -118,6 +121,16 @@ def test_lines_come_to_sums_and_a_sentence() -> None:
     )
 
 
+def test_what_was_lost_at_the_boundary_is_no_programs_own() -> None:
+    """The stack counts them again, wherever they came from."""
+    stacks = {"a.0": {"eth0_tx_dropped": 1493, "IpOutDiscards": 1493, "UdpSndbufErrors": 1490}}
+    assert told.line({"stacks": stacks, "links": []}) == (
+        "lost between instances' stacks and the network's links: a.0 eth0_tx_dropped 1,493 (eth0"
+        " was given packets that were not taken from it: too many, or too large); the network"
+        " dropped 0 packets"
+    )
+
+
 def test_nobody_who_dropped_nothing_is_named() -> None:
     assert told.line({"stacks": {"a.0": {"TcpRetransSegs": 5}}, "links": []}) == ""
     assert told.line({}) == ""
@@ -129,3 +142,34 @@ def test_nobody_who_dropped_nothing_is_named() -> None:
 def test_a_line_of_another_shape_is_refused(line: object) -> None:
     with pytest.raises(RunError, match=r"stacks\.jsonl:7"):
         check_stack(line, "stacks.jsonl:7")
+
+
+@pytest.mark.parametrize("rests", [False, True])
+def test_in_virtual_time_nobody_looks_while_no_packet_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rests: bool
+) -> None:
+    """3,600 rounds were most of what an idle hour cost. In real time others use the machine, too,
+    and what it drops is looked at each second."""
+    looks: list[int] = []
+    monkeypatch.setattr(reading, "softnet", lambda: looks.append(1) or {})
+    monkeypatch.setattr(watch, "_until", lambda _due_ns: asyncio.sleep(0))
+    held = HeldDirectory.hold(tmp_path)
+    samples = LineFile(held, "samples.jsonl", pytest.fail)
+    file = LineFile(held, "stacks.jsonl", pytest.fail)
+    stacks = watch.StackWatch(file, lambda: 0, samples, rests=rests)
+
+    async def looked(moves: bool) -> bool:
+        looks.clear()
+        if moves:
+            samples.append({})
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return bool(looks)
+
+    async def seen() -> list[bool]:
+        task = asyncio.create_task(stacks.run())
+        found = [await looked(moves) for moves in (True, False, True)]
+        task.cancel()
+        return found
+
+    assert asyncio.run(seen()) == [True, not rests, True]

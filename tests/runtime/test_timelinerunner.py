@@ -4,21 +4,23 @@ which order, and that it logs what they say happened."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from compiler.pipeline import compile_source
-from compiler.plan.types import Node
 from compiler.sources import Content
-from runtime.backend.base import Change, Effect
-from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
+from runtime.backend.base import Effect
 from runtime.driver.timelinerunner import TimelineRunner
+from runtime.errors import ProgramsError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tdl.ast import ServiceStatement
 from tdl.diagnostics import Sink
+from tests.doubles.backend import FakeInstance, FakeNetwork
 from tests.waiting import until
 
 MS = 1_000_000
@@ -37,103 +39,6 @@ class Included:
         return []
 
 
-class Told:
-    """A life somewhere else."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.pid = 0
-
-
-class Elsewhere:
-    """An instance whose agent says what it did: always 7 ms after it was asked here."""
-
-    def __init__(self, node: Node, port: int, asked: list[str]) -> None:
-        self.node, self.state, self.start_error = node, "down", ""
-        self.ended: Ended | None = None
-        self.started = self.killed = self.paused = False
-        self.argv = ("there",)
-        self.commands: Commands | None = None
-        self.runner: Runner | None = None
-        self.present: Life | None = None
-        self.refuses = ""
-        self.gates: list[int] = []
-        self._ports = iter(range(port, port + 10))
-        self._asked = asked
-
-    def prepare(self) -> asyncio.Future[Any]:
-        """It is there already: its container waits for its join."""
-        found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        found.set_result(None)
-        return found
-
-    async def next_life(self) -> Told:
-        return Told(next(self._ports))
-
-    def hold(self, life: Life, gate: int) -> None:
-        self._asked.append(f"hold {self.node.name} at {life.port}")
-        self.gates.append(os.dup(gate))
-
-    async def join(self, life: Life, opened_ns: int) -> Joined:
-        self._asked.append(f"join {self.node.name} at {life.port}")
-        self.present, now = life, time.monotonic_ns()
-        return Joined(now + 7 * MS, None if self.refuses else now + 8 * MS, self.refuses)
-
-    async def arrive(self, life: Life) -> int:
-        raise AssertionError("whoever is elsewhere starts its program by itself")
-
-    async def start(self, life: Life) -> Joined:
-        raise AssertionError("whoever is elsewhere starts its program by itself")
-
-    async def pause(self) -> int:
-        raise AssertionError("nothing pauses it")
-
-    async def resume(self) -> int:
-        raise AssertionError("nothing pauses it")
-
-    async def leave(self) -> Left:
-        self._asked.append(f"leave {self.node.name}")
-        life, self.present = self.present, None
-        assert isinstance(life, Told)
-        asyncio.get_running_loop().call_later(0.02, life.gone.set_result, None)
-        return Left(time.monotonic_ns() + 7 * MS, life)
-
-    async def crash(self) -> int:
-        self._asked.append(f"crash {self.node.name}")
-        self.present = None
-        return time.monotonic_ns() + 7 * MS
-
-
-class Network:
-    """Every step takes effect when it is due."""
-
-    def __init__(self) -> None:
-        self.runner: TimelineRunner
-        self.bound: list[Mapping[int, int]] = []
-        self.cuts: list[int] = []
-
-    def _effect(self, number: int, due_ns: int) -> None:
-        asyncio.get_running_loop().call_at(
-            (self.t0_ns + due_ns) / 1e9, self.runner.on_effect, number, Effect(due_ns)
-        )
-
-    async def begin(self, bound: Mapping[int, int]) -> int:
-        self.bound.append(bound)
-        self.t0_ns = time.monotonic_ns() + 10 * MS
-        self._effect(0, 0)
-        return self.t0_ns
-
-    async def stage(self, change: Change) -> dict[int, frozenset[int]]:
-        self.bound.append(change.bound)
-        self._effect(change.number, change.step.due_ns)
-        return {node: frozenset() for node in change.leaving}
-
-    async def cut(self, node: int, links: frozenset[int]) -> bool:
-        self.cuts.append(node)
-        return True
-
-
 class Scene:
     def __init__(self) -> None:
         plan = compile_source(TEXT, sources=Included()).plan
@@ -142,18 +47,22 @@ class Scene:
         self.events: list[Mapping[str, Any]] = []
         self.warnings: list[str] = []
         nodes = [node for node in plan.topology.nodes if node.service >= 0]
-        self.lives = {n.name: Elsewhere(n, 10 * k, self.asked) for k, n in enumerate(nodes)}
-        self.network: Any = Network()
-        self.runner = self.network.runner = TimelineRunner(
+        self.lives = {
+            node.name: FakeInstance(node, 10 * number, self.asked, lag_ns=7 * MS)
+            for number, node in enumerate(nodes)
+        }
+        self.runner = TimelineRunner(
             plan, timeline, self.lives, self.events.append, self.warnings.append
         )
+        self.network: Any = FakeNetwork(self.runner.on_effect, timeline.clock)
 
     async def play(self) -> None:
         await self.runner.stage_start(self.network)
         await self.runner.carry_out(self.network)
         for gate in (gate for one in self.lives.values() for gate in one.gates):
             assert os.read(gate, 1) == b""  # opened
-            os.close(gate)
+        for one in self.lives.values():
+            one.close()
 
     def of(self, kind: str) -> list[Mapping[str, Any]]:
         return [event for event in self.events if event["kind"] == kind]
@@ -188,14 +97,40 @@ def test_instances_elsewhere_are_asked_in_order_and_their_word_is_logged() -> No
     asyncio.run(whole())
 
 
-def test_a_program_that_does_not_start_elsewhere_is_told() -> None:
+def test_what_ends_a_run_early_is_one_record_and_nothing_is_done_later() -> None:
     async def whole() -> None:
         scene = Scene()
-        scene.lives["a.0"].refuses = "no such file"
+        scene.runner.end_early("before time 0")
+        await scene.runner.stage_start(scene.network)
+        carrying = asyncio.create_task(scene.runner.carry_out(scene.network))
+        await until(lambda: scene.of("leave"), "the leave at 100 ms")
+        for why in ("interrupted", "again"):
+            scene.runner.end_early(why)
+        carrying.cancel()
+        (over,) = scene.of("quit")
+        assert (over["reason"], "seq" in over) == ("interrupted", False)
+        assert 100 * MS <= over["applied_ns"] == over["planned_ns"]
+        scene.runner.on_effect(2, Effect(0))
+        assert len(scene.of("join")) == 2
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("unheard", [False, True])
+def test_a_program_that_cannot_start_ends_the_run_where_that_is_known(*, unheard: bool) -> None:
+    async def whole() -> None:
+        scene = Scene()
+        scene.lives["a.0"].refuses, scene.lives["a.0"].unheard = os.strerror(errno.ENOENT), unheard
         await scene.play()
-        assert scene.lives["a.0"].start_error == "no such file"
-        assert scene.warnings == ["a.0: cannot start there: no such file"]
-        assert [event["error"] for event in scene.of("exit")] == ["no such file"]
+        assert scene.lives["a.0"].start_error == "no such program"
+        assert scene.warnings == ["a.0: cannot start 'there': no such program"]
+        assert [event["error"] for event in scene.of("exit")] == ["no such program"]
         assert "started_ns" not in scene.of("join")[0]
+        if unheard:
+            assert not scene.runner.broken.done()
+            return
+        error = scene.runner.broken.exception()
+        assert isinstance(error, ProgramsError)
+        assert (error.message, error.instance) == (scene.warnings[0], "a.0")
 
     asyncio.run(whole())

@@ -20,6 +20,7 @@ from runtime.results.logtail import LINE_CHARACTERS, last_line
 from runtime.rundir.directory import HeldDirectory
 from runtime.schedule import Schedule
 from runtime.system import wallclock
+from tests.doubles.clock import FakeClock
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = 1000 * MS
@@ -125,6 +126,14 @@ def test_what_was_seen_of_stalled_runs_is_degraded() -> None:
     )
     wanted = ["engine_late_p99", "engine_late_p50", "program_start", "engine_late_max"]
     assert whats(busy) == wanted, "the worst first"
+
+
+def test_a_run_whose_leader_died_is_not_valid() -> None:
+    """However good its paths were as long as somebody looked."""
+    measured = Judge(measured={"pairs": 1, "of_pairs": 1, "probes": 100})
+    found = judged(judge=measured, outcome="failed", facts={})
+    assert (found["state"], whats(found)) == ("degraded", ["missing"])
+    assert "the driver gave no account at the end" in found["reasons"][0]["text"]
 
 
 def test_many_at_one_instant_may_take_their_time() -> None:
@@ -302,27 +311,31 @@ def test_the_smallest_delay_is_of_what_the_run_sees(plan_of: Callable[[str], Pla
     assert lateness.smallest_delay(Schedule(plan, RunOptions(until_ns=0))) == 8 * MS
 
 
-class FakeClock:
-    def __init__(self) -> None:
-        self.ns = 7 * SECOND
-
-    def __call__(self) -> int:
-        return self.ns
-
-
 def pulse() -> tuple[FakeClock, list[tuple[str, int]], Pulse]:
-    clock, stalls = FakeClock(), list[tuple[str, int]]()
+    clock, stalls = FakeClock(7 * SECOND), list[tuple[str, int]]()
     return clock, stalls, Pulse("me", lambda who, ns: stalls.append((who, ns)), clock)
+
+
+def test_nothing_is_a_stall_once_nobody_looks() -> None:
+    clock, stalls, watch = pulse()
+    watch.expect()
+    clock.now += 2 * SECOND
+    watch.end()
+    assert [who for who, _ in stalls] == ["me"]
+    asked = watch.asked()
+    clock.now += 2 * SECOND
+    watch.answered(asked, "pktd")
+    assert len(stalls) == 1
 
 
 def test_a_driver_that_wakes_late_stood_still() -> None:
     clock, stalls, watch = pulse()
     watch.expect()
-    clock.ns += TICK_NS + BOUNDS["driver_stall"].floor_ns
+    clock.now += TICK_NS + BOUNDS["driver_stall"].floor_ns
     watch.look()
     assert stalls == []
     watch.expect()
-    clock.ns += TICK_NS + 3 * SECOND
+    clock.now += TICK_NS + 3 * SECOND
     watch.look()
     watch.look()
     assert stalls == [("me", 3 * SECOND)]
@@ -332,13 +345,13 @@ def test_who_does_not_answer_is_told_apart_from_a_driver_that_does_not_look() ->
     clock, stalls, watch = pulse()
     watch.expect()
     asked = watch.asked()
-    clock.ns += TICK_NS + 3 * SECOND  # the driver is stopped; the answer came at once
+    clock.now += TICK_NS + 3 * SECOND  # the driver is stopped; the answer came at once
     watch.answered(asked, "pktd")
     assert stalls == [("me", 3 * SECOND)]
     watch.expect()
     asked = watch.asked()
     for _ in range(20):  # the driver looks all the time, and there is no answer
-        clock.ns += TICK_NS
+        clock.now += TICK_NS
         watch.look()
         watch.expect()
     watch.answered(asked, "pktd")

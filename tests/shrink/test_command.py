@@ -71,7 +71,6 @@ def test_a_directory_of_runs_is_a_new_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_a_run_is_shrunk_to_the_two_causes_that_it_needs(tmp_path: Path) -> None:
     (tmp_path / "ways.tdl").write_text(REDUNDANT, encoding="utf-8")
     options = ("--pace", "40", "--no-probes")

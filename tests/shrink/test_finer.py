@@ -78,6 +78,8 @@ def left(statements: str, *needed: tuple[str, str, str]) -> str:
          "at 5s dc3 leave # x"),
         ("at 5s dc2 leave and \\\n    dc3 leave", ("5", "bridge_down", "dc3"), "at 5s dc3 leave"),
         ("at 5s dc2;dc3;dc4 leave", ("5", "bridge_down", "dc4"), "at 5s dc4 leave"),
+        ("from 5s to 6s tags=bridge leave", ("5", "bridge_down", "dc4"),
+         "from 5s to 6s dc4 leave"),
         ("at 5s dc[1..5] leave", ("5", "bridge_down", "dc4"), "at 5s dc4 leave"),
         ("at 5s tags=first;second leave", ("5", "link_down", "s->dc1"), "at 5s tags=second leave"),
         ("at 5s tags=bridge leave", ("5", "bridge_down", "dc4"), "at 5s dc4 leave"),

@@ -82,7 +82,7 @@ def test_chains_and_lists_are_several_events(chained: str, separate: str) -> Non
 def test_options_of_other_tools_are_kept_and_warned_about() -> None:
     text = "service dash img=d:1 supervisor port=8088\nservice a img=x share reuse\n"
     text += "link a--b latency=5 network=lan"
-    assert codes(text) == ["TS0902"] * 4
+    assert codes(text) == ["TS0902"] * 3  # `share` has an effect
     dash, service, link = meaning(text)
     assert [(name.text, value) for name, value in dash.options] == [("supervisor", "true")]
     assert dash.ports == (8088,)
@@ -138,3 +138,41 @@ def test_a_link_with_one_hyphen_is_recognised_in_events() -> None:
     assert [d.hint for d in caught.value.diagnostics if d.code == "TS0201"] == [
         "a link has two hyphens: `web--s1`"
     ]
+
+
+SHARED = """\
+service server replicas=3 share
+service client
+bridges s1 s2
+link s2--server latency=5ms rate=10Mb
+link s1--s2 latency=10ms
+link client--s1
+"""
+
+
+def test_instances_that_share_stand_behind_one_link() -> None:
+    """Each had a link of its own, so that together they had three times the capacity."""
+    compilation = compile_source(SHARED + "at 5s server--s2 set up=1Mb\nat 6s s2--server leave\n")
+    assert compilation.diagnostics[0].code == "TS0914"
+    names = {link.name: link.state.rate_bps for link in compilation.topology.links}
+    assert names["s2->server-share"] == names["server-share->s2"] == 10**7
+    assert [names[f"server-share->server.{i}"] for i in range(3)] == [0] * 3
+    assert not any("->s2" in name and name.startswith("server.") for name in names)
+    told = [(e.kind, e.target, dict(e.args)) for e in compilation.events if e.line]
+    assert told[0][:2] == ("set", "server-share->s2")
+    assert told[0][2]["rate_bps"] == 10**6
+    assert [target for _, target, _ in told[1:]] == ["s2->server-share", "server-share->s2"]
+
+
+def test_a_link_of_one_instance_is_not_shared() -> None:
+    text = SHARED.replace("s2--server ", "s2--server.0 ").replace("replicas=3", "replicas=1")
+    names = [link.name for link in compile_source(text).topology.links]
+    assert not any("share" in name for name in names)
+
+
+def test_what_has_no_selector_spares_a_supervisor() -> None:
+    text = TAGGED + "link dash--s1\nat 5s set latency=5\nat 6s crash\nat 9s quit\n"
+    found = [e.target for e in compile_source(text).events if e.line]
+    assert "web.0->s1" in found
+    assert "web.0" in found
+    assert not any("dash" in target for target in found)

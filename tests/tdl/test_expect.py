@@ -67,6 +67,12 @@ def test_a_param_has_the_value_that_is_given() -> None:
     assert format_text("param  n=2 # c\n") == "param n = 2  # c\n"
 
 
+def test_a_param_may_have_the_name_of_an_action() -> None:
+    assert meaning("param pause = 1\nparam churn=2\nservice a$pause replicas=$churn") == meaning(
+        "service a1 replicas=2"
+    )
+
+
 def test_params_have_limits() -> None:
     many = "".join(f"param p{i} = 1\n" for i in range(101))
     assert codes(many) == ["TS0156"]

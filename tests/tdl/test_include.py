@@ -135,3 +135,12 @@ def test_the_canonical_form_keeps_the_line() -> None:
     tidy = 'include "net.tdl"  # here\nfor i in 0..1 {\n    include "s$i.tdl"\n}\n'
     assert format_text(text) == tidy + 'service a exec="$b  c"\n'
     assert format_text(format_text(text)) == format_text(text)
+
+
+def test_after_too_much_nothing_is_read() -> None:
+    """Sixteen files of a hundred lines each kept a check busy for minutes."""
+    lines = {f"f{n}": f'include "f{n + 1}.tdl"\n' * 100 for n in range(14)}
+    found = problems('include "f0.tdl"\n' * 100 + "at 5x quit", **lines, f14="# nothing")
+    assert [code for code, *_ in found] == ["TS0153"]
+    text = "for i in 0..99 {\nfor j in 0..999 {\n" + 'include "a.tdl"\n}\n}\n'
+    assert [code for code, *_ in problems(text, a="")] == ["TS0153"]

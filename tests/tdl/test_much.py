@@ -55,6 +55,33 @@ def test_what_is_no_text_is_called_so_once(data: bytes | str) -> None:
     assert caught.value.diagnostics == (found,)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "line"),
+    [
+        ('<?xml version="1.0"?>\n<experiment boot="a">\n</experiment>\n', "an XML", 1),
+        ("\ufeff\n<experiment>\n", "an XML", 2),
+        ('{ "services": {"a": 1} }', "a JSON", 1),
+        ('[\n  {"a": 1}\n]', "a JSON", 1),
+        ("# compose\n\nservices:\n  a:\n    image: nginx\n", "a YAML", 3),
+        ("---\n- a: 1\n", "a YAML", 1),
+        ("[service]\nname = 1\n", "a TOML or INI", 1),
+        ('title = "x"\n\n[service]\nname = 1\n', "a TOML or INI", 1),
+    ],
+)
+def test_a_file_of_another_language_is_called_so_once(text: str, kind: str, line: int) -> None:
+    found = only(text)
+    assert (found.code, found.span.line) == ("TS0033", line)
+    assert found.message == f"this is {kind} file, and not TDL"
+    with pytest.raises(TdlError) as caught:
+        compile_source(text)
+    assert caught.value.diagnostics == (found,)
+
+
+@pytest.mark.parametrize("text", ["x = 1\nbridge s1\n", "[\nbridge s1", "-- x", "a:b c"])
+def test_a_slip_in_the_first_line_is_no_other_language(text: str) -> None:
+    assert "TS0033" not in [found.code for found in parse_partial(text).diagnostics]
+
+
 def test_a_stray_control_character_is_still_told_with_its_place() -> None:
     (found,) = parse_partial("bridge s1\nbridge s2 \x01\n").diagnostics
     assert (found.code, found.span.line, found.span.col) == ("TS0002", 2, 11)

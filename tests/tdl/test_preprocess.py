@@ -13,6 +13,7 @@ from tdl import ast
 from tdl.diagnostics import Diagnostic, TdlError
 from tdl.formatter import format_statement
 from tdl.layout import format_text
+from tdl.parser import parse_partial
 from tdl.presentation import render_json, render_sarif, render_text
 from tests.tdl import trees
 from tests.tdl.helpers import codes, found, meaning, one
@@ -96,6 +97,34 @@ def test_the_draws_are_those_of_the_file_written_out() -> None:
         ("let a = 1\nlet b = x$a\nlet c = '$b!'\nservice a exec=$c", "service a exec='x1!'"),
         ("for i in 1..2 {\nlet n = s$i\nbridge $n\n}", "bridge s1\nbridge s2"),
         ("for i in 7..7 { bridge s$i } # one", "bridge s7"),
+        ("for i in 1..8 step 3 { bridge s$i }", "bridge s1\nbridge s4\nbridge s7"),
+        ("for c in oslo;paris { bridge $c-x }", "bridge oslo-x\nbridge paris-x"),
+        (
+            "for s in 'a b';d { bridges $s c }",
+            "bridges a b c\nbridges d c",
+        ),
+        (
+            "let some = '9;1..2'\nfor i in $some;4 { bridge s$i }",
+            "bridges s9\nbridges s1\nbridge s2\nbridge s4",
+        ),
+        ("for x in b[0..1];c { bridge $x }", "bridge b0\nbridge b1\nbridge c"),
+        (
+            "for i < j in 0..2 { link a.$i--a.$j }",
+            "link a.0--a.1\nlink a.0--a.2\nlink a.1--a.2",
+        ),
+        ("for x < y < z in a;b;c {\nbridges $x $y $z\n}", "bridges a b c"),
+        ("for i in 1..2 { at ${i*15}s heal }", "at 15s heal\nat 30s heal"),
+        ("let n = 3\nbridges a[${n-1}..${2 * (n + 1) - n*n + 5}]", "bridges a2 a3 a4"),
+        ("let n = 3\nlet m = ${n*n}\nseed $m", "seed 9"),
+        (
+            "let i = 2\nservice a exec='f ${i+1} ${i-z} ${z+i} \\${i+1} ${1}'",
+            "service a exec='f 3 ${i-z} ${z+i} \\${i+1} ${1}'",
+        ),
+        (
+            "let i = x\nservice a exec='f ${i-1}' env=A:${i+1}",
+            "service a exec='f ${i-1}' env=A:${i+1}",
+        ),
+        ("let step = a\nbridges $step", "bridges a"),
         ("let for = a\nlet in = b\nbridges $for $in let", "bridges a b let"),
     ],
 )
@@ -123,6 +152,8 @@ def test_an_error_in_a_loop_stands_at_its_line_and_says_in_which_round() -> None
     (only,) = found("for i in 0..3 {\n  for k in 0..1 {\n    link a.$i--s$k latency=-$i\n  }\n}")
     assert (only.code, place(only)) == ("TS0026", (3, 28, 3, 31))
     assert only.span.note == "$i = 0, $k = 0, and 7 more"
+    (only,) = found("for a < b in x;y;z { bridge $a-$b explode=1 }")
+    assert only.span.note == "$a = x, $b = y, and 2 more"
 
 
 def test_an_error_of_the_model_says_the_round_too() -> None:
@@ -147,10 +178,19 @@ def test_events_have_the_line_that_is_written() -> None:
         "for i in 1..9999 {\nfor k in 1..9999 {\nbridge s$i\n}\n}",
         "for i in 1..1000 {\nfor k in 1..1000 {\nfor l in 1..1000 {\n}\n}\n}",
         "let n = 1000000\nfor i in 1..$n {\n}\nfor k in 1..$n {\n}",
+        "for i < j in 1..10000 {\n}",
+        "for i in 1..1000 {\nfor k < l in 1..100 {\n}\n}",
+        "for i in 1..1000000000000 step 2 {\n}",
     ],
 )
 def test_loops_beyond_all_limits_are_refused_before_their_first_round(text: str) -> None:
     assert codes(text) == ["TS0145"]
+
+
+def test_sums_have_an_end() -> None:
+    assert codes("bridge s${" + "(" * 16 + "1" + ")" * 16 + "}") == []
+    assert codes("bridge s${" + "(" * 50_000 + "1}") == ["TS0148"]
+    assert codes("bridge s${" + "9*" * 50_000 + "9}") == ["TS0148"]
 
 
 def test_a_loop_ends_where_the_language_does() -> None:
@@ -166,7 +206,7 @@ def test_loops_are_not_nested_without_end() -> None:
 
 LAYOUT = """\
 let   wan="latency=20ms"  # the far ones
-for   i in 0..2{ # each
+for   i   <j in 0..2;7  step  2{ # each
   link  a.$i--s1   latency=5
 bridge  t  tags=x y
 
@@ -180,7 +220,7 @@ bridges  c[0..3]
 """
 CANONICAL = """\
 let wan = "latency=20ms"  # the far ones
-for i in 0..2 {  # each
+for i < j in 0..2;7 step 2 {  # each
     link  a.$i--s1   latency=5
     bridge t tags=x;y
 
@@ -264,3 +304,28 @@ def test_reports_say_the_round() -> None:
     assert entry["note"] == "$i = 4, and 1 more"
     log = json.loads(render_sarif(diagnostics, "x.tdl"))
     assert "; with $i = 4, and 1 more)" in log["runs"][0]["results"][0]["message"]["text"]
+
+
+@pytest.mark.parametrize(
+    "last",
+    ["service s exec=x", 'service s exec="echo $a39"', "bridge b$a39", "bridges b[0..1]$a39"],
+)
+def test_values_in_values_do_not_grow_without_end(last: str) -> None:
+    """Twenty-eight lines took half a gigabyte, and each line more doubled it."""
+    lines = "".join(f"let a{n} = $a{n - 1}$a{n - 1}\n" for n in range(1, 40))
+    found = parse_partial(f"let a0 = x\n{lines}{last}").diagnostics
+    assert {d.code for d in found} >= {"TS0157"}
+    assert found[0].span.line == 17  # 2 ** 16 characters, and the names
+    assert max(len(d.message) for d in found) < 200
+
+
+def test_many_long_values_have_an_end() -> None:
+    lines = "".join(f"let a{n} = $a{n - 1}$a{n - 1}\n" for n in range(1, 16))
+    loop = "for i in 0..4999 {\nlet b = $a15\n}\n"
+    found = parse_partial(f"let a0 = x\n{lines}{loop}").diagnostics
+    assert [(d.code, d.span.line) for d in found] == [("TS0157", 18)]
+
+
+def test_a_text_that_is_too_long_is_not_left_without_its_values() -> None:
+    text = 'let a = x\nservice s exec="${a}' + "y" * 70_000 + '"\n'
+    assert [d.code for d in parse_partial(text).diagnostics] == ["TS0157"]

@@ -128,7 +128,8 @@ def links(draw: st.DrawFn) -> ast.LinkStatement:
     indexes = (draw(st.none() | st.integers(0, 99)), draw(st.none() | st.integers(0, 99)))
     latency = draw(st.integers(0, bounds.MAX_LATENCY_NS))
     up, down = draw(st.none() | rates), draw(st.none() | rates)
-    symmetric = draw(st.booleans())
+    directed = draw(st.booleans())
+    symmetric = draw(st.booleans()) and not directed
     return ast.LinkStatement(
         a,
         b,
@@ -137,13 +138,14 @@ def links(draw: st.DrawFn) -> ast.LinkStatement:
         jitter_ns=draw(st.integers(0, latency)),
         loss_ppb=draw(shares),
         up_bps=up,
-        down_bps=up if symmetric else down,
+        down_bps=None if directed else up if symmetric else down,
         symmetric=symmetric,
         queue_bytes=draw(st.none() | sizes),
         distribution=draw(st.none() | st.sampled_from(DISTRIBUTIONS)),
         tags=draw(tag_lists),
         a_index=indexes[0],
         b_index=indexes[1],
+        directed=directed,
     )
 
 
@@ -367,5 +369,13 @@ expects = (
     )
     | _expect("valid")
 )
-statements = settings | services | bridges | links() | events() | backgrounds | expects
+_figure = {"name": names, "span": st.just(NOWHERE), "subjects": _groups}
+_keys = st.text(plain, min_size=1, max_size=9)
+figures = st.builds(
+    ast.Figure, **_figure, pattern=_patterns.map(lambda text: f"(?:{text})([0-9]+)")
+).filter(lambda one: re.compile(one.pattern).groups == 1) | st.builds(
+    ast.Figure, **_figure, path=_keys.filter(lambda path: path[0] != "/" and ".." not in path),
+    key=_keys
+)  # fmt: skip
+statements = settings | services | bridges | links() | events() | backgrounds | expects | figures
 assert STATEMENTS  # the words above cover all of them; see test_roundtrip

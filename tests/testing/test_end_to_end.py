@@ -79,21 +79,21 @@ def session(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_a_project_that_only_installs_the_package(tmp_path: Path) -> None:
     project(tmp_path, TESTS)
     done = session(tmp_path, "--tstorm-artifacts", "kept", "--tstorm-seeds", "5..5")
     assert "PASSED test_it.py::test_good[seed5]" in done.stdout, done.stdout
     assert "FAILED test_it.py::test_bad[seed5] - AssertionError: too far away" in done.stdout
     run = tmp_path / "kept/test_it.py-test_bad-seed5/run"
-    assert f"page: {run}/report.html\nverdict: UNKNOWN: " in done.stdout  # half a second is short
+    assert (
+        f"page: file://{run}/report.html\nverdict: UNKNOWN: " in done.stdout
+    )  # half a second is short
     assert f"the same run: tstorm replay {run}\n" in done.stdout
     assert "<html" in (run / "report.html").read_text()
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [run.parent.name]
 
 
 @pytest.mark.virtual
-@pytest.mark.once
 def test_virtual_time(tmp_path: Path) -> None:
     project(tmp_path, VIRTUAL)
     done = session(tmp_path, "--tstorm-time", "virtual")
@@ -101,7 +101,6 @@ def test_virtual_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.once
 def test_a_session_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     project(tmp_path, OPEN)
     process = subprocess.Popen(

@@ -88,13 +88,15 @@ def test_a_failure_says_the_page_and_the_verdict_first(pytester: pytest.Pytester
         [
             "*ExpectationsError: 1 of 1 expectations did not pass; verdict: DEGRADED: *",
             "*- tstorm: DEGRADED -*",
-            "page: */tstorm/run/report.html",
+            "page: file:///*/tstorm/run/report.html",
             "verdict: DEGRADED: the machine was slow",
             "The run is DEGRADED, not VALID: what failed may come from this machine*",
             "outcome: completed",
             "expectations: 1 of 1 did not pass",
             "  exp.tdl:9: expect rtt a b < 60ms: failed: 90ms at 5s",
             "*Captured stdout call*",
+            "*= pages of tests that failed =*",
+            "*::test_it: file:///*/tstorm/run/report.html",
         ]
     )
     assert "experiment.py" not in found.stdout.str()

@@ -75,6 +75,7 @@ ALL = (
     Experiment("sixclients", EXAMPLES, ("--start-at", "58s", "--until", "63s")),
     Experiment("redis", OURS, lacking=_REDIS),
     Experiment("postgres", OURS, lacking=_no_postgres),
+    Experiment("mariadb", OURS, lacking=_no_program("mariadbd", "mariadb", "mariadb-install-db")),
     Experiment("zookeeper", OURS, lacking=_no_zookeeper),
     Experiment("nginx", OURS, lacking=_no_program("nginx", "ab", "wrk")),
     Experiment("node", OURS, lacking=_no_program("node")),

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.virtual.cable import CableEnd
 from runtime.virtual.clockpage import ClockPage
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -56,17 +55,15 @@ def guest(
     limit_ns: int | None = None,
     line: int | None = None,
     page: ClockPage | None = None,
-    cables: Sequence[CableEnd] = (),
 ) -> Iterator[Guest]:
     """`kernel`: its path and words for its command line. `line`: a descriptor, its serial line
-    /dev/ttyS0; `cables` have those from /dev/ttyS1 on. Killed at the end, if it has not ended."""
+    /dev/ttyS0. Killed at the end, if it has not ended."""
     init = folder / "init"
     init.write_text(_INIT.format(script=script, folder=folder))
     init.chmod(0o755)
     page = page or ClockPage.create()
     page.limit_ns = limit_ns
     descriptors = [page.fileno()] if line is None else [page.fileno(), line]
-    descriptors += [one for end in cables for one in end.descriptors]
     with (folder / "console").open("wb") as console:
         process = subprocess.Popen(
             [
@@ -76,7 +73,6 @@ def guest(
                 *("time-travel-start=946684800000000000", "con=null", "con0=null"),
                 *(f"tstorm_page=fd:{page.fileno()}", f"tstorm_parent={os.getpid()}"),
                 *([] if line is None else [f"ssl0=fd:{line}"]),
-                *(f"ssl{number}={end.word}" for number, end in enumerate(cables, 1)),
             ],
             pass_fds=descriptors,
             env={"TMPDIR": "/nonexistent"},

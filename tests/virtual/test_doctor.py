@@ -10,7 +10,7 @@ import pytest
 from runtime.doctor import virtualtime
 from runtime.doctor.findings import OK, WARN
 from runtime.errors import MachineError
-from runtime.virtual import trial
+from runtime.virtual import forbidden, trial
 from runtime.virtual.kernel import build, cache
 from tests.virtual.kernel import fake
 
@@ -29,8 +29,8 @@ def forbid(monkeypatch: pytest.MonkeyPatch, place: Path, name: str, value: str, 
     """This machine as one with the setting, where the small program is refused."""
     file = place / name
     file.write_text(f"{value}\n")
-    monkeypatch.setattr(virtualtime, name, file)
-    monkeypatch.setattr(virtualtime, code, "print('Operation not permitted')")
+    monkeypatch.setattr(forbidden, name, file)
+    monkeypatch.setattr(forbidden, code, "print('Operation not permitted')")
 
 
 def test_no_kernel(folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.virtual.clockpage import ClockPage
+from runtime.virtual.clockpage import ClockPage, State
 from tests.virtual import guests
 from tests.virtual.guests import Guest, guest
 
@@ -74,6 +74,30 @@ def test_processes_of_programs_killed(kernel: list[str], tmp_path: Path) -> None
         # PID 1 of the guest was one of them, without which its kernel ends
         assert it.process.wait(60) != 0
         until(lambda: not it.processes(), it.processes)
+
+
+@pytest.mark.parametrize("sleeping", [True, False])
+def test_a_process_that_is_killed_ends_the_guest(
+    kernel: list[str], tmp_path: Path, sleeping: bool
+) -> None:
+    """What its program would have done is missing in all that comes after: the reason is said."""
+    does = "sleep 1000" if sleeping else "sh -c 'while :; do read x </proc/uptime; done'"
+    with guest(kernel, f"( sleep 5; {does} ) & sleep 2000", tmp_path, limit_ns=10**9) as it:
+        assert it.page.wait(60) == State.WAITS
+        others = set(it.processes())
+        it.page.goes_on()
+        it.page.limit_ns = 100 * 10**9
+        if sleeping:
+            assert it.page.wait(60) == State.WAITS
+        else:
+            until(lambda: it.page.read().now_ns > 5 * 10**9, it.page.read)
+            until(lambda: bool(set(it.processes()) - others), it.processes)
+        for pid in set(it.processes()) - others:
+            kill(pid)
+        it.page.limit_ns = None
+        assert it.process.wait(60) != 0
+    console = (tmp_path / "console").read_text(errors="replace")
+    assert "a process of the guest was killed on the machine, by signal 9: its prog" in console
 
 
 def test_starter_killed(kernel: list[str], tmp_path: Path) -> None:

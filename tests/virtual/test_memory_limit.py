@@ -23,6 +23,7 @@ at 1s quit
 """
 
 
+@pytest.mark.ordinary
 def test_a_program_that_wants_more_memory_is_killed_in_each_run(
     tmp_path: Path, kernel: list[str]
 ) -> None:
@@ -33,7 +34,7 @@ def test_a_program_that_wants_more_memory_is_killed_in_each_run(
         "small.0": "",
         "large.0": f"{200 << 20}\n",
         "shown.0": "0::/tstorm-run/shown.0\n",
-        "free.0": "0::/\n",
+        "free.0": "0::/tstorm-run/free.0\n",
     }
     assert "it wanted more memory than its mem=" in done.stderr
     assert "cannot be enforced" not in done.stderr

@@ -24,14 +24,12 @@ def carried_out(name: str, text: str, folder: Path) -> Path:
     return ran.directory
 
 
-@pytest.mark.once
 def test_a_chain_of_40_switches_carries_4_gigabits(tmp_path: Path) -> None:
     run = carried_out("chain", scenes.chain(40, 4 * scenes.GIGA, 0.4), tmp_path)
     got = scenes.goodput_bps(run, "server.0", scenes.RAMP_SECONDS)
     assert got == pytest.approx(4 * scenes.GIGA * scenes.PAYLOAD, rel=0.01)
 
 
-@pytest.mark.once
 def test_a_rumour_spreads_exactly_and_twice_the_same(tmp_path: Path) -> None:
     scenes.compile_rumour(tmp_path)
     (tmp_path / "gossip.tdl").write_text(scenes.gossip(MEMBERS, SIDE))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +38,37 @@ exec sleep 60
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    (tmp_path / "x.tdl").write_text(TDL)
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in `r`, and what it was carried out from: one for all tests, which replay it."""
+    place = tmp_path_factory.mktemp("recorded")
+    (place / "x.tdl").write_text(TDL)
     for name, script in (("client", CLIENT), ("reader", READER)):
-        (tmp_path / name).write_text(script)
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "count").write_text("30\n")
-    (tmp_path / "text").write_text("one\ntwo\nthree\n")
-    tstorm(tmp_path, "run", "x.tdl", "--time", "virtual", "--packets", "--quiet", "--out", "r")
-    return tmp_path
+        (place / name).write_text(script)
+        (place / name).chmod(0o755)
+    _say(place)
+    tstorm(place, "run", "x.tdl", "--time", "virtual", "--packets", "--quiet", "--out", "r")
+    return place
+
+
+@pytest.fixture
+def place(recorded: Path) -> Iterator[Path]:
+    """Whatever a test makes its programs say otherwise is as before for the next one."""
+    yield recorded
+    shutil.rmtree(recorded / "s", ignore_errors=True)
+    _say(recorded)
+
+
+def _say(place: Path, count: int = 30, text: str = "one\ntwo\nthree\n") -> None:
+    (place / "count").write_text(f"{count}\n")
+    (place / "text").write_text(text)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.ordinary
 def test_a_run_is_repeated_to_the_last_packet(place: Path) -> None:
     done = tstorm(place, "replay", "r", "--check", "--quiet", "--out", "s")
     assert "check: everything is the same" in done.stderr
@@ -82,14 +99,14 @@ def test_digests_of_samples_are_those_of_the_kept_packets(place: Path) -> None:
 
 
 def test_the_first_line_that_a_program_says_otherwise_is_shown(place: Path) -> None:
-    (place / "text").write_text("one\nTWO\nthree\n")
+    _say(place, text="one\nTWO\nthree\n")
     done = tstorm(place, "replay", "r", "--check", "--quiet", "--out", "s", code=1)
     assert "log reader.0.log:2: recorded: two; replayed: TWO\n" in done.stdout
     assert "check: the runs differ in one place" in done.stderr
 
 
 def test_a_difference_has_its_moment_and_link(place: Path) -> None:
-    (place / "count").write_text("10\n")
+    _say(place, count=10)
     done = tstorm(place, "replay", "r", "--check", "--format", "json", "--out", "s", code=1)
     answer = json.loads(done.stdout)
     assert answer["compared"] == "everything"

@@ -19,7 +19,7 @@ from runtime.launch import launch
 from runtime.launch.launch import run
 from runtime.options import VIRTUAL, RunOptions, RunPlaces
 from runtime.system import programs
-from runtime.virtual import trial
+from runtime.virtual import forbidden, trial
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = 'service a img=x exec="sleep 60"\nbridge s\nlink a--s latency=1ms\nat 10s quit\n'
@@ -111,6 +111,18 @@ def test_kernel_that_refuses(named: Named, plan: Plan, tmp_path: Path) -> None:
     named("echo no room >&2; exit 1")
     with pytest.raises(MachineError, match=r"refuses what virtual time needs: .* no room"):
         run(plan, OPTIONS, RunPlaces(tmp_path / "out"))
+
+
+def test_a_machine_that_forbids_tracing_says_what_doctor_says(
+    named: Named, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named("echo check_ptrace failed >&2; exit 1")
+    (tmp_path / "scope").write_text("3\n")
+    monkeypatch.setattr(forbidden, "_SCOPE", tmp_path / "scope")
+    monkeypatch.setattr(forbidden, "_TRACE", "print('Operation not permitted')")
+    with pytest.raises(MachineError, match=r"programs may not be traced: .* not perm") as caught:
+        run(plan, OPTIONS, RunPlaces(tmp_path / "out"))
+    assert caught.value.remedy == "sysctl kernel.yama.ptrace_scope=1 (it is 3)"
 
 
 def test_kernel_that_gives_up_says_why(named: Named, plan: Plan, tmp_path: Path) -> None:

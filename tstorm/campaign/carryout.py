@@ -63,7 +63,9 @@ def one(asked: Asked, place: Path, point: Point) -> Found:
     except RunError as error:
         return Found(point, error.exit_code, "failed", message=error.message)
     except CommandError as error:
-        return Found(point, error.code, "failed", message=error.message or "it does not compile")
+        return Found(
+            point, error.code, "failed", message=error.in_one_line or "it does not compile"
+        )
     failed = sorted({str(failure["target"]) for failure in result.summary["failures"]})
     return Found(
         point,
@@ -74,6 +76,11 @@ def one(asked: Asked, place: Path, point: Point) -> Found:
         Expected.of(result.summary),
         result.message,
         ran=True,
+        figures={
+            f"{one['name']} of {one['instance']}": one["value"]
+            for one in result.summary.get("figures", ())
+            if one["value"] is not None
+        },
     )
 
 

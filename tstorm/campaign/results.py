@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.errors import RunError
-from runtime.foreign import COUNT, FLAG, INTEGER, REMEDY, TEXT, Each, Shape, check, parse
+from runtime.foreign import COUNT, FLAG, INTEGER, NUMERAL, REMEDY, TEXT, Each, Shape, check, parse
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, PROGRAMS_FAILED
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import encode
@@ -32,6 +32,7 @@ _SHAPE = Shape(
         "expectations": {"passed": COUNT, "failed": [TEXT], "not_measured": COUNT},
         "message": TEXT,
         "ran": FLAG,
+        "figures?": Each(NUMERAL),
     }
 )
 
@@ -65,6 +66,7 @@ class Found:
     expected: Expected = field(default_factory=Expected)
     message: str = ""
     ran: bool = False  # whether it has a run directory that says so
+    figures: Mapping[str, str] = field(default_factory=dict)  # by `FIGURE of INSTANCE`
 
     @property
     def is_interrupted(self) -> bool:
@@ -102,6 +104,7 @@ class Found:
             },
             "message": self.message,
             "ran": self.ran,
+            **({"figures": dict(self.figures)} if self.figures else {}),
         }
 
 
@@ -120,6 +123,7 @@ def _decode(record: Any, place: str) -> Found:
         Expected(expected["passed"], tuple(expected["failed"]), expected["not_measured"]),
         record["message"],
         record["ran"],
+        record.get("figures", {}),
     )
 
 

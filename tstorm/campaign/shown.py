@@ -103,7 +103,8 @@ def table(place: Path, record: Record, results: Mapping[Point, Found]) -> None:
     output.line(f"directory: {place}")
     output.line(summary(found, record.grid.count))
     output.line("")
-    output.emit_table(HEAD, map(_row, found))
+    own = list(dict.fromkeys(name for row in found for name in row.figures))
+    output.emit_table((*HEAD[:-1], *own, HEAD[-1]), (_row(row, own) for row in found))
     bad = [row for row in found if row.is_bad]
     if bad:
         output.line("")
@@ -112,12 +113,17 @@ def table(place: Path, record: Record, results: Mapping[Point, Found]) -> None:
         )
 
 
-def _row(found: Found) -> Sequence[str]:
+def _row(found: Found, own: Sequence[str]) -> Sequence[str]:
+    """`own`: names of the experiment's figures."""
     expected = found.expected
     count = expected.passed + len(expected.failed) + expected.not_measured
     parts = f"{expected.passed} of {count} passed" if count else "-"
     what = ", ".join([*found.failed, *expected.failed]) or found.message or "-"
-    return (found.point.words, found.outcome, found.verdict.upper() or "-", parts, what)
+    figures = (found.figures.get(name, "-") for name in own)
+    return (
+        *(found.point.words, found.outcome, found.verdict.upper() or "-", parts),
+        *(*figures, what),
+    )
 
 
 def to_json(place: Path, record: Record, results: Mapping[Point, Found]) -> dict[str, Any]:

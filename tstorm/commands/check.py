@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
+from tstorm import output, units
+from tstorm.notes import SHOWN_EVENTS
 from tstorm.options import types
+from tstorm.options.cluster import BACKEND
 from tstorm.options.shared import budget, diagnostics, params, seed, underlay
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compiler.pipeline import Compilation
 
 
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 @params
 @budget
 @underlay
+@BACKEND
 @diagnostics
 def command(
     file: str,
@@ -26,6 +33,7 @@ def command(
     params: dict[str, str],
     budget_bps: int | None,
     underlay_ns: int | None,
+    backend: str | None,
     strict: bool,
     form: str,
     most: int | None,
@@ -41,19 +49,30 @@ def command(
       tstorm check quickstart.tdl
       tstorm check --strict --format sarif quickstart.tdl > quickstart.sarif
       tstorm check --budget 10Gb --underlay 200us quickstart.tdl
+      tstorm check --backend k8s quickstart.tdl     # and what is other there
     """
     from compiler.feasibility.warnings import Machines
+    from runtime.options import K8S
     from tstorm import onpath
     from tstorm.loading import compile_text, folder_of, read_source
 
     find = onpath.finder(folder_of(file))
-    machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns, find=find)
+    in_cluster = backend == K8S
+    machines = Machines(
+        *(budget_bps, underlay_ns), kubernetes=in_cluster, find=None if in_cluster else find
+    )
     raw = read_source(file)
     found = compile_text(
         raw, file, seed, strict=strict, form=form, machines=machines, most=most, params=params
     )
     if form == "text":
         click.echo(_summary(found))
+        notes = (
+            *(_public(found, file), _drawn(found, file), _cut_off(found, file)),
+            *(_empty(found, file), _not_measured(found, file, in_cluster)),
+        )
+        for text in chain.from_iterable(notes):
+            output.line(text)
 
 
 def _summary(found: Compilation) -> str:
@@ -69,6 +88,77 @@ def _summary(found: Compilation) -> str:
     }
     if found.plan.expectations:
         counts["expectation"] = len(found.plan.expectations)
+    if found.plan.figures:
+        counts["figure"] = len(found.plan.figures)
     said = ", ".join(number(count, what) for what, count in counts.items())
     warned = f" with {number(len(found.diagnostics), 'warning')}" if found.diagnostics else ""
     return f"ok{warned}: {said}, ends at {moment(found.timeline.end_ns)}"
+
+
+def _public(found: Compilation, file: str) -> Iterator[str]:
+    """What a file for the public tool means there and not here."""
+    from tdl.presentation import named
+
+    first = found.model.declared.bootstrapper
+    if first is not None:
+        place = f"{named(file, first.span.file)}:{first.span.line}"
+        yield f"{place}: the image is the public tool's, not that of our agents (--agent-image)"
+        yield f"{place}: that tool takes one where an action has no number; here it concerns all"
+        if found.topology.routing == "delay":
+            yield f"{place}: that tool takes the way of fewest links; here `routing hops` does"
+
+
+def _drawn(found: Compilation, file: str) -> Iterator[str]:
+    """`quickstart.tdl:8: server.0 leave at 38.24s, a moment drawn from the interval`, for each
+    statement whose moments are drawn."""
+    from runtime.say import some
+    from tdl.presentation import named
+
+    steps = {step.order: step.statement for step in found.model.steps}
+    for order, events in sorted(found.timeline.drawn.items()):
+        span = steps[order].span
+        made = [found.events[seq] for seq in events]
+        said = [f"{one.target} {one.kind} at {units.duration(one.at_ns)}" for one in made]
+        moments = "a moment" if len(made) == 1 else "moments"
+        place = f"{named(file, span.file)}:{span.line}"
+        yield f"{place}: {some(said, SHOWN_EVENTS)}, {moments} drawn from the interval"
+
+
+def _cut_off(found: Compilation, file: str) -> Iterator[str]:
+    """`quickstart.tdl:8: the partition also cuts off client.0 from db.0`."""
+    from runtime.say import some
+    from tdl.presentation import named
+
+    steps = {step.order: step.statement for step in found.model.steps}
+    for order, told in sorted(found.timeline.cut_off.items()):
+        span = steps[order].span
+        for one in told:
+            whom = some(one.whom, SHOWN_EVENTS) if one.whom else "each other"
+            said = f"the partition also cuts off {some(one.who, SHOWN_EVENTS)} from {whom}"
+            if not one.who:
+                said = "whom else the partition cuts off was not looked at: there are too many"
+            yield f"{named(file, span.file)}:{span.line}: {said}"
+
+
+def _empty(found: Compilation, file: str) -> Iterator[str]:
+    """`quickstart.tdl: nobody is at site3, and no packet passes there`."""
+    from runtime.say import some
+
+    if found.empty:
+        yield f"{file}: nobody is at {some(found.empty, SHOWN_EVENTS)}, and no packet passes there"
+
+
+def _not_measured(found: Compilation, file: str, in_cluster: bool) -> Iterator[str]:
+    """`quickstart.tdl: no run of this can be VALID, …`, if none in real time can be; figures that
+    a cluster does not measure."""
+    from runtime.certify.foreseen import why_never
+    from runtime.options import K8S, LOCAL, RunOptions
+    from runtime.schedule import Schedule
+
+    options = RunOptions(backend=K8S if in_cluster else LOCAL)
+    said = [why_never(found.plan, Schedule(found.plan, options))]
+    if in_cluster:
+        from runtime.expectations.figures import not_in_cluster
+
+        said.append(not_in_cluster(found.plan))
+    yield from (f"{file}: {text}" for text in said if text)

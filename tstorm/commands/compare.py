@@ -1,4 +1,4 @@
-"""`tstorm compare RUN… | CAMPAIGN CAMPAIGN`: what differs, how far, and how sure that is."""
+"""`tstorm compare RUN… | CAMPAIGN…`: what differs, how far, and how sure that is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from tstorm.options import types
 
 @click.command()
 @click.argument("paths", metavar="RUN|CAMPAIGN...", nargs=-1, required=True)
+@click.option(
+    "--by",
+    metavar="NAME",
+    help="Compare the values of this parameter in one campaign: the first with each other one.",
+)
 @click.option("--check", is_flag=True, help="End with 1 if something differs significantly.")
 @click.option(
     "--format",
@@ -31,28 +36,32 @@ from tstorm.options import types
     show_default=True,
     help="Show at most N figures for each two sides, those that differ first; 0 shows all.",
 )
-def command(paths: tuple[str, ...], check: bool, form: str, most: int) -> None:
+def command(paths: tuple[str, ...], by: str | None, check: bool, form: str, most: int) -> None:
     """Compare runs or campaigns: the first one given with each of the others.
 
     Compared are, for each two instances, round-trip time (median and p99), loss and throughput;
-    what expectations measured; and how often expectations and programs failed and verdicts were not
-    VALID. Of campaigns (tstorm run --seeds) these are the medians over their runs, with 95 %
-    confidence intervals, and it is said which differences are more than chance. Two single runs are
-    compared by their probes, which says nothing about other seeds.
+    what expectations measured; the figures that programs gave (`figure` statements); and how often
+    expectations and programs failed and verdicts were not VALID. Of campaigns (tstorm run --seeds)
+    these are the medians over their runs, with 95 % confidence intervals, and it is said which
+    differences are more than chance. Two single runs are compared by their probes, which says
+    nothing about other seeds.
 
     \b
     Examples:
       tstorm compare runs/v1 runs/v2
       tstorm compare campaigns/v1 campaigns/v2 --check
+      tstorm compare campaigns/grid --by rtt
       tstorm compare campaigns/v1 campaigns/v2 --format html > compared.html
     """
     from tstorm.comparing import page, told
     from tstorm.running import errors_shown
 
-    if len(paths) < 2:
+    if by is not None and len(paths) != 1:
+        raise click.UsageError("--by is for the values of a parameter in one campaign: name one.")
+    if by is None and len(paths) < 2:
         raise click.UsageError("name two runs or two campaigns, or more.")
     with errors_shown():
-        found = told.compare(paths)
+        found = told.compare(paths, by)
     with output.kept_going(sys.stderr):
         for one in found.doubts:
             output.note(f"warning: {one}")

@@ -38,7 +38,9 @@ def _in_cluster(run: str | None, where: Where, form: str, *, everything: bool) -
         from tstorm.k8s import connection, removing
 
         with connection.connect(where.context) as there:
-            found = removing.destroy(there, run, where.namespace, everything=everything)
+            found = removing.destroy(
+                there, run, where.namespace, everything=everything, say=output.note
+            )
     if form == "json":
         output.emit_json_rows(
             {
@@ -98,7 +100,8 @@ def command(
     exists, unless the run seems to go on.
 
     With --backend k8s RUN is in a cluster, from whatever machine it was begun: its namespace is
-    deleted with everything in it, and this command waits until it is gone. Without RUN and
+    deleted with everything in it, or where that was given to its user all that the run has there,
+    and this command waits until it is gone. Without RUN and
     --namespace, or with --all, only those count that you began; others are reported and left alone.
 
     \b

@@ -27,8 +27,9 @@ def _of_cluster(where: Where, nodes: str, image: str) -> list[Check]:
         namespace = names.namespace(where.namespace or "tstorm-doctor")
     except ManifestError as error:
         raise RunError(error.what, error.hint) from error
-    asked = preflight.WantedOfCluster(namespace, nodes, image or DEFAULT_AGENT_IMAGE)
     with connection.connect(where.context) as there:
+        given = where.namespace is not None and preflight.is_given(there, namespace)
+        asked = preflight.WantedOfCluster(namespace, nodes, image or DEFAULT_AGENT_IMAGE, given)
         return preflight.checks(there, asked)
 
 

@@ -81,6 +81,7 @@ def _finished(found: Mapping[str, Any]) -> None:
     from runtime.stacks import told
 
     manifest, summary = found["manifest"], found["summary"]
+    _failed(manifest, summary)
     for line in telling.told(summary.get("verdict")):
         output.line(line if line.startswith(" ") else f"verdict: {line}")
     for one in summary.get("limits", ()):
@@ -98,6 +99,7 @@ def _finished(found: Mapping[str, Any]) -> None:
     if end.get("message"):
         output.line(f"reason: {end['message']}")
     _expectations(summary)
+    _figures(summary)
     if summary:
         events = summary["events"]
         lag = events["lag"]
@@ -108,6 +110,16 @@ def _finished(found: Mapping[str, Any]) -> None:
         _failures(summary.get("failures", ()))
         _counters("links", _LINKS, summary["links"])
         _counters("pairs", _PAIRS, summary["pairs"])
+
+
+def _failed(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
+    """What failed, before anything else."""
+    from runtime.options import decode
+    from runtime.results import failed
+
+    ended = {**summary, **{key: manifest[key] for key in ("outcome", "message") if key in manifest}}
+    for one in failed.record(ended, decode(manifest["options"], "options"), 0)["failures"]:
+        output.line(f"{'failed' if one['counts'] else 'warning'}: {failed.told(one)}")
 
 
 def _expectations(summary: Mapping[str, Any]) -> None:
@@ -124,6 +136,13 @@ def _expectations(summary: Mapping[str, Any]) -> None:
         if one["state"] == outcomes.FAILED:
             for line in outcomes.lines_of_log(one):
                 output.line(f"    {line}")
+
+
+def _figures(summary: Mapping[str, Any]) -> None:
+    from runtime.judge import outcomes
+
+    for one in outcomes.figures(summary):
+        output.line(f"figure {outcomes.figure(one)}")
 
 
 def _failures(found: Sequence[Mapping[str, Any]]) -> None:

@@ -179,12 +179,13 @@ def import_(file: Path) -> None:
     """
     with errors_shown():
         from runtime.errors import RunError, unexpected, unwritten
-        from runtime.virtual.kernel import cache
+        from runtime.virtual.kernel import asking, cache
 
         if not file.is_file():
             raise RunError(f"{file} is no ordinary file")
         with cache.held():
             try:
+                asking.look(file)
                 kernel = _keep(cache.staged(file), file)
             except RunError as error:
                 raise type(error)(f"{file}: {error.message}", error.remedy) from error

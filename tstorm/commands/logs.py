@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,7 +40,8 @@ def command(
     Programs write their logs by themselves, so what is known of a line is an interval in which it
     was written, of mostly 0.1 s: '~45.1 s' is its beginning. '<45.1 s' is the end of one that may
     be long, '?' stands where nothing is known. Events have their moment. JSON rows are {"from_ns",
-    "until_ns", "instance", "text"}, those of events have "event" instead of "text".
+    "until_ns", "instance", "text"}, those of events have "event" instead of "text". A line is cut
+    to 64 KiB, and says how many bytes follow ("cut").
 
     \b
     Examples:
@@ -55,11 +56,12 @@ def command(
         from runtime.results.loglines import Merger
 
         merger = Merger(directory_of(run))
-        found = merger.merged(_chosen(merger, instances), _wanted(around))
-    if form == "json":
-        output.emit_json_rows(map(_record, found))
-    else:
-        _show(found)
+        chosen = _chosen(merger, instances)
+        found = merger.merged(chosen, _wanted(around))
+        if form == "json":
+            output.emit_json_rows(map(_record, found))
+        else:
+            _show(found, max(map(len, chosen), default=0))
 
 
 def _chosen(merger: Merger, asked: Sequence[str]) -> list[str]:
@@ -85,13 +87,15 @@ def _wanted(around: tuple[int, int] | None) -> Callable[[Line], bool]:
 def _record(line: Line) -> dict[str, Any]:
     what = {"text": line.text} if line.record is None else {"event": dict(line.record)}
     bounds = {"from_ns": line.from_ns, "until_ns": line.until_ns}
-    return {**bounds, "instance": line.instance, **what}
+    cut = {"cut": line.cut} if line.cut else {}
+    return {**bounds, "instance": line.instance, **what, **cut}
 
 
-def _show(found: Sequence[Line]) -> None:
-    width = max((len(line.instance) for line in found), default=0)
+def _show(found: Iterable[Line], width: int) -> None:
     for line in found:
         what = line.text if line.record is None else f"*** {_event(line.record)}"
+        if line.cut:
+            what += f"… ({line.cut:,} more bytes)"
         output.line(f"{_when(line):>14}  {line.instance:{width}}  {what}".rstrip())
 
 

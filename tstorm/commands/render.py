@@ -113,11 +113,11 @@ def command(
       tstorm render quickstart.plan --format compose -o compose
     """
     _check(target, form, asked)
-    from manifests import bundle
+    from manifests import bundle, kubernetes_checks
     from manifests.refusal import ManifestError
     from manifests.settings import Options
     from manifests.write import write
-    from tstorm.loading import experiment_name, load_plan, plan_errors_shown, show_rejoins
+    from tstorm.loading import experiment_name, load_plan, plan_errors_shown, show_in_cluster
 
     plan = load_plan(source, seed, params)
     try:
@@ -127,7 +127,9 @@ def command(
             chosen = Options(kustomize=form == "kustomize", **given)
             rendered = _rendered(carried, chosen, form)
             if form != "compose":
-                show_rejoins(plan, source)
+                show_in_cluster(plan, source)
+                for text in kubernetes_checks.warnings(plan.topology, chosen.agent_cpu_millis):
+                    output.note(f"warning: {text}")
         if target == STDOUT:
             _print(rendered)
             return

@@ -97,7 +97,7 @@ def command(
     """
     from runtime.options import COMPLETED, K8S
     from tstorm.checktext import Comparison
-    from tstorm.loading import plan_to_run, show_rejoins
+    from tstorm.loading import plan_to_run, show_in_cluster
     from tstorm.outcome import report
     from tstorm.running import carry_out, errors_shown, options_of, places_of, recorded_run
 
@@ -109,7 +109,7 @@ def command(
         found = plan_to_run(source, seed, params=params)
         compare = _compared(source, recorded, found.plan, options) if check and recorded else None
         if options.backend == K8S:
-            show_rejoins(found.plan, source, refuse=True)
+            show_in_cluster(found.plan, source, refuse=True)
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
         result = carry_out(found, options, places, cluster, quiet=quiet)
         checked = compare(result.directory) if compare and result.outcome == COMPLETED else None

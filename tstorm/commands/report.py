@@ -13,7 +13,7 @@ from tstorm.options.shared import run_argument
 if TYPE_CHECKING:
     from tstorm.reporting.facts import Facts
 
-_TABLES = ("paths", "pairs", "links", "probes", "events")
+_TABLES = ("paths", "pairs", "links", "probes", "figures", "events")
 
 
 @click.command()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tstorm import output, units
 from tstorm.campaign.seedstype import SeedsType
 from tstorm.exits import OK, CommandError
 from tstorm.options import types
@@ -17,6 +18,7 @@ from tstorm.options.shared import budget, params, seed, source
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from compiler.plan.reader import Plan
     from runtime.options import RunOptions
 
 
@@ -86,7 +88,7 @@ def command(
       tstorm run quickstart.plan --backend k8s --nodes pool=lab
     """
     from runtime.options import K8S, PREFERRED
-    from tstorm.loading import folder_of, plan_to_run, recorded_plan, show_rejoins
+    from tstorm.loading import folder_of, plan_to_run, recorded_plan, show_in_cluster
     from tstorm.onpath import finder
     from tstorm.outcome import report
     from tstorm.running import carry_out, errors_shown, options_of, places_of
@@ -107,14 +109,35 @@ def command(
         found = plan_to_run(
             source, seed, budget_bps=budget_bps, pace=pace, find=find, params=params
         )
+        _note_end(found.plan, options)
+        if not quiet:
+            _note_short(found.plan, options)
         if options.backend == K8S:
-            show_rejoins(found.plan, source, refuse=True)
+            show_in_cluster(found.plan, source, refuse=True)
         result = carry_out(found, options, places_of(source, out, found.name), cluster, quiet=quiet)
     report(result, form, quiet=quiet)
     if junit is not None:
         _write_junit(result.directory, junit)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)
+
+
+def _note_end(plan: Plan, options: RunOptions) -> None:
+    """An --until that is later than all that happens lengthens nothing."""
+    if options.until_ns is not None and options.until_ns > plan.end_ns:
+        asked, end = units.duration(options.until_ns), units.duration(plan.end_ns)
+        hint = f"'at {asked} quit' in the text makes it longer"
+        output.note(f"note: the experiment ends at {end}, before --until {asked}: {hint}")
+
+
+def _note_short(plan: Plan, options: RunOptions) -> None:
+    """What cannot be VALID is said before it runs."""
+    from runtime.certify.foreseen import why_never
+    from runtime.schedule import Schedule
+
+    why = why_never(plan, Schedule(plan, options))
+    if why:
+        output.note(f"note: {why}")
 
 
 def _write_junit(directory: Path, target: str) -> None:

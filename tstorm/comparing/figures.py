@@ -73,6 +73,10 @@ def of(directory: RunDirectory) -> Figures:
     for failure in summary.get("failures", ()):
         found.values[Metric(Kind.PROGRAM, failure["target"])] = 1.0
     found.values.update(_expectations(summary, place))
+    for one in summary.get("figures", ()):
+        if one["value"] is not None:
+            own = Metric(Kind.OWN, f"{one['name']} of {one['instance']}")
+            found.values[own] = float(one["value"])
     last_ns = _probes(directory, found, options.pace)
     clock = PlanClock(options.start_at_ns, options.pace)
     lasted_ns = _lasted_ns(directory, options, clock.due(last_ns), whole=found.is_whole)

@@ -17,18 +17,20 @@ class Kind(IntEnum):
     VERDICT = 0
     EXPECTATION = 1
     PROGRAM = 2
-    FIGURE = 3
-    MOMENT = 4
-    RTT_MEDIAN = 5
-    RTT_P99 = 6
-    LOSS = 7
-    THROUGHPUT = 8
+    OWN = 3
+    FIGURE = 4
+    MOMENT = 5
+    RTT_MEDIAN = 6
+    RTT_P99 = 7
+    LOSS = 8
+    THROUGHPUT = 9
 
 
 WORDS = {
     Kind.VERDICT: "not VALID",
     Kind.EXPECTATION: "expectation failed",
     Kind.PROGRAM: "program failed",
+    Kind.OWN: "figure",
     Kind.FIGURE: "figure of expectation",
     Kind.MOMENT: "moment of expectation",
     Kind.RTT_MEDIAN: "RTT, median",
@@ -41,7 +43,8 @@ SHARES = frozenset({Kind.VERDICT, Kind.EXPECTATION, Kind.PROGRAM})  # 1 or 0 in 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Metric:
-    """`subject` is a pair, an instance or an expectation; `unit` is ns, bps, ppb or nothing."""
+    """`subject` is a pair, an instance, an expectation, or a figure and its instance; `unit` is ns,
+    bps, ppb or nothing."""
 
     kind: Kind
     subject: str = ""

@@ -1,9 +1,12 @@
-"""The sides of a comparison: runs, or campaigns. Input: paths. Output: figures."""
+"""The sides of a comparison: runs, campaigns, or the values of a parameter in one campaign.
+
+Input: paths. Output: figures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runtime.errors import RunError
@@ -11,10 +14,14 @@ from runtime.foreign import REMEDY
 from runtime.judge.verdict import VALID
 from runtime.options import COMPLETED, INTERRUPTED
 from runtime.rundir import rundir
+from runtime.rundir.directory import HeldDirectory
 from runtime.say import some
 from tstorm import units
 from tstorm.campaign import directory
 from tstorm.campaign.places import is_campaign
+from tstorm.campaign.points import Point
+from tstorm.campaign.record import Record
+from tstorm.campaign.results import Found
 from tstorm.comparing import figures
 from tstorm.comparing.figures import Figures
 
@@ -70,30 +77,57 @@ def load(paths: Sequence[str]) -> list[Side]:
     ]
 
 
+def load_values(path: str, name: str) -> list[Side]:
+    """The values of a parameter of one campaign, in the order in which they were given.
+    RunError."""
+    if not is_campaign(path):
+        raise RunError(f"{path} is no campaign", "make one: tstorm run --seeds 1..20 --param …")
+    held, record, results = directory.load(path)
+    values = dict(record.grid.params).get(name)
+    if values is None or len(values) < 2:
+        known = ", ".join(one for one, found in record.grid.params if len(found) > 1)
+        hint = f"parameters of several values: {known}" if known else "give one several: --param"
+        raise RunError(f"{path} has no parameter {name!r} of several values", hint)
+    return [_side(f"{name}={value}", held, record, results, {name: value}) for value in values]
+
+
 def _run(path: str) -> Side:
     return Side(path, False, {"": [figures.of(rundir.recorded(path))]})
 
 
 def _campaign(path: str) -> Side:
-    held, record, results = directory.load(path)
+    return _side(path, *directory.load(path), {})
+
+
+def _side(
+    name: str,
+    held: HeldDirectory,
+    record: Record,
+    results: Mapping[Point, Found],
+    only: Mapping[str, str],
+) -> Side:
+    """Of the points with these values, which groups are not named after."""
     groups: dict[str, list[Figures]] = {}
     without = []
     for point in record.grid.points():
+        if any(dict(point.params)[one] != value for one, value in only.items()):
+            continue
+        others = replace(point, params=tuple(one for one in point.params if one[0] not in only))
         result = results.get(point)
         if result is None or not result.is_done or result.outcome != COMPLETED:
-            without.append(f"{point.words} {result.outcome if result else 'is missing'}")
+            without.append(f"{others.words} {result.outcome if result else 'is missing'}")
             continue
         place = Path(held.path) / point.name
         run = figures.of(rundir.recorded(place))
         if run.seed != point.seed:
             raise RunError(f"{place} has seed {run.seed}: it is the run of another point", REMEDY)
         if run.is_whole:
-            groups.setdefault(point.settings, []).append(run)
+            groups.setdefault(others.settings, []).append(run)
         else:
-            without.append(f"{point.words} {run.outcome}")
+            without.append(f"{others.words} {run.outcome}")
     if not groups:
         raise RunError(
-            f"{path} has no run that came to its end: {some(without, _MOST_NAMED, '; ')}",
+            f"{name} has no run that came to its end: {some(without, _MOST_NAMED, '; ')}",
             "carry it out first: tstorm run --seeds",
         )
-    return Side(path, True, groups, without)
+    return Side(name, True, groups, without)

@@ -43,11 +43,11 @@ class Comparison:
         return sorted(rows, key=lambda row: (not row.differs, row.group, row.metric))
 
 
-def compare(paths: Sequence[str]) -> Comparison:
-    """RunError."""
+def compare(paths: Sequence[str], by: str | None = None) -> Comparison:
+    """`by`: a parameter of the one campaign, whose values are the sides. RunError."""
     from tstorm.comparing import sides
 
-    found = sides.load(paths)
+    found = sides.load(paths) if by is None else sides.load_values(paths[0], by)
     return Comparison(found, differences.between(found))
 
 

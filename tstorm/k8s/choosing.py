@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from compiler.plan.reader import Plan
-from manifests import bundle, kubernetes
+from manifests import bundle, kubernetes, kubernetes_checks
 from manifests.refusal import ManifestError
 from manifests.settings import Options
 from manifests.write import encoded
@@ -13,7 +13,7 @@ from runtime.errors import RunError
 from runtime.options import RunOptions
 from tstorm.k8s.apply import AppliedExperiment
 from tstorm.k8s.clusterrun import ClusterPlace, deadline_seconds
-from tstorm.k8s.connection import connect
+from tstorm.k8s.connection import connect, demand_client
 from tstorm.k8s.documents import split
 
 
@@ -30,6 +30,7 @@ class ClusterAsked:
 
 def place(plan: Plan, options: RunOptions, asked: ClusterAsked) -> ClusterPlace:
     """RunError for what cannot be rendered or reached; nothing was asked of the cluster yet."""
+    demand_client()
     try:
         carried = bundle.make(plan)
         wanted = Options(
@@ -45,6 +46,9 @@ def place(plan: Plan, options: RunOptions, asked: ClusterAsked) -> ClusterPlace:
     except ManifestError as error:
         raise RunError(error.what, error.hint) from error
     documents = tuple(split({name: data.decode("ascii") for name, data in files.items()}))
-    experiment = AppliedExperiment(chosen.namespace, carried.digest, documents)
+    experiment = AppliedExperiment(
+        chosen.namespace, carried.digest, documents, is_named=bool(asked.namespace)
+    )
     connection = connect(asked.context)
-    return ClusterPlace(connection, experiment, chosen.agent_image, bool(asked.keep))
+    warnings = kubernetes_checks.warnings(plan.topology, chosen.agent_cpu_millis)
+    return ClusterPlace(connection, experiment, chosen.agent_image, bool(asked.keep), warnings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,14 +21,15 @@ from runtime.doctor.findings import WARN, Check
 from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.launch import conclude, stops
-from runtime.options import FAILED, INTERRUPTED, RunOptions, RunPlaces, RunResult
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, RunOptions, RunPlaces, RunResult
 from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.schedule import Schedule
-from tstorm.k8s import apply, following, podexec, preflight, removing
+from tstorm.k8s import agentlogs, apply, following, podexec, preflight, removing
 from tstorm.k8s.apply import AppliedExperiment
 from tstorm.k8s.connection import ApiConnection, ServerError
+from tstorm.k8s.find import Root
 from tstorm.k8s.following import PROGRAM, CoordinatorLostError, Heard, RunFollower
 from tstorm.k8s.mirror import Mirror
 from tstorm.k8s.podexec import BrokenStreamError
@@ -49,6 +50,7 @@ class ClusterPlace:
     experiment: AppliedExperiment
     agent_image: str
     keep: bool = False
+    warnings: Sequence[str] = ()  # about the objects, before there are any
 
 
 class StoppedError(Exception):
@@ -71,12 +73,16 @@ def run(
     timeline = Schedule(plan, options)
     choice.check(plan, options)
     namespace, image = cluster.experiment.namespace, cluster.agent_image
-    asked = preflight.WantedOfCluster(namespace, options.nodes, image)
     with cluster.connection as connection, stops.noted() as signals:
+        given = cluster.experiment.is_named and preflight.is_given(connection, namespace)
+        asked = preflight.WantedOfCluster(namespace, options.nodes, image, given)
         found = preflight.checks(connection, asked)
         preflight.demand(found)
         directory = _directory(plan, options, places, cluster)
-        attempt = _Attempt(plan, timeline, options, places, cluster, directory, signals, reporter)
+        root = Root(namespace, given)
+        attempt = _Attempt(
+            plan, timeline, options, places, cluster, directory, signals, reporter, root
+        )
         attempt.warn_of(found)
         return attempt.whole()
 
@@ -112,7 +118,7 @@ class _Attempt:
     directory: RunDirectory
     signals: socket.socket
     reporter: Reporter
-    uid: str = ""  # of the namespace: another may have its name one day
+    root: Root
     final: dict[str, Any] | None = None
     started: bool = False
     latest: Progress | None = None  # that the coordinator has said
@@ -125,7 +131,9 @@ class _Attempt:
     def whole(self) -> RunResult:
         """Whatever happens, the run has an outcome and, unless it is to stay, leaves nothing."""
         try:
-            self.uid = apply.begin(self.cluster.connection, self.cluster.experiment, self.run_id)
+            self.root = apply.begin(
+                self.cluster.connection, self.cluster.experiment, self.run_id, self.root
+            )
         except BaseException:
             self.directory.abandon()
             raise
@@ -144,9 +152,21 @@ class _Attempt:
             self._close_manifest(error.message if isinstance(error, RunError) else failed)
             raise
         finally:
+            if self.final is None or self.final["outcome"] == FAILED:
+                self._keep_logs()
             if not keep:
                 self._remove()
         return self._conclude()
+
+    def _keep_logs(self) -> None:
+        """Of agents and coordinator, whose pods are about to go."""
+        try:
+            namespace = self.cluster.experiment.namespace
+            missing = agentlogs.keep(self.cluster.connection, namespace, self.directory)
+        except (RunError, OSError) as error:
+            missing = f"the logs of agents and coordinator could not be kept: {error}"
+        if missing:
+            self._warn(missing)
 
     def _close_manifest(self, why: str) -> None:
         with suppress(OSError, RunError):
@@ -156,10 +176,8 @@ class _Attempt:
         """To the last word of the coordinator. RunError, StoppedError."""
         connection, experiment = self.cluster.connection, self.cluster.experiment
         self.report(f"applying to namespace {experiment.namespace} of {connection.server}")
-        apply.put(connection, experiment, self._run_config(), self._check_stop)
-        follower = RunFollower(
-            connection, experiment.namespace, self.uid, Mirror(self.directory), self.said.put
-        )
+        apply.put(connection, experiment, self._run_config(), self._check_stop, self.root)
+        follower = RunFollower(connection, self.root, Mirror(self.directory), self.said.put)
         follower.start()
         try:
             self._listen()
@@ -167,7 +185,17 @@ class _Attempt:
             follower.halt()
             follower.join(following.BEAT_SECONDS)
         if self.final is not None:
+            self._say_if_destroyed(self.final)
             self._fetched()
+
+    def _say_if_destroyed(self, final: dict[str, Any]) -> None:
+        """The coordinator only sees that pods go, or is told to end as its own does."""
+        if final["outcome"] == COMPLETED or self.stops:
+            return
+        with suppress(ServerError):
+            removal = following.removed(self.cluster.connection, self.root)
+            if removal is not None:
+                final.update(outcome=FAILED, message=removal.text)
 
     def _listen(self) -> None:
         waiting = Waiting(
@@ -269,8 +297,7 @@ class _Attempt:
 
     def _pod(self) -> dict[str, Any] | None:
         """The coordinator's. RunError if it is gone, or unknown."""
-        namespace = self.cluster.experiment.namespace
-        return following.pod_of_run(self.cluster.connection, namespace, self.uid)
+        return following.pod_of_run(self.cluster.connection, self.root)
 
     def _fetched(self) -> None:
         """Lets the coordinator go. It goes anyway when its namespace does, or its time is up."""
@@ -280,21 +307,19 @@ class _Attempt:
                 place = following.place_of(pod)
                 podexec.answer(self.cluster.connection, place, [PROGRAM, "fetched"])
 
+    def _warn(self, text: str) -> None:
+        self.report(text, phase=STOPPING, warning=True)
+
     def _remove(self) -> None:
         """Says what could not be removed: the outcome stands."""
         self.report("removing it from the cluster", phase=STOPPING)
-        namespace = self.cluster.experiment.namespace
         try:
-            kept = removing.remove(self.cluster.connection, namespace, self._rest, self.uid)
+            kept = removing.remove(self.cluster.connection, self.root, self._rest, self._warn)
         except RunError as error:
             kept = error.message
         if kept:
-            self.report(
-                f"namespace {namespace} may still be there: {kept}; "
-                f"'tstorm destroy --backend k8s --namespace {namespace}' removes it",
-                phase=STOPPING,
-                warning=True,
-            )
+            command = f"tstorm destroy --backend k8s --namespace {self.root.namespace}"
+            self._warn(f"{self.root.text} may still be there: {kept}; '{command}' removes it")
 
     def _rest(self, seconds: float) -> bool:
         """Waits; False once the user has asked for the end twice, or again meanwhile."""
@@ -335,6 +360,8 @@ class _Attempt:
         }
 
     def warn_of(self, found: list[Check]) -> None:
+        for text in self.cluster.warnings:
+            self.report(text, warning=True)
         for check in found:
             if check.status == WARN:
                 self.report(f"{check.name}: {check.detail}")

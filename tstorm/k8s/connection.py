@@ -6,6 +6,7 @@ Input: $KUBECONFIG or ~/.kube/config, and the name of a context. The client `kub
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import time
@@ -25,6 +26,7 @@ TRIES = 4  # of a request that may be repeated, when the server is away or busy
 PAUSE_SECONDS = 0.5  # before the second one, then twice as long
 MOST_PAUSE_SECONDS = 10.0  # whatever the server asks for
 _REPEATED = ("GET", "DELETE", "PATCH")  # the same a second time; creating is not
+_PACKAGES = ("kubernetes", "yaml", "websocket")  # in the order in which they are missed
 _EXTRA = "pip install 'thunderstorm[k8s]', or in a checkout: .venv/bin/pip install -e '.[k8s]'"
 
 JsonObject = dict[str, Any]
@@ -91,10 +93,10 @@ class ApiConnection:
         query = {"fieldManager": MANAGER, "force": "true"}
         return self._request("PATCH", path, query, text, {"Content-Type": APPLY})
 
-    def delete(self, path: str, uid: str = "") -> None:
+    def delete(self, path: str, uid: str = "", *, after_owned: bool = False) -> None:
         """Asks for it; an object that is not there is deleted already. `uid`: only this one, not
-        another that has its name by now."""
-        options: JsonObject = {"propagationPolicy": "Background"}
+        another that has its name by now. `after_owned`: it stays until what it owns is gone."""
+        options: JsonObject = {"propagationPolicy": "Foreground" if after_owned else "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
         try:
@@ -103,9 +105,10 @@ class ApiConnection:
             if error.status not in (NOT_FOUND, CONFLICT):  # 409: it is being deleted, or another
                 raise
 
-    def text(self, path: str, **query: str) -> str:
-        """An answer that is no JSON: a log."""
-        return self._answer("GET", path, query).decode("utf-8", "replace")
+    def text(self, path: str, query: Mapping[str, str], seconds: float = TIMEOUT_SECONDS[1]) -> str:
+        """An answer that is no JSON: a log, asked for once."""
+        answer = self._one_answer("GET", path, query, None, None, seconds)
+        return answer.decode("utf-8", "replace")
 
     def headers(self) -> dict[str, str]:
         """That say who asks, for requests that do not go through here."""
@@ -155,6 +158,7 @@ class ApiConnection:
         query: Mapping[str, str],
         body: object,
         headers: Mapping[str, str] | None,
+        seconds: float = TIMEOUT_SECONDS[1],
     ) -> bytes:
         from kubernetes.client import ApiException
         from urllib3.exceptions import HTTPError
@@ -169,7 +173,7 @@ class ApiConnection:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            response = self.api.call_api(*request, _request_timeout=TIMEOUT_SECONDS)
+            response = self.api.call_api(*request, _request_timeout=(TIMEOUT_SECONDS[0], seconds))
             data: bytes = response.read()
         except ApiException as error:
             raise self._silent(str(error.reason)) from error
@@ -213,14 +217,23 @@ def _refused(what: str, status: int, data: bytes, pause: float) -> ServerError:
     return ServerError(f"the API server refuses {what}: {message}", status, reason, remedy, pause)
 
 
+def demand_client() -> None:
+    """MachineError where the packages of the extra are not there, of which everything that is done
+    with a cluster needs some."""
+    for name in _PACKAGES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            what = f"--backend k8s needs the Python package {name!r}"
+            raise MachineError(what, _EXTRA) from error
+
+
 def connect(context: str | None) -> ApiConnection:
     """RunError for a kubeconfig or context that is none, MachineError without the client."""
-    try:
-        from kubernetes import client, config
-        from kubernetes.config import ConfigException
-    except ImportError as error:
-        raise MachineError("--backend k8s needs the Python package 'kubernetes'", _EXTRA) from error
+    demand_client()
     import yaml
+    from kubernetes import client, config
+    from kubernetes.config import ConfigException
 
     place = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
     _check_context(context, place)

@@ -16,9 +16,11 @@ from typing import Any
 
 from runtime.backend.k8s.howended import STDERR, STDIN
 from runtime.errors import RunError
+from runtime.rundir.runfiles import COORDINATOR_LOG
 from tstorm.k8s import podexec
 from tstorm.k8s.connection import ApiConnection, ServerError
 from tstorm.k8s.documents import path_of
+from tstorm.k8s.find import OURS, Root
 from tstorm.k8s.frames import Frames
 from tstorm.k8s.mirror import MESSAGES, Mirror
 from tstorm.k8s.podexec import BrokenStreamError, ContainerPlace
@@ -29,8 +31,9 @@ BEAT_SECONDS = 15.0  # without a beat the connection is dead, whatever TCP belie
 AGAIN_SECONDS = 1.0
 TELL_SECONDS = 15.0  # of failing, before the user hears of it
 GIVE_UP_SECONDS = 300.0  # of failing while the API server answers
+KILLED = 128  # statuses above it: by a signal, such as 137 by SIGKILL
 PART_BYTES = 1 << 15  # of stdin, in one message
-_SELECTOR = "app.kubernetes.io/component=coordinator"
+_SELECTOR = f"{OURS},app.kubernetes.io/component=coordinator"
 
 
 class CoordinatorLostError(RunError):
@@ -63,16 +66,35 @@ def pod_of(connection: ApiConnection, namespace: str) -> dict[str, Any] | None:
     return max(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
 
 
-def pod_of_run(connection: ApiConnection, namespace: str, uid: str) -> dict[str, Any] | None:
-    """The same, as long as the namespace is the one with this uid: another run may have taken its
-    name. CoordinatorLostError, ServerError."""
-    pod = pod_of(connection, namespace)
-    found = connection.find(path_of("Namespace", name=namespace))  # last: so the pod is in this one
-    if found is None or found["metadata"]["uid"] != uid:
-        raise CoordinatorLostError(f"somebody has removed the run's namespace {namespace}")
-    if pod is None and "deletionTimestamp" in found["metadata"]:
-        raise CoordinatorLostError(f"somebody is removing the run's namespace {namespace}")
+def pod_of_run(connection: ApiConnection, root: Root) -> dict[str, Any] | None:
+    """The same, as long as the root is this one: another run may have taken its name.
+    CoordinatorLostError, ServerError."""
+    pod = pod_of(connection, root.namespace)
+    removal = removed(connection, root)  # last: so the pod is of this run
+    if removal and (pod is None or not removal.leaving):
+        raise CoordinatorLostError(removal.text)
     return pod
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Of a run, by whoever: it is `leaving`, or has left."""
+
+    root: Root
+    leaving: bool
+
+    @property
+    def text(self) -> str:
+        what = "is removing" if self.leaving else "has removed"
+        return f"the run was destroyed: somebody {what} {self.root.text}"
+
+
+def removed(connection: ApiConnection, root: Root) -> Removal | None:
+    """None while nobody has asked for it. ServerError."""
+    found = connection.find(root.path)
+    if found is None or found["metadata"]["uid"] != root.uid:
+        return Removal(root, leaving=False)
+    return Removal(root, leaving=True) if "deletionTimestamp" in found["metadata"] else None
 
 
 def place_of(pod: Mapping[str, Any]) -> ContainerPlace:
@@ -81,21 +103,18 @@ def place_of(pod: Mapping[str, Any]) -> ContainerPlace:
 
 
 class RunFollower(threading.Thread):
-    """`uid`: of the namespace. `tell` is called in this thread; it must only pass on. Ends with
-    Heard(over=True)."""
+    """`tell` is called in this thread; it must only pass on. Ends with Heard(over=True)."""
 
     def __init__(
         self,
         connection: ApiConnection,
-        namespace: str,
-        uid: str,
+        root: Root,
         mirror: Mirror,
         tell: Callable[[Heard], None],
     ) -> None:
         super().__init__(name="follower", daemon=True)
         self._connection = connection
-        self._namespace = namespace
-        self._uid = uid
+        self._root = root
         self._mirror = mirror
         self._tell = tell
         self._halt = threading.Event()
@@ -126,7 +145,8 @@ class RunFollower(threading.Thread):
                 return False
             if pod["status"]["phase"] in ("Failed", "Succeeded"):
                 raise CoordinatorLostError(
-                    f"the coordinator ended before its results were fetched: {how_ended(pod)}"
+                    f"the coordinator ended before its results were fetched: {how_ended(pod)}",
+                    f"its last words are in {COORDINATOR_LOG} of the run directory",
                 )
             return self._follow(place_of(pod))
         except ServerError as error:
@@ -141,7 +161,7 @@ class RunFollower(threading.Thread):
 
     def _find(self) -> dict[str, Any] | None:
         """The coordinator's pod; None if there is none yet. CoordinatorLostError, ServerError."""
-        pod = pod_of_run(self._connection, self._namespace, self._uid)
+        pod = pod_of_run(self._connection, self._root)
         if self._pod and (pod is None or pod["metadata"]["uid"] != self._pod):
             raise CoordinatorLostError(
                 "the coordinator's pod is gone: deleted, or its node is lost"
@@ -210,12 +230,14 @@ def _last_words(socket: Any, place: ContainerPlace) -> str:
 
 
 def how_ended(pod: Mapping[str, Any]) -> str:
-    """Of a pod that has: status, and the last line it said."""
+    """Of a pod that has: status, and the last line it said, unless it was killed: that line is then
+    about something else."""
     status = pod.get("status", {})
     for container in status.get("containerStatuses", []):
         ended = container.get("state", {}).get("terminated")
         if ended:
+            code = int(ended.get("exitCode") or 0)
             lines = str(ended.get("message") or "").strip().splitlines()
-            words = f": {lines[-1]}" if lines else ""
-            return f"status {ended.get('exitCode')} ({ended.get('reason')}){words}"
+            words = f": {lines[-1]}" if lines and code <= KILLED else ""
+            return f"status {code} ({ended.get('reason')}){words}"
     return str(status.get("message") or status.get("reason") or status.get("phase"))

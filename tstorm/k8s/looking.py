@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.errors import RunError
+from runtime.errors import RunError, no_instance
 from runtime.foreign import parse
 from tstorm.k8s import find, following, podexec
 from tstorm.k8s.connection import ApiConnection
@@ -46,4 +46,4 @@ def instance_state(shown: Mapping[str, Any], name: str) -> str:
     for one in shown["instances"]:
         if one["name"] == name:
             return str(one["state"])
-    raise RunError(f"the run has no instance {name!r}", f"there are: {', '.join(known[:20])}")
+    raise no_instance(name, known)

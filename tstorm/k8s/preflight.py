@@ -43,6 +43,7 @@ class WantedOfCluster:
     namespace: str
     nodes: str  # label selector, '' for all
     image: str  # of agents and coordinator
+    is_given: bool = False  # the namespace is there, and stays
 
 
 _APPLIED = (  # group, resource; server-side apply patches what it creates
@@ -57,8 +58,10 @@ _LOOKED_AT = (
     *(("apps", name) for name in ("daemonsets", "statefulsets")),
     ("batch", "jobs"),
 )
+_CREATING = "create", "", "namespaces"
 RIGHTS = (  # verb, group, resource with subresource: docs/kubernetes.md, rights
-    *((verb, "", "namespaces") for verb in ("create", "get", "patch", "delete")),
+    _CREATING,
+    *((verb, "", "namespaces") for verb in ("get", "patch", "delete")),
     *((verb, *kind) for kind in _APPLIED for verb in ("create", "patch")),
     *(("list", *kind) for kind in _LOOKED_AT),
     # A command in a container: of websockets old API servers ask for the first, new ones for both.
@@ -70,11 +73,22 @@ RIGHTS = (  # verb, group, resource with subresource: docs/kubernetes.md, rights
     ("get", "", "pods/log"),
 )
 
+RIGHTS_WHERE_GIVEN = (  # in the namespace, and none outside of it
+    *(right for right in RIGHTS if right[2] != "namespaces"),
+    ("get", "", "configmaps"),
+    ("delete", "", "configmaps"),
+)
+
+
+def is_given(connection: ApiConnection, namespace: str) -> bool:
+    """Whether a namespace that the user has named has to be there: he may create none."""
+    return not _may(connection, namespace, *_CREATING)
+
 
 def checks(connection: ApiConnection, asked: WantedOfCluster) -> list[Check]:
     """All of them, in a fixed order. ServerError if the API server does not answer at all."""
     found = [_version(connection)]
-    found.append(_rights(connection, asked.namespace))
+    found.append(_rights(connection, asked))
     nodes = _nodes(connection, asked.nodes)
     if isinstance(nodes, Check):
         return [*found, nodes]
@@ -120,17 +134,20 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def _rights(connection: ApiConnection, namespace: str) -> Check:
-    """WantedOfCluster of the server, one by one: nobody else knows all that decides."""
+def _rights(connection: ApiConnection, asked: WantedOfCluster) -> Check:
+    """Asked of the server, one by one: nobody else knows all that decides."""
     lacking = [
         f"{verb} {resource}" + (f".{group}" if group else "")
-        for verb, group, resource in RIGHTS
-        if not _may(connection, namespace, verb, group, resource)
+        for verb, group, resource in (RIGHTS_WHERE_GIVEN if asked.is_given else RIGHTS)
+        if not _may(connection, asked.namespace, verb, group, resource)
     ]
-    name = "rights"
+    name, where = "rights", f"namespace {asked.namespace}, which stays: you may create none"
     if not lacking:
-        return Check(name, OK, "all that a run needs")
+        found = "all that a run needs"
+        return Check(name, OK, f"{found} in {where}" if asked.is_given else found)
     remedy = "ask for these rights, or use another --context; docs/kubernetes.md lists them"
+    if "create namespaces" in lacking:
+        remedy += "; who may create no namespace can name one that he was given (--namespace)"
     return Check(name, FAIL, f"you may not: {', '.join(lacking)}", remedy)
 
 

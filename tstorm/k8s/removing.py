@@ -1,4 +1,4 @@
-"""Removes experiments from a cluster: their namespaces, with everything in them."""
+"""Removes experiments from a cluster: their roots (tstorm.k8s.find.Root), and all in them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from runtime.errors import RunError
 from tstorm.k8s import find
 from tstorm.k8s.connection import ApiConnection, ServerError
-from tstorm.k8s.documents import path_of
-from tstorm.k8s.find import ClusterRun
+from tstorm.k8s.find import ClusterRun, Root
 from tstorm.k8s.waiting import until_gone
 
 GONE_SECONDS = 180.0  # agents have ten to leave the nodes as they were
@@ -28,20 +27,20 @@ class Removed:
 
 
 def remove(
-    connection: ApiConnection, namespace: str, rest: Callable[[float], bool], uid: str = ""
+    connection: ApiConnection, root: Root, rest: Callable[[float], bool], say: Callable[[str], None]
 ) -> str:
-    """Deletes a namespace and waits until it is gone; '' or why it may be there. `uid`: only the
-    one that has it. `rest`: see until_gone. ServerError."""
-    unasked = _ask(connection, namespace, rest, uid)
-    return unasked or until_gone(connection, namespace, GONE_SECONDS, rest, uid)
+    """Deletes a root and waits until it is gone; '' or why it may be there. `rest`, `say`: see
+    until_gone. ServerError."""
+    unasked = _ask(connection, root, rest)
+    return unasked or until_gone(connection, root, GONE_SECONDS, rest, say)
 
 
-def _ask(connection: ApiConnection, namespace: str, rest: Callable[[float], bool], uid: str) -> str:
-    """Has a namespace deleted. '' or why nobody knows whether it is; ServerError if refused."""
+def _ask(connection: ApiConnection, root: Root, rest: Callable[[float], bool]) -> str:
+    """Has a root deleted. '' or why nobody knows whether it is; ServerError if refused."""
     deadline = time.monotonic() + GONE_SECONDS
     while True:
         try:
-            connection.delete(path_of("Namespace", name=namespace), uid)
+            connection.delete(root.path, root.uid, after_owned=root.is_given)
         except ServerError as error:
             if not error.is_passing:
                 raise
@@ -52,11 +51,16 @@ def _ask(connection: ApiConnection, namespace: str, rest: Callable[[float], bool
 
 
 def destroy(
-    connection: ApiConnection, run: str | None, namespace: str | None, *, everything: bool
+    connection: ApiConnection,
+    run: str | None,
+    namespace: str | None,
+    *,
+    everything: bool,
+    say: Callable[[str], None],
 ) -> list[Removed]:
     """One run, or all that the user began. If neither run nor namespace is named, only runs of the
     user count. A run that is unknown is destroyed already; one that is leaving is waited for.
-    RunError."""
+    `say`: see until_gone. RunError."""
     there = find.runs(connection, namespace)
     me = find.myself(connection) if there else ""
     if run is None and (everything or namespace is None):
@@ -66,9 +70,9 @@ def destroy(
     else:
         wanted = None if run is None else find.run_name(run)
         found, others = _single([one for one in there if wanted in (None, one.run_id)]), []
-    unasked = [_ask(connection, one.namespace, _sleep, one.uid) for one in found]
+    unasked = [_ask(connection, one.root, _sleep) for one in found]
     kept = [
-        why or until_gone(connection, one.namespace, GONE_SECONDS, _sleep, one.uid)
+        why or until_gone(connection, one.root, GONE_SECONDS, _sleep, say)
         for one, why in zip(found, unasked, strict=True)
     ]
     done = [

@@ -17,9 +17,11 @@ from tstorm.k8s import admitted, blockers
 from tstorm.k8s.blockers import Blocker, Treatment
 from tstorm.k8s.connection import ApiConnection, JsonObject, ServerError
 from tstorm.k8s.documents import path_of
+from tstorm.k8s.find import OURS, Root
 from tstorm.k8s.preflight import runtime_classes
 
 QUIET_SECONDS = 30.0
+REMOVING_SECONDS = 15.0  # of a removal, until it is said what keeps it, and from then on
 _SETS = ("DaemonSet", "StatefulSet", "Job")
 
 
@@ -74,7 +76,7 @@ class Waiting:
                 path = f"{path_of('Pod', self._namespace, one.who[0])}/log"
                 with suppress(ServerError):
                     query = {"container": one.container, "previous": "true", "tailLines": "1"}
-                    return self._connection.text(path, **query).strip()
+                    return self._connection.text(path, query).strip()
         return ""
 
     def _tell(self, text: str, *, warning: bool = False) -> None:
@@ -90,16 +92,17 @@ def reasons(connection: ApiConnection, namespace: str) -> list[Blocker]:
 def _find(connection: ApiConnection, namespace: str) -> tuple[list[Blocker], list[JsonObject]]:
     """And the pods. A list does not say of each object what kind it is."""
 
-    def items(kind: str) -> list[JsonObject]:
-        return connection.items(path_of(kind, namespace))
+    def ours(kind: str) -> list[JsonObject]:
+        return connection.items(path_of(kind, namespace), labelSelector=OURS)
 
-    pods = items("Pod")
-    sets = [{**one, "kind": kind} for kind in _SETS for one in items(kind)]
+    pods = ours("Pod")
+    sets = [{**one, "kind": kind} for kind in _SETS for one in ours(kind)]
     refused = [
         Blocker("refused", one.text, one.message, one.pods, Treatment(blockers.AT_ONCE, one.remedy))
         for one in admitted.refusals(pods, _classes(connection, pods))
     ]
-    return [*refused, *blockers.find(pods, sets, items("Event"))], pods
+    events = connection.items(path_of("Event", namespace))
+    return [*refused, *blockers.find(pods, sets, events)], pods
 
 
 def _classes(connection: ApiConnection, pods: Iterable[Mapping[str, Any]]) -> list[JsonObject]:
@@ -134,31 +137,50 @@ def _runs(pod: Mapping[str, Any]) -> bool:
 
 def until_gone(
     connection: ApiConnection,
-    namespace: str,
+    root: Root,
     seconds: float,
     rest: Callable[[float], bool],
-    uid: str = "",
+    say: Callable[[str], None],
 ) -> str:
-    """Waits until a deleted namespace is gone; '' or why it may be there. `rest` waits so many
-    seconds; it returns False to stop the waiting. `uid`: that of the deleted one; another may have
-    its name by now. An API server that is away meanwhile is asked again. ServerError."""
-    deadline = time.monotonic() + seconds
+    """Waits until a deleted root is gone; '' or why it may be there. `rest` waits so many seconds;
+    it returns False to stop the waiting. `say` is told what is waited for, if that takes long. An
+    API server that is away meanwhile is asked again. ServerError."""
+    now = time.monotonic()
+    deadline, told = now + seconds, now
     while True:
         try:
-            found = connection.find(path_of("Namespace", name=namespace))
-            if found is None or (uid and found["metadata"]["uid"] != uid):
+            found = connection.find(root.path)
+            if found is None or (root.uid and found["metadata"]["uid"] != root.uid):
                 return ""
             kept = _kept_by(found)
         except ServerError as error:
             if not error.is_passing:
                 raise
             kept = error.message
-        if time.monotonic() > deadline or not rest(0.5):
+        now = time.monotonic()
+        if now - told >= REMOVING_SECONDS:
+            told, left = now, _left(connection, root.namespace)
+            say(f"waiting for the end of {root.text}: {left or kept}")
+        if now > deadline or not rest(0.5):
             return kept
 
 
-def _kept_by(namespace: Mapping[str, Any]) -> str:
-    conditions = namespace.get("status", {}).get("conditions", [])
+def _left(connection: ApiConnection, namespace: str) -> str:
+    """The pods of a run that are still there, with their nodes; '' if none is, or nobody knows."""
+    with suppress(ServerError):
+        pods = connection.items(path_of("Pod", namespace), labelSelector=OURS)
+        names = sorted(
+            f"{pod['metadata']['name']} on {pod.get('spec', {}).get('nodeName') or 'no node'}"
+            for pod in pods
+        )
+        if names:
+            away = "a node that is away keeps its pods until it is back"
+            return f"{some(names, blockers.SHOWN_PODS, word='pod')} ({away})"
+    return ""
+
+
+def _kept_by(root: Mapping[str, Any]) -> str:
+    conditions = root.get("status", {}).get("conditions", [])
     said = [
         str(one.get("message"))
         for one in conditions

@@ -24,8 +24,7 @@ _IMAGE = click.option(
     "--agent-image",
     metavar="REF",
     type=types.Text(),
-    help="The image of agents and coordinator.  [default: the plan's bootstrapper, or this "
-    "release's]",
+    help="The image of agents and coordinator.  [default: this release's]",
 )
 OBJECTS = (
     click.option(

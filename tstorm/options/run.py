@@ -169,8 +169,8 @@ RUNNING = (
     click.option(
         "--fail-on-exit/--no-fail-on-exit",
         default=None,
-        help="End with 5 if a program could not start, or ended by itself with another status than "
-        "0 or by a signal, also where its service does not state expect=.",
+        help="End with 5 if a program ended by itself with another status than 0 or by a signal, "
+        "also where its service does not state expect=. One that cannot be started ends any run.",
     ),
     click.option(
         "--fail-fast/--no-fail-fast",

@@ -31,6 +31,7 @@ def document(facts: Facts) -> dict[str, Any]:
         "run": _run(facts),
         "verdict": dict(facts.verdict),
         "expectations": [dict(one) for one in facts.expectations],
+        "figures": facts.summary.get("figures", []),
         "pairs": _pairs(facts),
         "links": facts.summary["links"],
         "events": [{key: one.get(key) for key in _EVENT} for one in events],

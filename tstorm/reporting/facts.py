@@ -15,6 +15,8 @@ from compiler.plan.reader import Plan, read_plan
 from runtime.errors import RunError
 from runtime.foreign import INTEGER, REMEDY, Shape, check
 from runtime.judge.verdict import Judge
+from runtime.options import decode
+from runtime.results import failed
 from runtime.results.summary import summarise
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.rundir import RunDirectory
@@ -48,6 +50,13 @@ class Facts:
     def verdict(self) -> Mapping[str, Any]:
         found = self.summary.get("verdict")
         return found if isinstance(found, dict) else {}
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """Whether it failed, and by what (runtime.results.failed)."""
+        return failed.record(
+            self.summary, decode(self.manifest["options"], "options"), self.plan.end_ns
+        )
 
     def events(self) -> Iterator[dict[str, Any]]:
         """In order of completion. RunError for a damaged line."""

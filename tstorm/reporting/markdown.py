@@ -1,8 +1,8 @@
 """A run as a short Markdown page, for a pull request, an issue or a wiki.
 
-Input: the facts of a run. Output: the text; of each table at most MOST_ROWS rows, and how many more
-there are. Names and messages are foreign: what Markdown or HTML would make something of is escaped
-(CommonMark 0.31, 2.4 and 2.5), so a cell shows what the name is.
+Input: the facts of a run. Output: the text, what failed first; of each table at most MOST_ROWS
+rows, and how many more there are. Names and messages are foreign: what Markdown or HTML would make
+something of is escaped (CommonMark 0.31, 2.4 and 2.5), so a cell shows what the name is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from itertools import chain, islice
 from typing import Any
 
 from runtime.judge import telling
+from runtime.options import FAILED, INTERRUPTED
 from runtime.results.eventwords import details
+from runtime.results.failed import told
 from tstorm import units
 from tstorm.outcome import how
 from tstorm.output import visible
@@ -36,9 +38,11 @@ def render(facts: Facts) -> str:
     title = str(facts.manifest["run_id"])
     parts = [
         f"# {escaped(title)}",
+        *_failed(facts),
         *_told(facts),
         "\n".join(_facts(facts)),
         *_expectations(facts),
+        *_figures(facts),
         *_failures(facts),
         *_events(facts),
         *_paths(facts),
@@ -53,6 +57,20 @@ def escaped(text: object) -> str:
     # `&amp;` has no special character, and the `#` of `&#64;` must stay one
     pieces = known.split("&#64;")
     return "&#64;".join(_SPECIAL.sub(lambda found: f"\\{found[0]}", piece) for piece in pieces)
+
+
+def _failed(facts: Facts) -> Iterator[str]:
+    """What failed, before anything else; ⚠️ where nobody has said what is right."""
+    result = facts.result
+    if result["state"] in (FAILED, INTERRUPTED):
+        yield f"**{result['state'].upper()}**"
+    found = result["failures"]
+    lines = [
+        f"- {'❌' if one['counts'] else '⚠️'} {escaped(told(one))}" for one in found[:MOST_ROWS]
+    ]
+    if lines:
+        more = [f"- … and {len(found) - MOST_ROWS} more"] if len(found) > MOST_ROWS else []
+        yield "\n".join(lines + more)
 
 
 def _told(facts: Facts) -> Iterator[str]:
@@ -117,6 +135,17 @@ def _expectations(facts: Facts) -> Iterator[str]:
             yield "\n".join(
                 f"    {visible(line['instance'])}: {visible(line['line'])}" for line in lines
             )
+
+
+def _figures(facts: Facts) -> Iterator[str]:
+    found = facts.summary.get("figures", ())
+    if found:
+        yield "## Figures"
+        rows = (
+            (one["name"], one["instance"], one["value"] or f"not measured: {one['message']}")
+            for one in found
+        )
+        yield table(("figure", "of", ""), rows)
 
 
 def _failures(facts: Facts) -> Iterator[str]:

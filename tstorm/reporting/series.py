@@ -31,6 +31,7 @@ class Table:
 
 
 _EVENT = ("seq", "planned_ns", "due_ns", "applied_ns", "lag_ns", "kind", "target")
+_FIGURE = ("name", "instance", "value", "message")
 _MEASURED = (*PROBE_COUNTS, *MEASURED_FIGURES)
 _LINK = (
     *("pkts", "bytes", "out_pkts", "out_bytes", "drop_queue", "drop_loss", "drop_down"),
@@ -56,6 +57,11 @@ def _paths(facts: Facts) -> Iterator[Row]:
 def _events(facts: Facts) -> Iterator[Row]:
     for event in facts.events():
         yield (*(event.get(name) for name in _EVENT), to_json(event.get("args", {})))
+
+
+def _figures(facts: Facts) -> Iterator[Row]:
+    for one in facts.summary.get("figures", ()):
+        yield tuple(one[name] for name in _FIGURE)
 
 
 def _probes(facts: Facts) -> Iterator[Row]:
@@ -110,6 +116,7 @@ TABLES: Mapping[str, Table] = {
     "pairs": Table(("at_ns", "from", "to", *_PAIR), _pairs),
     "links": Table(("at_ns", "link", *_LINK), _links),
     "probes": Table(("sent_ns", "from", "to", "measure", "delay_ns", "lost"), _probes),
+    "figures": Table(_FIGURE, _figures),
     "events": Table((*_EVENT, "args"), _events),
 }
 

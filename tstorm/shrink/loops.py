@@ -2,7 +2,8 @@
 
 Input: a text that compiles. Output: texts in which a loop has fewer rounds. Rounds that follow each
 other stay a loop; a single round is written out, without its loop, unless something in it is
-defined for one round only. A loop that declares something, or says what is expected, is left alone.
+defined for one round only. A loop that declares something, or says what is expected, is left alone,
+and so is one over a list, over pairs or with a step.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ class _Found:
     """A loop, and which of its rounds have statements of the timeline."""
 
     loop: Loop
-    head: heads.For
+    name: str
+    bounds: Token
     numbers: tuple[int, ...]
 
     @property
     def first(self) -> int:
-        return self.head.bounds.line
+        return self.bounds.line
 
     @property
     def last(self) -> int:
@@ -104,13 +106,15 @@ def _shrinkable(script: Script, items: Iterable[Item], depth: int) -> Iterator[_
             continue
         yield from _shrinkable(script, item.body, depth + 1)
         said = heads.loop(item.head, Sink())
-        if said is None or not _of_events(script, item):
+        bounds = said.only if said is not None else None
+        if said is None or bounds is None or not _of_events(script, item):
             continue
-        if depth and not (said.first.isdecimal() and said.last.isdecimal()):
+        if depth and not all(map(str.isdecimal, bounds)):
             continue  # other rounds in each round of the loop around it
-        numbers = _numbers(script, item, said.name.text)
+        name = said.names[0].text
+        numbers = _numbers(script, item, name)
         if len(numbers) > 1:
-            yield _Found(item, said, numbers)
+            yield _Found(item, name, said.items[0], numbers)
 
 
 def _of_events(script: Script, loop: Loop) -> bool:
@@ -148,7 +152,7 @@ def _written(text: Text, found: _Found, kept: Sequence[int]) -> str | None:
     runs = list(_runs(kept))
     single = not any(line.tokens[0].type == "LET" for line in _inner(found.loop))
     alone = _stands_alone(text, found.loop)
-    bounds = Range.of([found.head.bounds])
+    bounds = Range.of([found.bounds])
     if len(runs) == 1 and (runs[0][0] < runs[0][1] or not (single and alone)):
         return text.changed([(bounds, "{}..{}".format(*runs[0]))])
     if not alone:
@@ -183,8 +187,11 @@ def _round(text: Text, found: _Found, number: int) -> str:
     surplus = max(deep - len(outer), 0)
 
     def value(match: re.Match[str]) -> str:
-        is_it = not match[0].startswith("\\") and named(match) == found.head.name.text
-        return str(number) if is_it else match[0]
+        if match[0].startswith("\\") or found.name not in named(match):
+            return match[0]
+        if found.name in (match[1], match[2]):
+            return str(number)
+        return re.sub(rf"\b{found.name}\b", str(number), match[0])  # in a sum
 
     return "".join(
         _IN_TEXT.sub(value, line[surplus:] if not line[:surplus].strip() else line) for line in body

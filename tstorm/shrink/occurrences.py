@@ -48,7 +48,8 @@ def occurrences(script: Script, reading: Reading) -> Iterator[Choice]:
     if plan is None:
         return
     for one in script.written.values():
-        choice = _moments(script, plan, one) if _draws_moments(one) else _targets(script, plan, one)
+        choices = _moments if _draws_moments(plan, one) else _targets
+        choice = choices(script, plan, one)
         if choice is not None:
             whole = choice.text(range(choice.count))
             yield replace(choice, possible=partial(_is_same, plan, reading, whole))
@@ -70,10 +71,13 @@ def _is_simple(one: Written) -> bool:
     return once and not isinstance(one.nodes[0].action, _AT_ONCE)
 
 
-def _draws_moments(one: Written) -> bool:
+def _draws_moments(plan: Plan, one: Written) -> bool:
+    """Links and bridges that leave in an interval are down for all of it."""
     first = one.nodes[0]
-    lasts = first.end_ns is not None or first.open_ended
-    return lasts and isinstance(first.action, ast.Join | ast.Leave | ast.Crash | ast.Churn)
+    action, lasts = first.action, first.end_ns is not None or first.open_ended
+    if isinstance(action, ast.Leave) and not action.sometime:
+        return lasts and any(event.kind == "leave" for event in _events(plan, one))
+    return lasts and isinstance(action, ast.Join | ast.Leave | ast.Crash | ast.Churn)
 
 
 def _is_same(plan: Plan, reading: Reading, text: str | None) -> bool:

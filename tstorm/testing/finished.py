@@ -143,8 +143,13 @@ class Run:
     @property
     def page_line(self) -> str:
         """Where the page is, or why there is none, for messages."""
-        why = self._manifest.get("no_page")
-        return f"page: none: {why}" if why else f"page: {self.page}"
+        address = self.page_address
+        return f"page: {address}" if address else f"page: none: {self._manifest['no_page']}"
+
+    @property
+    def page_address(self) -> str:
+        """For a browser; '' if there is no page."""
+        return "" if self._manifest.get("no_page") else self.page.as_uri()
 
     @property
     def outcome(self) -> str:

@@ -127,6 +127,12 @@ class Tstorm:
         self.end()
         return list(map(self._section, self.experiments))
 
+    def pages(self) -> Iterator[str]:
+        """Addresses of those that have results; '' for one without a page."""
+        for one in self.experiments:
+            with suppress(_Missing):
+                yield _finished(one).page_address
+
     # -- places -----------------------------------------------------------------------------------
 
     def _directory(self) -> Path:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FIXTURE = pytest.StashKey["Tstorm"]()
 _SEED_FIXTURE = "_tstorm_seed"
 _MARK = "tstorm_require"
+_PAGE = "tstorm_page"  # of a report's properties, which JUnit's files have, too
 _FAILED, _ALL = "failed", "all"
 
 
@@ -158,4 +159,20 @@ def pytest_runtest_makereport(
     if found is not None and report.failed:
         found.failed = True
         report.sections[:0] = found.sections()
+        report.user_properties += [(_PAGE, page) for page in found.pages() if page]
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The last lines of a session: where the pages of tests that failed are."""
+    pages = {
+        str(page): report.nodeid
+        for kind in ("failed", "error")
+        for report in terminalreporter.getreports(kind)
+        for name, page in getattr(report, "user_properties", ())  # one of collection has none
+        if name == _PAGE
+    }
+    if pages:
+        terminalreporter.section("pages of tests that failed")
+    for page, test in pages.items():
+        terminalreporter.write_line(f"{test}: {page}")

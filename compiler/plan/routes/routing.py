@@ -1,8 +1,8 @@
 """Shortest routes over the core of a topology, repaired when links change.
 
-Metric: least total delay (or fewest hops, where the topology says so), then fewer hops, then at
-each node the next node whose name sorts first (by code points). Only bridges forward. The two
-directions of a link are independent. Source: docs/plan.md (routes).
+Metric: least total delay, then fewest hops (where the topology says so, fewest hops, then least
+delay), then at each node the next node whose name sorts first (by code points). Only bridges
+forward. The two directions of a link are independent. Source: docs/plan.md (routes).
 
 The work is done in C (tcal_c/routes/table.c tells how); here topologies and link states become the
 arrays of numbers that it reads. Cost follows the size of a change.

@@ -83,8 +83,8 @@ class Datapath:
         return Moved(usages(usage), pairs.body, [line for one in digests for line in one.body])
 
     async def epoch(self, at_ns: int) -> None:
-        """From then on its digests count time."""
-        if keeps_digests(self.facts):
+        """From then on the jitter and the digests of pktd count time; tcald has neither."""
+        if self.name == "pktd":
             await self.engine.call(f"epoch {max(self._clock.machine_ns(at_ns), 0)}")
 
     async def lease(self, duration_ns: int) -> None:

@@ -18,6 +18,7 @@ from runtime.errors import RunError
 
 SAY_SECONDS = 1.0
 ROWS = 5000  # in one message
+_USUAL = (0, 1)  # how tprobe ends; the latter where all were lost
 
 Say = Callable[[Mapping[str, object]], None]
 Row = list[int | None]
@@ -64,9 +65,10 @@ class Echoes:
             if row is not None:
                 self._rows.append(row)
                 told = True
-        if not told:
+        status = await process.wait()
+        if status not in _USUAL or not told:
             words = (await process.stderr.read(400)).decode(errors="replace").strip()
-            self._complain(words or "tprobe has ended without a word")
+            self._complain(words or f"tprobe has ended with status {status}, without a word")
 
     def _row(self, pair: int, line: bytes) -> Row | None:
         """None for its summary."""

@@ -21,11 +21,11 @@ from runtime.agent.process import portlog
 from runtime.agent.process.agent import ENDED, LOST, WITHOUT_DATAPATH
 from runtime.agent.process.hostprocess import HostProcess, HostProcesses, Programs
 from runtime.errors import RunError
+from runtime.rundir.runfiles import AGENTS
 from runtime.system import programs
 from runtime.system.scheduling import prefer
 
 STEADY_NS = 10_000_000_000
-LOG_NAME = "the log of its pod"
 
 Say = Callable[[Mapping[str, object]], None]
 
@@ -48,7 +48,7 @@ class NodeRun:
                 datapath=_argv(wanted),
                 plan=settings.plan,
                 key=key,
-                log_name=LOG_NAME,
+                log_name=f"{AGENTS}/{settings.name}.log of the run directory",
                 wait_seconds=0,
                 ports=settings.ports,
             ),

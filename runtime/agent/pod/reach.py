@@ -37,8 +37,9 @@ async def reach(network: int, probe: Probe) -> list[int]:
 
 async def start(network: int, probe: Probe) -> asyncio.subprocess.Process:
     """A tprobe there, with a line for each echo."""
-    words = ["rtt", probe.address, "--mode", "icmp", "--each", "--count", str(probe.count)]
-    words += ["--interval", f"{probe.interval_ns}ns", "--timeout", f"{probe.timeout_ns}ns"]
+    words = ["rtt", probe.address, "--mode", "icmp", "--each", "--probe"]
+    words += ["--count", str(probe.count), "--interval", f"{probe.interval_ns}ns"]
+    words += ["--timeout", f"{probe.timeout_ns}ns"]
     try:
         space = os.open(PROC / str(network) / "ns/net", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:

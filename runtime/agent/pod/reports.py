@@ -9,7 +9,7 @@ one before it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,14 +75,16 @@ class Reports:
         self.close()
         self._file = file
 
-    def read(self, now_ns: int) -> list[Report]:
-        """What is new, a small part at a time."""
+    def read(self, now: Callable[[], int]) -> list[Report]:
+        """What is new, a small part at a time. `now` tells CLOCK_MONOTONIC in ns, and is asked when
+        the part has been read: what was written before has no later time."""
         if self._file < 0 or self.over:
             return []
         try:
             part = os.pread(self._file, PART_BYTES, self._offset)
         except OSError:
             return []  # the volume has gone with its pod
+        now_ns = now()
         self._offset += len(part)
         self._read += len(part)
         self.over = self._read >= MAX_BYTES

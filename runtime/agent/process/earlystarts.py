@@ -7,7 +7,7 @@ An instance that was started so joins with the first step without another order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from runtime.agent.pod.hold import Hold
@@ -57,11 +57,11 @@ class EarlyStarts:
         if refused or wait == RELEASED:
             _end(early, refused)
 
-    def look(self, node: int, hold: Hold | None, now_ns: int) -> tuple[bool, str]:
+    def look(self, node: int, hold: Hold | None, now: Callable[[], int]) -> tuple[bool, str]:
         """Whether it is over, and why it failed if it did."""
         early = self._starts[node]
         for _ in range(PARTS):
-            reports = [] if early.over else early.reports.read(now_ns)
+            reports = [] if early.over else early.reports.read(now)
             for report in reports:
                 _take(early, report)
             if not reports:
@@ -86,7 +86,7 @@ def _take(early: _Early, report: Report) -> None:
     elif report.event == early.wait:
         _end(early, "")
     elif report.event == "not_ready":
-        _end(early, "it is not ready in time")
+        _end(early, "it is not ready within its ready-timeout=")
     elif report.event == "ended":  # and whatever it has left behind: nothing will be ready
         _end(early, f"its program {how or 'ended before it was ready'}")
     elif report.event == "ignored" and report.fields.get("order") in ("setup", "join"):

@@ -233,7 +233,7 @@ class HeldPrograms:
         for node, wait in waits.items():
             hold = self._program(node).hold
             self._early.begin(node, wait, hold, self._now())
-            found[node] = self._early.look(node, hold, self._now())
+            found[node] = self._early.look(node, hold, self._now)
         return found
 
     # -- what the timeline asks -------------------------------------------------------------------
@@ -358,7 +358,7 @@ class HeldPrograms:
 
     def _look(self) -> None:
         for node, program in self._programs.items():
-            for report in program.reports.read(self._now()):
+            for report in program.reports.read(self._now):
                 at_ns = self._since(report.at_ns)
                 self._reported(node, report.line, report.event, at_ns, report.fields)
             if program.reports.over:

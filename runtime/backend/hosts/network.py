@@ -377,6 +377,10 @@ class AgentNetwork:
         ends = (host.ended(agent=False) for host in self._hosts.parts)
         return next((error for error in ends if error is not None), self._reason)
 
+    async def lost(self) -> dict[str, str]:
+        overflowed = self._hosts.overflowed()
+        return {} if overflowed is None else {"drop_device": str(overflowed)}
+
     async def end(self) -> dict[str, Any]:
         for task in self._beside:
             task.cancel()

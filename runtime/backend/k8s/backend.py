@@ -79,6 +79,8 @@ class ClusterBackend:
         facts = await self._connect(where.nodes, agents)
         choice = self._choose(facts)
         self._context.notice(f"datapath: {_DATAPATHS[choice.name]}, since {choice.why}")
+        if choice.name == USER and (late := datapathchoice.refused_real_time(facts)):
+            self._context.warn(late)
         machines = Counter(one.boot_id for one in facts)
         begun = zip(self._parts, facts, strict=True)
         await asyncio.gather(

@@ -59,6 +59,19 @@ def chosen(wanted: str, found: Sequence[Facts], unfit: str = "") -> DatapathChoi
     return DatapathChoice(USER, f"the kernel's does not work on {some(lacking, NAMES, '; ')}")
 
 
+def refused_real_time(found: Sequence[Facts]) -> str:
+    """Where the packet engine may not go before other programs, and what helps; '' if nowhere."""
+    nodes = [facts.node for facts in found if facts.user.scheduling == "other"]
+    if not nodes:
+        return ""
+    return (
+        f"the kernel of {some(nodes, NAMES, word='node')} refuses pods the real-time class"
+        " (CONFIG_RT_GROUP_SCHED): where processors are busy, packets leave the engine"
+        " milliseconds late, and the run may not be VALID; boot with rt_group_sched=0 (Linux 6.16"
+        " or later) or a kernel built without it, or keep a processor free on each node"
+    )
+
+
 def check(found: Sequence[Facts], digest: str, version: str) -> None:
     """RunError if a node has another plan, or programs of another release."""
     for facts in found:

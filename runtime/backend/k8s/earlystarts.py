@@ -1,7 +1,7 @@
 """Before time 0 in a cluster: the setups of instances that are there at the start; and where the
-run starts when all are ready, their programs, at each one's own pace. The network of the first step
-is in force by then. Agents order it (runtime.agent.process.earlystarts); behind gates kubelet
-starts programs, and says whether they are ready.
+run starts when all are ready, the programs that have a `ready=`, at each one's own pace. The
+network of the first step is in force by then. Agents order it (runtime.agent.process.earlystarts);
+behind gates kubelet starts programs, and says whether they are ready.
 """
 
 from __future__ import annotations
@@ -106,11 +106,14 @@ class EarlyStarts:
             if running and not started:
                 started = True
                 end = loop.time() + (service.ready_timeout_ns or DEFAULT_READY_TIMEOUT_NS) / 1e9
-            ready = running and (
-                container.ready if container is not None and service.ready else True
-            )
+            checked = service.ready != (NO_CHECK,)
+            ready = running and (container.ready if container is not None and checked else True)
             if not ready and loop.time() > end:
-                what = "it is not ready in time" if started else "kubelet does not start it"
+                what = (
+                    "it is not ready within its ready-timeout="
+                    if started
+                    else "kubelet does not start it"
+                )
                 raise ProgramsError(f"{one.name}: {what}", one.name)
             if not ready:
                 await asyncio.sleep(LOOK_SECONDS)
@@ -118,8 +121,8 @@ class EarlyStarts:
 
 def _wait(service: Service, *, start: bool) -> str:
     """What is waited for; '' if there is nothing to do before the start."""
-    if not start:
+    if not start or not service.ready:
         return "set_up" if service.setup else ""
     if not service.entrypoint:
         return "released"
-    return "ready" if service.ready not in ((), (NO_CHECK,)) else "started"
+    return "ready" if service.ready != (NO_CHECK,) else "started"

@@ -58,7 +58,7 @@ class KubeletReadiness:
 
     def _not_ready(self) -> None:
         self._timer = None
-        reason = f"not within {self._timeout_ns / 1e9:g} s"
+        reason = f"not within {self._timeout_ns / 1e9:g} s (ready-timeout=)"
         if self._t0_ns():
             at_ns = time.monotonic_ns() - self._t0_ns()
             record = {"target": self._name, "applied_ns": at_ns, "took_ns": self._timeout_ns}

@@ -7,6 +7,7 @@ are not those of a program that tstorm-hold has started.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -34,7 +35,9 @@ class PodCommands:
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return replaced(argv, self._env)
 
-    async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
+    async def run(
+        self, life: Life, argv: Sequence[str], *, logged: bool, seconds: float | None = None
+    ) -> Ran:
         """A life that is over may have another one in its place."""
         if logged:
             raise RunError("nothing is written into the log of a container from outside")
@@ -42,12 +45,15 @@ class PodCommands:
             raise RunError("the instance is dead")
         last, ended = _Last(), b""
         try:
-            async with aclosing(self._api.execute(self._pod, INSTANCE, argv)) as parts:
+            execution = self._api.execute(self._pod, INSTANCE, argv)
+            async with asyncio.timeout(seconds), aclosing(execution) as parts:
                 async for channel, data in parts:
                     if channel in (STDOUT, STDERR):
                         last.take(data)
                     elif channel == ENDED:
                         ended += data
+        except TimeoutError:
+            return Ran(None, last.lines())
         except ApiError as error:
             raise UnreachableError(error.message, error.remedy) from error
         if not ended:

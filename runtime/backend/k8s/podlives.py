@@ -28,6 +28,7 @@ START_SECONDS = 30.0  # for the report of a start; what takes longer is told as 
 GATE_SECONDS = 300.0  # for kubelet to start a container; it delays those that ended before
 UNNUMBERED = ("gone", "released")  # said by the agent, not by tstorm-hold
 LATER = ("started", "ready", "not_ready", "failed", "ended")  # than a join
+RAN_ALREADY = "it ran already"
 NOTED = ("setup", "set_up", "ready", "not_ready")
 LET_GO = "it was ended before its program ran"  # tstorm-hold's words, too
 
@@ -154,15 +155,16 @@ class PodInstance:
         assert isinstance(life, PodLife)  # instances get back what they have made
         self.present = life
         if start.refused:
-            return Joined(start.at_ns, None, start.refused)
+            return Joined(start.at_ns, None, start.refused, unheard=True)
         try:
             ran_ns = await self._ran(start)
         except TimeoutError:
-            return Joined(start.at_ns, None, "nobody has reported that its program runs")
+            why = "nobody has reported that its program runs"
+            return Joined(start.at_ns, None, why, unheard=True)
         except _NotStartedError as error:
             if self.present is life and error.let_go:
                 self.present = None
-            return Joined(start.at_ns, None, str(error))
+            return Joined(start.at_ns, None, str(error), unheard=str(error) == RAN_ALREADY)
         return Joined(start.at_ns, ran_ns)
 
     async def _ran(self, start: _Start) -> int:
@@ -278,7 +280,7 @@ class PodInstance:
             self._asked, self.started, self._began_ns = "", True, report.elapsed_ns
             start.ran.set_result(self._t0_ns() + report.elapsed_ns)
         else:
-            reason = report.error if report.event == "failed" else "it ran already"
+            reason = report.error if report.event == "failed" else RAN_ALREADY
             fail(start.ran, _NotStartedError(reason, let_go=reason == LET_GO))
 
     def _note(self, report: AgentReport) -> None:
@@ -297,7 +299,7 @@ class PodInstance:
         elif report.event == "ready":
             self._hearers.record({"kind": "ready", **record, "ready_ns": at_ns})
         else:
-            reason = f"not within {took_ns / 1e9:.3g} s"
+            reason = f"not within {took_ns / 1e9:.3g} s (ready-timeout=)"
             self._hearers.record({"kind": "not_ready", **record, "reason": reason})
             self._hearers.warn(f"{name} is not ready: {reason}")
 

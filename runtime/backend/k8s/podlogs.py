@@ -10,8 +10,9 @@ run say where a setup begins and ends.
 An open stream takes 0.3 MB, for its TLS. With more than FOLLOWED instances logs are read in turn
 instead, again and again.
 
-A log is whole if the last answer about it was a good one, to its end or (a stream) to that of the
-run, and no answer went on behind the last line that was there. `incomplete` has the others.
+A stream that hangs looks like one of a program that is silent. So at the end each log is read once
+more without following it. A log is whole if that answer was a good one and came to its end, and no
+answer went on behind the last line that was there. `incomplete` has the others.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from runtime.rundir.runfiles import LOGS
 PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.5, 5.0
 FOLLOWED = 200  # instances with a stream each
 AT_ONCE, LOOK_SECONDS = 16, 0.02  # where they take turns: connections, and time for each look
-QUIET_SECONDS, LAST_SECONDS = 0.4, 5.0  # at the end, for what is on its way
+ANSWER_SECONDS = 10.0  # for one of them: kubelet may hang, and others wait for the connection
+QUIET_SECONDS, LAST_SECONDS = 0.4, 5.0  # at the end, for what is on its way; for last answers
 TIMES_SECONDS = 0.25  # between rows of logs.jsonl
 OWN = b'{"tstorm_hold":"'
 UNANSWERED = "the API server had not answered at the end of the run"
@@ -114,13 +116,14 @@ class PodLogs:
 
     async def _look(self, instance: str, pod: str) -> None:
         async with self._few:
-            await self._try(instance, pod, follow=False)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await self._try(instance, pod, follow=False)
 
     async def _follow(self, instance: str, pod: str) -> None:
-        """One that has no stream then tries a last time after the end was asked for."""
-        pause, last = PAUSE_SECONDS, False
-        while not last:
-            before, last = self._places.get(instance), self._ending.is_set()
+        pause = PAUSE_SECONDS
+        while not self._ending.is_set():
+            before = self._places.get(instance)
             await self._try(instance, pod, follow=True)
             moved = self._places.get(instance) != before
             pause = PAUSE_SECONDS if moved else min(2 * pause, LAST_PAUSE_SECONDS)
@@ -263,24 +266,39 @@ class PodLogs:
             most = LAST_SECONDS + 2 * len(self._pods) * LOOK_SECONDS
             await asyncio.wait(self._tasks, timeout=most)
         elif self._tasks:
-            await self._until_quiet(loop.time() + LAST_SECONDS)
-        for task in (*self._tasks, self._writing):
-            task.cancel()
-        await asyncio.gather(*self._tasks, self._writing, return_exceptions=True)
+            moved = await self._until_quiet(loop.time() + LAST_SECONDS)
+            await self._stop()
+            self._tasks = {loop.create_task(self._last_look(*one)) for one in self._pods.items()}
+            await asyncio.wait(self._tasks, timeout=LAST_SECONDS)
+            self._unread.update(dict.fromkeys(moved, LATE))
+        self._tasks.add(self._writing)
+        await self._stop()
         if self._times is not None:
             self._times.close()
 
-    async def _until_quiet(self, deadline: float) -> None:
-        """Until all have an answer, and nothing has come for a moment."""
+    async def _stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _last_look(self, instance: str, pod: str) -> None:
+        """A second time where the first one failed."""
+        await self._try(instance, pod, follow=False)
+        if instance in self._unread:
+            await asyncio.sleep(PAUSE_SECONDS)
+            await self._try(instance, pod, follow=False)
+
+    async def _until_quiet(self, deadline: float) -> list[str]:
+        """Until nothing has come for a moment; instances of which something still does, in the
+        end."""
         loop = asyncio.get_running_loop()
         before: dict[str, _Place] = {}
         while loop.time() < deadline:
             before = dict(self._places)
             await asyncio.sleep(QUIET_SECONDS)
-            if before == self._places and UNANSWERED not in self._unread.values():
-                return
-        moved = [name for name, place in self._places.items() if before.get(name) != place]
-        self._unread.update(dict.fromkeys(moved, LATE))
+            if before == self._places:
+                return []
+        return [name for name, place in self._places.items() if before.get(name) != place]
 
     def incomplete(self) -> dict[str, str]:
         """After `end`: instances of whose logs lines may be missing, and why."""

@@ -19,6 +19,7 @@ from runtime.errors import RunError
 from runtime.rpc import secure
 from runtime.rpc.calls import Asker, RefusedError
 from runtime.rpc.secure import Channel, ChannelError
+from runtime.rundir.runfiles import AGENTS
 from runtime.system.procs import status_text
 
 RETRY_SECONDS = 0.2
@@ -62,6 +63,7 @@ class NodeParts:
         self._key = key
         self._notice = notice
         self._asker: Asker | None = None
+        self._away = ""  # why there is no connection, once there was one
         self._identity = ""
         self._begun = ""  # which datapath it was told to start
         self._share = 1  # of the machine's processors: one of so many
@@ -91,7 +93,7 @@ class NodeParts:
                 raise RunError(message, remedy)
             await asyncio.sleep(RETRY_SECONDS)
         other = found.identity != self._identity
-        self._identity = found.identity
+        self._identity, self._away = found.identity, ""
         asker = self._asker = Asker(found.channel, self._said)
         found.channel.closed.add_done_callback(lambda done: self._lost(asker, done.result()))
         return other
@@ -133,7 +135,7 @@ class NodeParts:
     def _lost(self, asker: Asker, reason: str) -> None:
         if asker is not self._asker:
             return
-        self._asker = None
+        self._asker, self._away = None, reason
         if not self._ending and self._begun:
             self._coming_back = True
             self._do(self._come_back(reason))
@@ -201,27 +203,34 @@ class NodeParts:
                 how = status_text(part.ended.result())
                 return RunError(
                     f"the {what} of {self.name} ended with {how}",
-                    "its last words are in the log of its agent pod",
+                    f"its last words are in {AGENTS}/{self.name}.log of the run directory",
                 )
         return None
 
     async def end(self) -> RunError | None:
-        """Everything of the run on this node. Returns what of the datapath had ended by itself."""
+        """Everything of the run on this node. Returns why it is not known to have gone well there:
+        the datapath had ended by itself, or the node was away."""
         self._ending = True
         fault = self.ended(agent=False)
         for task in self._beside:
             task.cancel()
         if self._asker is None:
-            return fault
+            return fault or (self._is_away(self._away) if self._begun else None)
         try:
             left = messages.left(await self._ask({"do": "end"}, END_SECONDS), self.name)
             if left:
                 self._notice(f"{self.name}: not everything was removed: {left}")
         except RunError as error:
-            self._notice(error.message)
+            fault = fault or self._is_away(error.message)
         if self._asker is not None:
             await self._asker.close()
         return fault
+
+    def _is_away(self, reason: str) -> RunError:
+        return RunError(
+            f"{self.name} was away at the end of the run: {reason}",
+            "nobody knows what its programs and its network did: look at the node, and run again",
+        )
 
     def _do(self, action: Any) -> None:
         task = asyncio.get_running_loop().create_task(action)

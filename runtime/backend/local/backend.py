@@ -32,11 +32,11 @@ from runtime.backend.local.nursery import Holder, Program
 from runtime.backend.local.surroundings import Facts, Furnisher, Surroundings
 from runtime.backend.onehost import network as onehost
 from runtime.backend.runwords import replaced
-from runtime.errors import RunError, unwritten
+from runtime.errors import RunError, no_instance, unwritten
 from runtime.options import VIRTUAL
 from runtime.probing.echoes import Echo, Heard
 from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.etchosts import addressed
+from runtime.rundir.etchosts import OwnHosts, addressed
 from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
 from runtime.schedule import first_incarnations
 from runtime.system import openfiles, userids
@@ -86,18 +86,20 @@ class LocalBackend:
         openfiles.raise_limit(len(wanted))
         self.network = network = await self._make_network()
         await network.start()
-        self._maker = Maker(self._nursery, network.ports, self._on_ready)
+        hosts_files = self._own_hosts(wanted)
+        self._maker = Maker(self._nursery, network.ports, self._on_ready, hosts_files.paths)
         self._add_instances(self._maker, frozenset(wanted))
         await self._make_incarnations()
         return network
 
     @property
     def _on_ready(self) -> OnReady | None:
-        """mem= is a limit, and cpu= as well; with --cpu, what its programs compute takes time."""
+        """mem= is a limit, and cpu= as well; with --cpu, what its programs compute takes time. In
+        virtual time each instance has one on processes."""
         services, options = self._context.plan.topology.services, self._context.options
         limits = None
-        if any(one.cpu_millis or one.mem_bytes for one in services):
-            virtual = options.time == VIRTUAL
+        virtual = options.time == VIRTUAL
+        if virtual or any(one.cpu_millis or one.mem_bytes for one in services):
             limits = Limits(self._context.run_id, self._context.warn, virtual=virtual)
         if limits is None and not options.cpu_ppb:
             return None
@@ -179,6 +181,7 @@ class LocalBackend:
                 maker,
                 self._program_ended,
                 self._killed,
+                self._context.on_overdue,
                 around.ending,
                 around.furniture,
                 self._context.stacks,
@@ -222,8 +225,20 @@ class LocalBackend:
             memory=Path(FS_HERE) if virtual else context.directory / MEMORY,
             one_id=virtual or userids.only_one(),
             remedy="" if virtual else f"For more: {userids.remedy()}",
+            in_memory=virtual,
         )
         return Furnisher(facts, context.warn)
+
+    def _own_hosts(self, names: Sequence[str]) -> OwnHosts:
+        try:
+            found = OwnHosts(self._homes, self._context.plan.topology, names)
+        except OSError as error:
+            raise unwritten(error) from error
+        if names and not found.paths:
+            self._context.warn(
+                f"with {len(names):,} instances /etc/hosts is one file: what one adds, all have"
+            )
+        return found
 
     def _make_home(self, name: str) -> None:
         try:
@@ -264,8 +279,7 @@ class LocalBackend:
     async def enter(self, instance: str) -> Entrance:
         found = self.instances.get(instance)
         if found is None:
-            known = ", ".join(sorted(self.instances)[:20])
-            raise RunError(f"the run has no instance {instance!r}", f"there are: {known}")
+            raise no_instance(instance, sorted(self.instances))
         if found.current is None:
             raise RunError(f"instance {instance} is down now")
         if found.killed:

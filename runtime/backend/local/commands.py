@@ -66,10 +66,16 @@ class InstanceCommands:
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return self._resolved(argv)
 
-    async def run(self, life: Life, argv: Sequence[str], *, logged: bool) -> Ran:
+    async def run(
+        self, life: Life, argv: Sequence[str], *, logged: bool, seconds: float | None = None
+    ) -> Ran:
         output = self._open_log() if logged else os.memfd_create("output", os.MFD_CLOEXEC)
         try:
-            status = await _status(self._start(_holder(life), argv, output))
+            process = self._start(_holder(life), argv, output)
+            try:
+                status = await asyncio.wait_for(_status(process), seconds)
+            except TimeoutError:
+                status = None
             return Ran(status, () if logged else _last_lines(output))
         finally:
             os.close(output)

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from compiler.plan.types import Node
-from runtime.backend.base import Attaching
+from runtime.backend.base import Attaching, OnOverdue
 from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
 from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
 from runtime.errors import MachineError, RunError, unexpected
@@ -56,16 +56,24 @@ class Ending:
     grace_s: float = GRACE_SECONDS
 
 
+NO_FILES: Mapping[str, str] = {}
 OnReady = Callable[[Holder, Node], None]  # RunError
 
 
 class Maker:
     """Makes incarnations and takes them away again. `on_ready`: to be done with each that has its
-    namespaces and nothing else yet."""
+    namespaces and nothing else yet. `hosts`: by instance, the file that is its /etc/hosts."""
 
-    def __init__(self, nursery: Nursery, ports: Attaching, on_ready: OnReady | None = None) -> None:
+    def __init__(
+        self,
+        nursery: Nursery,
+        ports: Attaching,
+        on_ready: OnReady | None = None,
+        hosts: Mapping[str, str] = NO_FILES,
+    ) -> None:
         self._nursery = nursery
         self._ports = ports
+        self._hosts = hosts
         self._on_ready = on_ready
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
@@ -74,7 +82,8 @@ class Maker:
         """Namespaces, device, addresses, furniture if it is to have it now. Raises RunError and
         leaves nothing behind."""
         async with self._limit:
-            holder = self._nursery.spawn(node.name, hostname(node.name))
+            hosts = self._hosts.get(node.name, "")
+            holder = self._nursery.spawn(node.name, hostname(node.name), hosts)
             try:
                 port = await self._furnish(holder, index, node)
                 await bring(holder, furniture)
@@ -154,6 +163,7 @@ class Instance:
         maker: Maker,
         on_ended: OnEnded,
         on_killed: OnKilled,
+        on_overdue: OnOverdue,
         ending: Ending = Ending(),
         furniture: Furniture = lambda _first: None,
         stack_watch: stacks.StackWatch | None = None,
@@ -179,6 +189,7 @@ class Instance:
         self._maker = maker
         self._on_ended = on_ended
         self._on_killed = on_killed
+        self._on_overdue = on_overdue
         self._prepared: deque[asyncio.Task[Incarnation]] = deque()
         self._farewells: set[asyncio.Task[None]] = set()
         self._dying: list[Incarnation] = []
@@ -302,6 +313,8 @@ class Instance:
     async def _farewell(self, incarnation: Incarnation, grace: float) -> None:
         if grace:
             await asyncio.wait({incarnation.holder.gone}, timeout=grace)
+            if not incarnation.holder.gone.done():
+                self._on_overdue(self, int(grace * 1e9))
             incarnation.holder.kill()
         await incarnation.holder.gone
         self._maker.give_back(incarnation)

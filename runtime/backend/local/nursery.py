@@ -248,13 +248,14 @@ class Nursery:
         if not self.closed.done():
             self.closed.set_result(None)
 
-    def spawn(self, name: str, hostname: str) -> Holder:
-        """Makes a holder; it becomes `ready` by itself. Takes well under a millisecond."""
+    def spawn(self, name: str, hostname: str, hosts: str = "") -> Holder:
+        """Makes a holder; it becomes `ready` by itself. Takes well under a millisecond. `hosts`: a
+        file that is to be its /etc/hosts."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
         try:
             with theirs:
-                request = f"spawn {hostname}".encode()
+                request = os.fsencode(f"spawn {hostname} {hosts}".rstrip())
                 socket.send_fds(self._control, [request], [theirs.fileno()])
             answer, descriptors, _, _ = socket.recv_fds(self._control, 1024, 1)
         except OSError as error:

@@ -27,6 +27,7 @@ from runtime.backend.local import imagedev
 from runtime.backend.local.nursery import Operation
 from runtime.backend.local.spaces import in_thread
 from runtime.errors import MachineError, RunError
+from runtime.rundir.runfiles import TRIAL
 from runtime.system.place import user_namespace_number
 
 KERNELS = ("/proc", "/sys", "/dev")
@@ -137,7 +138,7 @@ def _tried(place: Path) -> Layers | None:
         raise OSError(ctypes.get_errno(), "cannot make mounts private")
     entries = survey()
     shared = []
-    scratch = Path(tempfile.mkdtemp(prefix=".try-", dir=place))
+    scratch = Path(tempfile.mkdtemp(prefix=TRIAL, dir=place))
     try:
         wanted = [entry for entry in entries if entry.kind == "overlay"]
         for number, entry in enumerate(wanted):
@@ -194,14 +195,18 @@ def _forced_removal(place: Path) -> None:
 # -- of one instance ----------------------------------------------------------------------------
 
 
-def of_machine(found: Layers, place: Path, owner: tuple[int, int]) -> list[Operation]:
+def of_machine(
+    found: Layers, place: Path, owner: tuple[int, int], *, one_id: bool = False
+) -> list[Operation]:
     """Makes the directories in `place` and returns how they become a root, up to what is
-    mounted into it. `owner`: of what daemons write, where others' files cannot be changed.
+    mounted into it. `owner`: of what daemons write, where others' files cannot be changed: in a
+    user namespace, and by a program that has one user number only (`one_id`).
 
     To be called when no instance uses them: /run begins anew. OSError.
     """
     root = place / "root"
     _make(root)
+    theirs = one_id or in_user_namespace()
     done: list[Operation] = [("root", str(root))]
     for number, entry in enumerate(found.entries):
         here = root / entry.path.lstrip("/")
@@ -216,7 +221,7 @@ def of_machine(found: Layers, place: Path, owner: tuple[int, int]) -> list[Opera
         elif entry.kind == "overlay":
             upper, work = place / "upper" / entry.path.lstrip("/"), place / "work" / str(number)
             _make(here)
-            _make_upper(upper, entry.path, owner)
+            _make_upper(upper, entry.path, owner if theirs else None)
             _make(work)
             done.append(("overlay", entry.path, options(entry.path, upper, work)))
         else:
@@ -249,8 +254,9 @@ def _make(path: Path) -> None:
     path.mkdir(mode=0o755, parents=True, exist_ok=True)
 
 
-def _make_upper(upper: Path, lower: str, owner: tuple[int, int]) -> None:
-    """An upper layer's top has the rights of what it covers: it is what is seen."""
+def _make_upper(upper: Path, lower: str, owner: tuple[int, int] | None) -> None:
+    """An upper layer's top has the rights of what it covers: it is what is seen. `owner`: of what
+    daemons write; None: who owns it in the lower layer."""
     if upper.exists():
         return
     _make(upper)
@@ -260,6 +266,7 @@ def _make_upper(upper: Path, lower: str, owner: tuple[int, int]) -> None:
         with suppress(OSError):  # a file system of another kernel's users
             status = Path(lower).stat()
             os.chown(upper, status.st_uid, status.st_gid)
+    if owner is None:
         return
     for spool in _SPOOLS:
         if spool.startswith(f"{lower}/"):
@@ -269,8 +276,8 @@ def _make_upper(upper: Path, lower: str, owner: tuple[int, int]) -> None:
 
 
 def _make_spool(upper: Path, lower: str, owner: tuple[int, int]) -> None:
-    """In a user namespace nobody may write to what belongs to others. So directories in which
-    daemons keep what they write belong to the instance's user."""
+    """Where nobody may write to what belongs to others, directories in which daemons keep what they
+    write belong to the instance's user."""
     _own(upper, 0o755, owner)
     with suppress(OSError):
         for one in os.scandir(lower):
@@ -286,7 +293,7 @@ def _own(path: Path, mode: int, owner: tuple[int, int], *, opaque: bool = False)
         os.chown(path, *owner)
     if opaque:  # what cannot be read there is not shown
         with suppress(OSError):
-            os.setxattr(path, "user.overlay.opaque", b"y")
+            os.setxattr(path, f"{_attributes()}.overlay.opaque", b"y")
 
 
 def _make_fresh(here: Path, path: str, owner: tuple[int, int]) -> None:

@@ -55,6 +55,7 @@ class Facts:
     memory: Path  # where private files go if the disk cannot hold them
     one_id: bool  # files and programs can have one user number only
     remedy: str = ""  # against that
+    in_memory: bool = False  # private files are meant to be there
 
 
 class Furnisher:
@@ -126,7 +127,7 @@ class Furnisher:
         if self._layers is None:
             instances = self._facts.run / INSTANCES
             self._layers = privatefs.layers(instances, self._facts.memory)
-            if self._layers.memory is not None:
+            if self._layers.memory is not None and not self._facts.in_memory:
                 self._say_once(
                     "this disk cannot hold private file systems (fs=private, images): they are in"
                     " memory, and gone after the run"
@@ -241,7 +242,8 @@ class _One:
             own = self.home.parent / PRIVATE_FILES / self.home.name
             yield from volumes.operations(self.image, own)
             return
-        yield from privatefs.of_machine(layers, place, self.owner or (0, 0))
+        mapped = self.who is not None and self.owner is None
+        yield from privatefs.of_machine(layers, place, self.owner or (0, 0), one_id=mapped)
         fresh = tuple(privatefs.FRESH)
         source = self.facts.source
         if any(source.is_relative_to(one) for one in fresh):

@@ -157,6 +157,13 @@ class HopNetwork:
             f"its last words are in {self._log_name}",
         )
 
+    async def lost(self) -> dict[str, str]:
+        try:
+            found = (await self.engine.call("stats engine")).values()
+        except EngineError:
+            return {}  # it is gone, which ends the run
+        return {name: count for name, count in found.items() if name.startswith("drop_")}
+
     async def end(self) -> dict[str, Any]:
         """A run that failed because of the engine ends without its totals."""
         self._watching.cancel()

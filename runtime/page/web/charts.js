@@ -1,12 +1,12 @@
 // A chart over time, by uPlot: lines, bands from the smallest to the largest value, what was planned
-// as dashes, events as marks. The cursor and the range are the page's (clock.js). Made when seen.
-import { colours, el } from "./dom.js";
-import { follow } from "./clock.js";
+// as dashes, events as marks, outages as shades. The cursor and the range are the page's (clock.js). Made when seen.
+import { colours, el, whenPrinted } from "./dom.js";
+import { REST, follow, timeAxis } from "./clock.js";
 import { tick } from "./format.js";
-import { eventMoment, laneColour, laneOf } from "./timeline.js";
+import { outages } from "./lives.js";
+import { eventMoment } from "./model.js";
+import { laneColour, laneOf } from "./timeline.js";
 
-const VALUES = 74; // width of the axis of values, in pixels
-const REST = 18; // beside the last moment, for its name
 const BANDS = 2; // so many lines have bands from the smallest to the largest value
 const MOST_MARKS = 300; // of events that are drawn
 
@@ -17,11 +17,16 @@ export class Chart {
     this.legend = el("div", { class: "values" });
     this.inner = el("div");
     this.box = el("div", { class: "plot over-time" }, this.inner);
-    this.place = follow(this.box, view, () => [VALUES, this.box.clientWidth - VALUES - REST]);
+    this.place = follow(this.box, view);
     this.node = el("div", { class: "chart" },
       el("div", { class: "title" }, el("h3", {}, title), this.legend), this.box);
     this.seen = false;
     this.stale = true;
+    whenPrinted(() => {
+      this.seen = true;
+      this.update();
+      this.fit();
+    });
     new IntersectionObserver((entries) => {
       this.seen = entries[entries.length - 1].isIntersecting;
       this.update();
@@ -46,6 +51,7 @@ export class Chart {
   make() {
     this.stale = false;
     this.lines = this.get();
+    this.spans = outages(this.model);
     this.plot?.destroy();
     this.inner.replaceChildren();
     const { begin_ns, step_ns, count } = this.model.time.grid;
@@ -87,7 +93,7 @@ export class Chart {
     const stroke = () => colours().quiet;
     const lines = { stroke: () => colours().grid, width: 1 };
     return {
-      width: Math.max(this.box.clientWidth, 50),
+      width: Math.max(this.box.clientWidth, 150),
       height: this.options.height ?? 150,
       series, bands,
       padding: [8, REST, 0, 0],
@@ -100,10 +106,10 @@ export class Chart {
       axes: [
         { stroke, grid: lines, ticks: { show: false }, size: 24, gap: 4, space: 80,
           values: (_, ticks, __, ___, step) => ticks.map((at) => tick(at, step)) },
-        { stroke, grid: lines, ticks: { show: false }, size: VALUES, gap: 6, space: 30,
+        { stroke, grid: lines, ticks: { show: false }, size: (plot) => timeAxis(plot.width)[0], gap: 6, space: 30,
           values: (_, ticks) => ticks.map((value) => this.format(value)) },
       ],
-      hooks: { drawAxes: [(plot) => this.marks(plot)] },
+      hooks: { drawAxes: [(plot) => this.shade(plot), (plot) => this.marks(plot)] },
     };
   }
 
@@ -113,23 +119,40 @@ export class Chart {
     return [0, Math.min(Math.max((high ?? 0) * 1.08, least), most)];
   }
 
-  // Events across the chart.
+  // Outages across the chart; where several are at one time, it is one shade.
+  shade(plot) {
+    const { ctx: context, bbox } = plot;
+    const place = (ns) => plot.valToPos(Math.min(Math.max(ns, this.view.from), this.view.to) / 1e9, "x", true);
+    context.save();
+    context.globalAlpha = 0.13;
+    context.fillStyle = colours().cut;
+    let shaded = -Infinity;
+    for (const { from, to } of this.spans) {
+      const [begin, end] = [Math.max(place(from), shaded), place(to)];
+      if (end > begin) context.fillRect(begin, bbox.top, end - begin, bbox.height);
+      shaded = Math.max(shaded, end);
+    }
+    context.restore();
+  }
+
+  // Events across the chart; failures of programs and expectations in red, however many there are.
   marks(plot) {
     const { ctx: context, bbox } = plot;
-    const inside = this.model.events.filter((event) => {
-      const at = eventMoment(event);
-      return at > this.view.from && at < this.view.to && event.kind !== "cut" && !event.asked;
-    });
-    const places = new Map();
-    for (const event of inside)
-      places.set(Math.round(plot.valToPos(eventMoment(event) / 1e9, "x", true)), laneOf(event));
-    if (places.size > MOST_MARKS) return;
+    const inside = (at) => at > this.view.from && at < this.view.to;
+    const place = (at) => Math.round(plot.valToPos(at / 1e9, "x", true));
+    const hidden = (event) => event.kind === "cut" || event.kind === "expectation" || event.asked;
+    const events = this.model.events.filter((event) => inside(eventMoment(event)) && !hidden(event));
+    const places = new Map(events.map((event) => [place(eventMoment(event)), laneOf(event)]));
+    const failures = this.model.result.failures.filter((one) => one.at_ns !== null && inside(one.at_ns));
+    const bar = (x, colour, wide) => {
+      context.fillStyle = colour;
+      context.fillRect(x, bbox.top, wide * devicePixelRatio, bbox.height);
+    };
     context.save();
     context.globalAlpha = 0.45;
-    for (const [x, lane] of places) {
-      context.fillStyle = laneColour(lane);
-      context.fillRect(x, bbox.top, devicePixelRatio, bbox.height);
-    }
+    if (places.size <= MOST_MARKS) for (const [x, lane] of places) bar(x, laneColour(lane), 1);
+    context.globalAlpha = 0.8;
+    for (const one of failures) bar(place(one.at_ns), colours().bad, 2);
     context.restore();
   }
 

@@ -1,7 +1,15 @@
 // What all of the page looks at: the range of time that is shown, and the moment under the cursor.
-import { el } from "./dom.js";
+import { el, whenPrinted } from "./dom.js";
 
 const LEAST_NS = 1e6; // no range is shorter
+export const REST = 18; // beside the last moment, for its name
+
+// Where the axis of time is within everything that has one: [left, width]. Names and values stand on
+// its left.
+export function timeAxis(width) {
+  const left = matchMedia("(max-width: 600px)").matches ? 66 : 96;
+  return [left, Math.max(width - left - REST, 1)];
+}
 
 export class View {
   constructor() {
@@ -79,9 +87,10 @@ export class View {
 }
 
 // The pointer over anything with a time axis: it moves the cursor, a click pins it, to drag zooms,
-// a double click shows everything. A finger moves the cursor. `inner` says where the axis is:
-// [left, width] within the element. Gives the lines that show cursor and selection.
-export function follow(node, view, inner) {
+// a double click shows everything. A finger moves the cursor. Gives what puts the cursor's line in
+// its place.
+export function follow(node, view) {
+  const inner = () => timeAxis(node.clientWidth);
   const cursor = el("div", { class: "cursor" });
   const choice = el("div", { class: "choice", hidden: true });
   const at = (event) => {
@@ -124,5 +133,6 @@ export function follow(node, view, inner) {
     if (seen) cursor.style.transform = `translateX(${x(view.cursor)}px)`;
   };
   view.on("cursor", place);
+  whenPrinted(place);
   return place;
 }

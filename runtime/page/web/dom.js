@@ -42,6 +42,29 @@ export function forgetColours() {
   palette = null;
 }
 
+// Paper is narrow and light, and shows what nobody has scrolled to: everything is drawn for it.
+const printers = [];
+
+export function whenPrinted(draw) {
+  printers.push(draw);
+}
+
+export function listenToPrinter(repaint) {
+  const root = document.documentElement;
+  let theme;
+  const turn = (printing) => {
+    if (printing) theme = root.dataset.theme;
+    root.classList.toggle("printing", printing);
+    if (printing) root.dataset.theme = "light";
+    else if (theme) root.dataset.theme = theme;
+    else delete root.dataset.theme;
+    repaint();
+    printers.forEach((draw) => draw());
+  };
+  window.addEventListener("beforeprint", () => turn(true));
+  window.addEventListener("afterprint", () => turn(false));
+}
+
 // A canvas that fills its element; draw(context, width, height) in CSS pixels, when it is seen.
 export class Canvas {
   constructor(label, draw) {
@@ -55,6 +78,7 @@ export class Canvas {
       this.seen = entries[entries.length - 1].isIntersecting;
       if (this.seen) this.ask();
     }).observe(this.node);
+    whenPrinted(() => this.paint());
   }
 
   ask() {

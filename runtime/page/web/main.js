@@ -1,16 +1,16 @@
 // Puts the page together, and gives it what it has to show. `thunderstorm.apply(update)` is how all
 // of it comes in, now or later.
-import { button, colours, el, forgetColours } from "./dom.js";
-import { Model } from "./model.js";
+import { button, colours, el, forgetColours, listenToPrinter } from "./dom.js";
+import { Model, eventMoment } from "./model.js";
 import { View } from "./clock.js";
-import { eventMoment, mountTimeline } from "./timeline.js";
-import { mountVerdict, verdictChip } from "./verdict.js";
+import { mountTimeline } from "./timeline.js";
+import { firstFailure, mountVerdict, verdictChip } from "./verdict.js";
 import { mountNetwork } from "./network.js";
 import { mountLinks, mountPairs } from "./series.js";
 import { mountPrograms } from "./programs.js";
 import { mountLogs } from "./logs.js";
 import { mountSpread } from "./spread.js";
-import { mountEvents, mountNotes, mountTables } from "./sections.js";
+import { mountEvents, mountFigures, mountNotes, mountTables } from "./sections.js";
 import { moment } from "./format.js";
 
 const KEYS = [
@@ -74,11 +74,12 @@ function header(model, view, actions) {
     button("all", "the whole run (0)", () => view.reset()), button("◐", "light or dark (d)", actions.theme),
     button("?", "keys (?)", actions.help));
   const timeline = el("div", { class: "timeline" });
-  model.on(["run", "verdict"], () => {
+  model.on(["run", "result"], () => {
     name.textContent = model.run.experiment || model.run.id;
     name.title = model.run.id;
-    chip.replaceChildren(verdictChip(model.verdict.state));
-    document.title = `${model.run.id}: ${model.verdict.state.toUpperCase()}`;
+    chip.replaceChildren(verdictChip(model.result.state));
+    node.className = model.result.state;
+    document.title = `${model.run.id}: ${model.result.state.toUpperCase()}`;
   });
   view.on("cursor", () => {
     at.textContent = `${view.pinned ? "⚲ " : ""}${moment(view.cursor, view.width)}`;
@@ -103,13 +104,16 @@ function start() {
     colours();
     redraws.forEach((redraw) => redraw());
   };
+  listenToPrinter(repaint);
   const actions = { help: help(), theme: () => { switchTheme(); repaint(); } };
   const head = header(model, view, actions);
   const main = el("main");
   const verdict = el("section", { id: "verdict" });
   const side = el("div", { class: "beside" });
   document.body.append(head.node, main);
-  main.append(verdict, side);
+  main.append(verdict);
+  mountFigures(main, model);
+  main.append(side);
   model.on(["time"], () => view.bound(model.time.begin_ns, model.time.end_ns));
   mountVerdict(verdict, model, view);
   const timeline = mountTimeline(head.timeline, model, view);
@@ -134,7 +138,7 @@ function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   window.thunderstorm = { model, view, apply: (update) => model.apply(update) };
   model.apply(JSON.parse(document.getElementById("data").textContent));
-  view.move(view.begin);
+  view.move(firstFailure(model.result) ?? view.begin);
 }
 
 start();

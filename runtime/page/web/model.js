@@ -55,6 +55,7 @@ const PROBE_CHANNELS = { mean: "gap", lo: "gap", hi: "gap", got: "zero", lost: "
 export class Model {
   constructor() {
     this.verdict = { state: "unknown", lines: [], limits: [], marks: [] };
+    this.result = { state: "unknown", failures: [] };
     this.run = { id: "", experiment: "", outcome: "", message: "", applied: 0, planned: 0 };
     this.expectations = [];
     this.time = { begin_ns: 0, end_ns: 1e9, pace: 1, grid: { begin_ns: 0, step_ns: 1e8, count: 1 } };
@@ -64,6 +65,7 @@ export class Model {
     this.planned = { columns: [], rows: [] };
     this.programs = [];
     this.tables = [];
+    this.figures = null;
     this.notes = [];
     this.events = [];
     this.links = new Map(); // by number
@@ -158,6 +160,10 @@ function addTo(known, record, channels) {
     known[name] ??= new Series(fill);
     known[name].add(record[name]);
   }
+}
+
+export function eventMoment(event) {
+  return event.at_ns ?? event.planned_ns ?? 0;
 }
 
 // The network at a moment, by what the epochs of the plan change. Remembers where it was.

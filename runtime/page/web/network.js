@@ -1,7 +1,8 @@
 // The network at the moment under the cursor. Each half of a link is one direction, coloured by how
 // much of its rate is in use, wider where more is; what is down is dashed.
 import { Canvas, colours, el, section } from "./dom.js";
-import { NetworkAt } from "./model.js";
+import { lives } from "./lives.js";
+import { NetworkAt, after } from "./model.js";
 import { layOut } from "./layout.js";
 import { bytes, moment, percent, rate, span } from "./format.js";
 import { csvButton } from "./csv.js";
@@ -9,6 +10,9 @@ import { csvButton } from "./csv.js";
 const STOPS = [[0, 91, 143, 199], [0.5, 224, 180, 0], [1, 209, 72, 15]];
 const LABELS = 80; // so many nodes have names
 const NEAR = 14; // pixels
+const LINE = 12; // height of a name
+// Where the middle of a name may be: in steps of its size and that of its node, the usual place first.
+const SIDES = [[0, 1], [0, -1], [1, 0], [-1, 0], [0.8, 0.8], [-0.8, 0.8], [0.8, -0.8], [-0.8, -0.8]];
 
 export function loadColour(load) {
   const share = Math.min(Math.max(load, 0), 1);
@@ -23,7 +27,7 @@ export function mountNetwork(root, model, view, pick) {
   const heading = section("network", "Network", el("span", { class: "quiet at" }),
     csvButton("network", () => epochsAsRows(model)));
   const tip = el("div", { class: "tip", hidden: true });
-  const state = { at: null, places: null, hover: null, fit: null };
+  const state = { at: null, places: null, hover: null, fit: null, lives: new Map() };
   const canvas = new Canvas("the network at the cursor", (context, width, height) =>
     drawNetwork(context, width, height, model, view, state));
   const box = el("div", { class: "drawing" }, canvas.node, tip);
@@ -38,6 +42,10 @@ export function mountNetwork(root, model, view, pick) {
     if (!drawn) return;
     state.at = new NetworkAt(network);
     state.places = layOut(network, () => canvas.ask());
+    canvas.ask();
+  });
+  model.on(["events", "network", "time"], () => {
+    state.lives = new Map(lives(model).map((one) => [one.name, one.stretches]));
     canvas.ask();
   });
   view.on("cursor", () => {
@@ -70,7 +78,9 @@ function legend() {
   }
   const part = (...words) => el("span", {}, words);
   return el("p", { class: "legend quiet" }, part("load 0 ", bar, " 100 % of the rate"),
-    part(el("i", { class: "dash" }), " down"), part("● instance"), part("■ bridge"), part("○ cut off"), part("× gone"));
+    part(el("i", { class: "dash" }), " down"), part("■ bridge"), part("● instance"),
+    part(el("span", { class: "ended" }, "●"), " program ended"), part(el("span", { class: "sign failed" }, "●"), " failed"),
+    part("○ cut off"), part("× gone"));
 }
 
 function drawNetwork(context, width, height, model, view, state) {
@@ -85,7 +95,55 @@ function drawNetwork(context, width, height, model, view, state) {
       thin: many, lit: state.hover?.link === link,
     });
   });
-  nodes.forEach((node, index) => drawNode(context, place(index), node, state, model, many));
+  const names = namesAside(context, nodes.map((_, index) => place(index)), model.network);
+  nodes.forEach((node, index) => drawNode(context, place(index), node, nodeNow(model, view, state, node.index), many));
+  nodes.forEach((node, index) => drawName(context, names[index], node, state, model, view));
+}
+
+// Of a node at the cursor: up, cut, paused, ended, failed or down. What is not up by the plan is that.
+function nodeNow(model, view, state, node) {
+  const planned = state.at.nodes[node];
+  const stretches = state.lives.get(model.network.nodes[node]);
+  if (planned !== "up" || !stretches) return planned;
+  const living = stretches[after(stretches, view.cursor, (one) => one[0]) - 1]?.[2];
+  return living === "ended" || living === "failed" || living === "paused" ? living : planned;
+}
+
+// Where the middle of each name is: on the side where it meets the fewest links and other names.
+function namesAside(context, places, network) {
+  if (network.nodes.length > LABELS) return places.map(([x, y]) => [x, y + 18]);
+  const taken = places.map(([x, y]) => [x - 7, y - 7, x + 7, y + 7]);
+  const width = (index) => context.measureText(network.nodes[index]).width;
+  return places.map(([x, y], index) => {
+    const half = width(index) / 2;
+    let best = null;
+    for (const [right, below] of SIDES) {
+      const middle = [x + right * (half + 10), y + below * (LINE / 2 + 9)];
+      const box = [middle[0] - half - 1, middle[1] - LINE / 2, middle[0] + half + 1, middle[1] + LINE / 2];
+      const links = network.ends.filter(([a, b]) => crosses(places[a], places[b], box)).length;
+      const names = taken.filter((other, at) => at !== index && overlap(other, box)).length;
+      const worth = links + 2 * names;
+      if (!best || worth < best.worth) best = { worth, middle, box };
+      if (!worth) break;
+    }
+    taken.push(best.box);
+    return best.middle;
+  });
+}
+
+function overlap(a, b) {
+  return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+}
+
+// Whether a line meets a box (Liang and Barsky 1984).
+function crosses([x, y], [toX, toY], [left, top, right, bottom]) {
+  let [enter, leave] = [0, 1];
+  for (const [by, room] of [[x - toX, x - left], [toX - x, right - x], [y - toY, y - top], [toY - y, bottom - y]]) {
+    if (by === 0 && room < 0) return false;
+    if (by < 0) enter = Math.max(enter, room / by);
+    if (by > 0) leave = Math.min(leave, room / by);
+  }
+  return enter <= leave;
 }
 
 function fitting(nodes, width, height) {
@@ -128,13 +186,13 @@ function drawHalf(context, from, to, now, { thin, lit }) {
   context.setLineDash([]);
 }
 
-function drawNode(context, [x, y], node, state, model, many) {
-  const { text, quiet, panel, up, cut, down } = colours();
-  const now = state.at.nodes[node.index];
+function drawNode(context, [x, y], node, now, many) {
+  const { text, quiet, panel, up, cut, down, bad } = colours();
   const size = many ? 2.5 : node.bridge ? 5 : 6;
   context.lineWidth = 2;
-  context.fillStyle = now === "up" ? (node.bridge ? text : up) : panel;
-  context.strokeStyle = now === "up" ? panel : now === "cut" ? cut : down;
+  const fill = { up: node.bridge ? text : up, paused: quiet, ended: down, failed: bad };
+  context.fillStyle = fill[now] ?? panel;
+  context.strokeStyle = now in fill ? panel : now === "cut" ? cut : down;
   context.beginPath();
   if (node.bridge) context.rect(x - size, y - size, 2 * size, 2 * size);
   else context.arc(x, y, size, 0, 7);
@@ -148,12 +206,16 @@ function drawNode(context, [x, y], node, state, model, many) {
     }
     context.stroke();
   }
+}
+
+function drawName(context, [x, y], node, state, model, view) {
   const lit = state.hover?.node === node.index;
   if (model.network.nodes.length > LABELS && !lit) return;
-  context.fillStyle = now === "down" ? quiet : text;
+  const { text, quiet } = colours();
+  context.fillStyle = nodeNow(model, view, state, node.index) === "down" ? quiet : text;
   context.textAlign = "center";
-  context.textBaseline = "top";
-  context.fillText(model.network.nodes[node.index], x, y + size + 3);
+  context.textBaseline = "middle";
+  context.fillText(model.network.nodes[node.index], x, y);
   context.textAlign = "left";
 }
 
@@ -181,12 +243,16 @@ function nearest(canvas, event, model, state) {
   return best.link === undefined ? null : best;
 }
 
+const NODE_WORDS = {
+  up: "up", cut: "cut off", paused: "paused", ended: "its program has ended", failed: "its program has failed", down: "gone",
+};
+
 function showTip(tip, event, box, model, view, state) {
   tip.hidden = !state.hover;
   if (!state.hover) return;
   const { node, link } = state.hover;
   const lines = node !== undefined
-    ? [model.network.nodes[node], state.at.nodes[node]]
+    ? [model.network.nodes[node], NODE_WORDS[nodeNow(model, view, state, node)]]
     : linkWords(model.network.links[link], linkNow(model, view, state, link));
   tip.replaceChildren(...lines.map((line, at) => el(at ? "div" : "b", {}, line)));
   const place = box.getBoundingClientRect();

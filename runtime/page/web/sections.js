@@ -2,7 +2,7 @@
 import { el, section } from "./dom.js";
 import { Table } from "./table.js";
 import { moment, span } from "./format.js";
-import { eventMoment } from "./timeline.js";
+import { eventMoment } from "./model.js";
 
 export function simpleColumns({ head, rows }) {
   return head.map((title, at) => ({
@@ -27,6 +27,19 @@ export function mountEvents(root, model, view) {
   part.append(table.node);
   root.append(part);
   model.on(["events"], () => table.set(model.events));
+}
+
+// The experiment's own.
+export function mountFigures(root, model) {
+  const part = section("figures", "Figures");
+  root.append(part);
+  model.on(["figures"], () => {
+    part.hidden = !model.figures?.rows.length;
+    if (part.hidden) return;
+    const table = new Table("figures", simpleColumns(model.figures));
+    table.set(model.figures.rows);
+    part.replaceChildren(part.firstChild, table.node);
+  });
 }
 
 export function mountTables(root, model) {

@@ -1,6 +1,7 @@
 // How delays are distributed (all probes of the run), beside what was planned for them; and what was
 // planned and measured of each pair and epoch, in a table.
-import { colours, el, section } from "./dom.js";
+import { timeAxis } from "./clock.js";
+import { colours, el, section, whenPrinted } from "./dom.js";
 import { Table } from "./table.js";
 import { moment, percent, rate, span } from "./format.js";
 import { csvButton } from "./csv.js";
@@ -27,6 +28,10 @@ export function mountSpread(root, model, choice, view) {
     seen = entries[entries.length - 1].isIntersecting;
     if (seen && !plot) draw();
   }, { rootMargin: "200px" }).observe(part);
+  whenPrinted(() => {
+    seen = true;
+    draw();
+  });
   new ResizeObserver(() => plot?.setSize({ width: box.clientWidth, height: 220 })).observe(box);
   model.on(["pairs", "planned"], draw);
   mountPlanned(root, model, view);
@@ -63,12 +68,12 @@ function spreadPlot(box, lines) {
   const data = [null, ...lines.map(({ points }) => [points.map(([x]) => x), points.map(([, y]) => y)])];
   const high = Math.max(...lines.map(({ points }) => points[Math.floor((points.length - 1) * (points.length > 100 ? 0.98 : 1))][0]));
   return new uPlot({
-    mode: 2, width: Math.max(box.clientWidth, 50), height: 220,
+    mode: 2, width: Math.max(box.clientWidth, 150), height: 220,
     legend: { show: false }, cursor: { show: false },
     scales: { x: { time: false, auto: false, range: () => [0, high * 1.1 || 1] }, y: { range: () => [0, 1] } },
     axes: [
       { stroke, grid, ticks: { show: false }, size: 26, space: 70, values: (_, ticks) => ticks.map((ms) => span(ms * 1e6)) },
-      { stroke, grid, ticks: { show: false }, size: 74, values: (_, ticks) => ticks.map((share) => percent(share)) },
+      { stroke, grid, ticks: { show: false }, size: (plot) => timeAxis(plot.width)[0], values: (_, ticks) => ticks.map((share) => percent(share)) },
     ],
     series: [null, ...lines.map(({ colour, dashed }) => ({
       stroke: colour, width: 1.6, dash: dashed ? [6, 4] : undefined, facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }],

@@ -1,7 +1,10 @@
 // Every event, planned and applied: a line from when it was due (above) to when it was done (below),
-// so one that was late leans. Below them what was expected, and what the verdict says of moments.
+// so one that was late leans. Outages are spans with words. Below them what was expected, and what the
+// verdict says of moments.
 import { Canvas, colours, el } from "./dom.js";
-import { follow } from "./clock.js";
+import { follow, timeAxis } from "./clock.js";
+import { outages } from "./lives.js";
+import { eventMoment } from "./model.js";
 import { moment, span, tick } from "./format.js";
 
 const LANES = [
@@ -12,11 +15,6 @@ const LANES = [
 ];
 export const LANE_OF = new Map(LANES.flatMap(([, kinds], lane) => kinds.map((kind) => [kind, lane])));
 const HEIGHT = 15;
-const NAMES = 74;
-
-export function eventMoment(event) {
-  return event.at_ns ?? event.planned_ns ?? 0;
-}
 
 export function eventWords(event) {
   return `${event.kind} ${event.target} ${event.text}`.trim();
@@ -32,35 +30,40 @@ export function laneColour(lane) {
 }
 
 export function mountTimeline(root, model, view) {
-  const left = () => (root.clientWidth < 600 ? 0 : NAMES);
-  const inner = () => [left(), root.clientWidth - left()];
+  let spans = [];
   const canvas = new Canvas("all events over time", (context, width, height) => {
-    const x = (ns) => left() + ((ns - view.from) / view.width) * (width - left());
-    drawTimeline(context, width, height, model, view, x, left());
+    const [left, wide] = timeAxis(width);
+    const x = (ns) => left + ((ns - view.from) / view.width) * wide;
+    drawTimeline(context, left + wide, height, model, view, x, left, spans);
   });
+  const box = el("div", {}, canvas.node);
   const said = el("div", { class: "said" });
-  root.append(canvas.node);
-  follow(root, view, inner);
-  root.append(said);
+  root.append(box, said);
+  follow(box, view);
   view.on("range", () => canvas.ask());
-  view.on("cursor", () => tellNearest(said, root, model, view, inner));
-  model.on(["events", "expectations", "verdict", "time"], () => canvas.ask());
+  view.on("cursor", () => tellNearest(said, box, model, view, spans));
+  model.on(["events", "expectations", "verdict", "time"], () => {
+    spans = outages(model);
+    canvas.ask();
+  });
   return canvas;
 }
 
-function drawTimeline(context, width, height, model, view, x, left) {
+function drawTimeline(context, width, height, model, view, x, left, spans) {
   const { quiet, grid, text, bad, good, warn } = colours();
   const rows = LANES.length + 1;
   const top = (lane) => lane * HEIGHT + 2;
   context.textBaseline = "middle";
   for (let lane = 0; lane < rows; lane++) {
     context.fillStyle = quiet;
-    if (left) context.fillText(lane < LANES.length ? LANES[lane][0] : "judged", 2, top(lane) + HEIGHT / 2);
+    context.fillText(lane < LANES.length ? LANES[lane][0] : "judged", 2, top(lane) + HEIGHT / 2);
     context.fillStyle = grid;
     context.fillRect(left, top(lane) + HEIGHT - 1, width - left, 1);
   }
+  drawSpans(context, width, view, x, left, spans, top);
   const drawn = new Set();
   for (const event of model.events) {
+    if (event.kind === "expectation") continue;
     const due = event.planned_ns ?? event.at_ns;
     const done = event.at_ns ?? due;
     if (due === null || done < view.from || due > view.to) continue;
@@ -68,7 +71,11 @@ function drawTimeline(context, width, height, model, view, x, left) {
     const key = `${lane} ${Math.round(x(due) * 2)} ${Math.round(x(done) * 2)}`;
     if (drawn.has(key)) continue;
     drawn.add(key);
-    context.strokeStyle = event.kind === "crash" || event.kind === "killed" ? bad : laneColour(lane);
+    if (event.failed) {
+      cross(context, x(done), top(lane) + HEIGHT / 2 - 1, bad);
+      continue;
+    }
+    context.strokeStyle = event.kind === "crash" ? bad : laneColour(lane);
     context.lineWidth = event.asked ? 1 : 2;
     context.setLineDash(event.at_ns === null ? [2, 2] : []);
     context.beginPath();
@@ -91,6 +98,40 @@ function drawTimeline(context, width, height, model, view, x, left) {
   axis(context, width, height, view, x, left, text);
 }
 
+function cross(context, x, y, colour) {
+  context.strokeStyle = colour;
+  context.lineWidth = 2.5;
+  context.setLineDash([]);
+  context.beginPath();
+  for (const side of [-4.5, 4.5]) {
+    context.moveTo(x - side, y - 4.5);
+    context.lineTo(x + side, y + 4.5);
+  }
+  context.stroke();
+}
+
+// Words stand where they fit, on no others.
+function drawSpans(context, width, view, x, left, spans, top) {
+  const { text, cut } = colours();
+  const until = [0, 0];
+  context.font = "11px system-ui, sans-serif";
+  for (const one of spans) {
+    if (one.to < view.from || one.from > view.to) continue;
+    const begin = Math.max(x(one.from), left);
+    const end = Math.min(x(one.to), width);
+    context.globalAlpha = 0.3;
+    context.fillStyle = cut;
+    context.fillRect(begin, top(one.lane), Math.max(end - begin, 1), HEIGHT - 1);
+    context.globalAlpha = 1;
+    const wide = context.measureText(one.text).width;
+    if (begin + 4 < until[one.lane] || begin + 4 + wide > end) continue;
+    context.fillStyle = text;
+    context.fillText(one.text, begin + 4, top(one.lane) + HEIGHT / 2);
+    until[one.lane] = begin + 8 + wide;
+  }
+  context.font = "12px system-ui, sans-serif";
+}
+
 function axis(context, width, height, view, x, left, text) {
   const seconds = view.width / 1e9;
   const wanted = Math.max((width - left) / 90, 2);
@@ -107,15 +148,20 @@ function axis(context, width, height, view, x, left, text) {
   context.textAlign = "left";
 }
 
-// The events at the cursor, in words.
-function tellNearest(said, root, model, view, inner) {
-  const near = (view.width / Math.max(inner()[1], 1)) * 4;
+// The events at the cursor and the outages around it, in words.
+function tellNearest(said, box, model, view, spans) {
+  const near = (view.width / timeAxis(box.clientWidth)[1]) * 4;
   const found = [];
   for (const event of model.events) {
-    if (Math.abs(eventMoment(event) - view.cursor) > near) continue;
+    if (event.kind === "expectation" || Math.abs(eventMoment(event) - view.cursor) > near) continue;
     const late = event.lag_ns > 1e6 ? `, ${span(event.lag_ns)} late` : "";
-    found.push(`${moment(eventMoment(event), view.width)} ${eventWords(event)}${late}`);
+    const words = `${moment(eventMoment(event), view.width)} ${eventWords(event)}${late}`;
+    if (event.failed) found.unshift(words);
+    else found.push(words);
   }
+  for (const one of spans)
+    if (one.from <= view.cursor && view.cursor < one.to)
+      found.push(`${one.text} from ${moment(one.from, view.width)} to ${moment(one.to, view.width)}`);
   for (const [at_ns, text] of model.verdict.marks)
     if (Math.abs(at_ns - view.cursor) <= near) found.push(text);
   for (const one of model.expectations)

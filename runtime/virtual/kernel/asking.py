@@ -9,9 +9,22 @@ from pathlib import Path
 from runtime.errors import RunError
 from runtime.virtual.kernel import changes
 
+MOST_BYTES = 2 << 30  # with all that debuggers want to know, less than half of that
 _SECONDS = 30
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?[\w.+~-]*")
 _MAGIC = b"\x7fELF"
+
+
+def look(file: Path) -> None:
+    """RunError unless it may be a kernel; before it is copied, since a file may have any size.
+    OSError."""
+    size = file.stat().st_size
+    if size > MOST_BYTES:
+        what = f"this file has {size:,} bytes, and no kernel has more than {MOST_BYTES:,}"
+        raise RunError(what)
+    with file.open("rb") as opened:
+        if opened.read(len(_MAGIC)) != _MAGIC:
+            raise RunError("this is no program, so no kernel of user-mode Linux")
 
 
 def version(kernel: Path) -> str:
@@ -64,9 +77,7 @@ def common(kernel: Path, text: str) -> dict[str, object]:
 def _ask(kernel: Path, option: str) -> str:
     """RunError if it does not answer."""
     try:
-        with kernel.open("rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
-                raise RunError("this is no program, so no kernel of user-mode Linux")
+        look(kernel)
         done = subprocess.run(
             [str(kernel.absolute()), option],
             stdin=subprocess.DEVNULL,

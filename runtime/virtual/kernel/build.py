@@ -1,8 +1,9 @@
 """Makes a kernel for virtual time: source, unpack, change, configure, compile, keep.
 
-All of it happens in a folder of the cache that is locked meanwhile and goes with the build; after
-a build that was killed the next one, or a removal, clears it. The log of a build that failed stays
-in the cache (`build.log`).
+All of it happens in a folder of the cache that is locked meanwhile and goes with the build. A tree
+that a failed, interrupted or killed build has begun to compile stays there: the next build of the
+same source goes on with it, one of another source, or a removal, clears it. The log of a build that
+failed stays in the cache (`build.log`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from runtime.virtual.kernel.cache import Kernel
 SPACE_BYTES = 1 << 30  # for tree and objects
 LARGEST_BYTES = 15_000_000  # of a kernel: more is a mistake in `config`
 _TREE = "tree"
+_BEGUN = "begun"  # of which source and changes the tree is, once it has all of them
 _CONFIG = "tstorm.config"
 
 
@@ -45,14 +47,18 @@ def build(wanted: Path | None, steps: Steps) -> Kernel:
     with cache.held() as place:
         work = place / cache.BUILDING
         try:
-            work.mkdir()
-            _demand_space(work)
-            return _build(origin or _found(work, steps), work, steps)
+            work.mkdir(exist_ok=True)
+            kernel = _build(origin or _found(work, steps), work, steps)
+            (work / _BEGUN).unlink(missing_ok=True)
         except OSError as error:
             raise (unexpected if error.filename else unwritten)(error) from error
         except RunError:
             _keep_log(work)
             raise
+        finally:
+            if not (work / _BEGUN).exists():
+                shutil.rmtree(work, ignore_errors=True)
+    return kernel
 
 
 def _keep_log(work: Path) -> None:
@@ -85,12 +91,8 @@ def _build(origin: source.KernelSource, work: Path, steps: Steps) -> Kernel:
     if kernel := cache.built_of(digest):
         steps.step(f"built already: Linux {kernel.facts.version} of this source")
         return cache.choose(kernel)
-    tree = work / _TREE
-    tree.mkdir()
-    with _Timed(steps, "unpack"):
-        origin.unpack(tree, lambda text: steps.progress(f"unpack: {text}"))
-        version = source.accepted(tree, origin.name)
-        patches = changes.apply(tree, version[:2])
+    tree = _unpacked(origin, digest, work, steps)
+    version = source.version_of(tree)
     with _Timed(steps, f"configure Linux {'.'.join(map(str, version))}"):
         lacking = configure(tree)
     for option in lacking:
@@ -101,11 +103,28 @@ def _build(origin: source.KernelSource, work: Path, steps: Steps) -> Kernel:
         "version": asking.version(binary),
         "source": origin.name,
         "source_digest": digest,
-        "patches": tuple(patches),
+        "patches": tuple(one.path.name for one in changes.fitting(version[:2])),
         "lacking": tuple(lacking),
         **asking.common(binary, (tree / ".config").read_text(encoding="utf-8")),
     }
     return cache.put(cache.staged(binary), {**facts, "built": now()})
+
+
+def _unpacked(origin: source.KernelSource, digest: str, work: Path, steps: Steps) -> Path:
+    """The source's tree with our changes: what a build before this has left, or a new one."""
+    tree, begun, key = work / _TREE, work / _BEGUN, f"{digest} {changes.digest()}\n"
+    if begun.exists() and begun.read_text() == key:
+        steps.step("unpacked already: it goes on where the build before this stopped")
+        return tree
+    begun.unlink(missing_ok=True)
+    shutil.rmtree(tree, ignore_errors=True)
+    _demand_space(work)
+    tree.mkdir()
+    with _Timed(steps, "unpack"):
+        origin.unpack(tree, lambda text: steps.progress(f"unpack: {text}"))
+        changes.apply(tree, source.accepted(tree, origin.name)[:2])
+    begun.write_text(key)
+    return tree
 
 
 def _compile(tree: Path, steps: Steps) -> None:

@@ -26,7 +26,7 @@ from runtime.virtual.kernel import changes
 
 COMMAND = "tstorm kernel build"
 FORMAT = 1  # of kernel.json: raised when a field changes its meaning, comes or goes
-BUILDING = "building"  # the folder of a build that goes on, or was killed
+BUILDING = "building"  # the folder of a build that goes on, or has stopped
 _LOCK = "lock"
 _KERNEL, _FACTS = "linux", "kernel.json"
 _NEW = "new-"
@@ -106,8 +106,8 @@ def held() -> Iterator[Path]:
 
 
 def _clear(place: Path) -> None:
-    """What those who were killed have left."""
-    for folder in (place / BUILDING, *place.glob(f"{_NEW}*")):
+    """What those who were killed have left, but for the tree of a build."""
+    for folder in place.glob(f"{_NEW}*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -13,7 +13,6 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,17 +111,22 @@ def added() -> list[str]:
     return sorted(str(p.relative_to(root)) for p in paths if p != root / "README.md")
 
 
-def apply(tree: Path, version: Version) -> list[str]:
-    """Changes an unpacked source tree. Returns the names of the patches. RunError if one does not
-    fit this version."""
+def fitting(version: Version) -> list[Patch]:
+    """Those for this version."""
+    return [one for one in series() if one.fits(version)]
+
+
+def apply(tree: Path, version: Version) -> None:
+    """Changes an unpacked source tree. RunError if a patch does not fit this version."""
     for name in added():
         target = tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(DATA / "added" / name, target)
-    return list(_patch(tree, version))
+    for one in fitting(version):
+        _patch(tree, one, version)
 
 
-def _patch(tree: Path, version: Version) -> Iterator[str]:
+def _patch(tree: Path, one: Patch, version: Version) -> None:
     # A line of context may differ (versions do); with two, a change may land anywhere.
     options = (
         "-p1",
@@ -132,18 +136,14 @@ def _patch(tree: Path, version: Version) -> Iterator[str]:
         "--no-backup-if-mismatch",
         "--reject-file=-",
     )
-    for one in series():
-        if not one.fits(version):
-            continue
-        with one.path.open("rb") as diff:
-            done = subprocess.run(
-                ["patch", *options], cwd=tree, stdin=diff, capture_output=True, check=False
-            )
-        if done.returncode != 0:
-            said = " ".join(done.stdout.decode(errors="replace").split())
-            number = ".".join(map(str, version))
-            raise RunError(
-                f"our change {one.path.name} does not fit this source of Linux {number}: {said}",
-                "take another version: 6.12 is the one that is tried most",
-            )
-        yield one.path.name
+    with one.path.open("rb") as diff:
+        done = subprocess.run(
+            ["patch", *options], cwd=tree, stdin=diff, capture_output=True, check=False
+        )
+    if done.returncode != 0:
+        said = " ".join(done.stdout.decode(errors="replace").split())
+        number = ".".join(map(str, version))
+        raise RunError(
+            f"our change {one.path.name} does not fit this source of Linux {number}: {said}",
+            "take another version: 6.12 is the one that is tried most",
+        )

@@ -88,7 +88,10 @@ def run(command: Sequence[str], tree: Path, seen: Seen) -> None:
             os.killpg(process.pid, signal.SIGKILL)  # it has not been waited for: it is still ours
             raise
     if process.returncode != 0:
-        raise RunError(f"{shlex.join(command)} failed: {_reason(tree)}", f"see {LOG} in the cache")
+        raise RunError(
+            f"{shlex.join(command)} failed: {_reason(tree)}",
+            f"see {LOG} in the cache; the next build of this source goes on where this one stopped",
+        )
 
 
 def _reason(tree: Path) -> str:

@@ -1,13 +1,22 @@
 /* Loss and jitter draws.
  *
  * Bits: the n-th output of SplitMix64 (Steele, Lea, Flood 2014), which can be computed directly
- * from its counter; the key is mixed first, so that neighbouring seeds share nothing. Jitter: a
- * uniform draw goes through a table of the inverse distribution function with 4,096 intervals,
- * linear in between, as fixed-point integers: the same draw gives the same nanoseconds on every
- * machine. normal has the jitter as its standard deviation; uniform covers +-jitter; pareto is a
- * Pareto of shape 3, cut where the table ends, shifted and scaled to mean 0 and standard deviation
- * jitter; paretonormal is a quarter of the first plus three quarters of the last, of one draw each,
- * with the same deviation.
+ * from its counter; the key is mixed first, so that neighbouring seeds share nothing.
+ *
+ * Jitter is a process in time, not a draw for each packet, so that its distribution does not depend
+ * on how closely packets follow each other. It is a moving maximum (Deheuvels 1983): in each cell
+ * of two jitters something new rises, and from where it is it falls by half a nanosecond in each
+ * nanosecond; the deviation is the highest of all. With F the distribution wanted, what is new
+ * after a fall by f would be has the distribution F(x) / F(x + f), so the product over all cells is
+ * F at every moment. (That is a distribution because log F is concave, which holds for all of
+ * these.) Nothing falls faster than time goes on, so no packet overtakes another, and the order
+ * changes no delay. docs/pktd.md, "Delay and jitter", has it in full.
+ *
+ * Distributions are tables of the inverse with 4,096 intervals, linear in between, as fixed-point
+ * integers: the same draw gives the same nanoseconds on every machine. normal has the jitter as its
+ * standard deviation; uniform covers +-jitter; pareto is a Pareto of shape 3, cut where the table
+ * ends, shifted and scaled to mean 0 and standard deviation jitter; paretonormal is a quarter of
+ * the first plus three quarters of the last, of one process each, with the same deviation.
  */
 #include "draw.h"
 
@@ -18,14 +27,17 @@
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
 #define KEY_LOSS 0x6C6F7373ull       /* "loss" */
+#define KEY_PROBE 0x70726F6265ull    /* "probe" */
 #define KEY_JITTER 0x6A6974746572ull /* "jitter" */
 #define KEY_SECOND 0x7365636F6E64ull /* "second" */
 
 #define TABLE_BITS 12
 #define TABLE_SIZE (1 << TABLE_BITS)
 #define FIXED_BITS 20
+#define ONE (1 << FIXED_BITS) /* a jitter */
 
 static int32_t normal_table[TABLE_SIZE + 1];
+static int32_t uniform_table[TABLE_SIZE + 1];
 static int32_t pareto_table[TABLE_SIZE + 1];
 
 static const char *const names[DIST_COUNT] = {"normal", "uniform", "pareto", "paretonormal"};
@@ -53,15 +65,15 @@ uint64_t draw_bits(uint64_t key, uint64_t n) {
     return mix(mix(key + GOLDEN) + (n + 1) * GOLDEN);
 }
 
-bool draw_lost(uint64_t seed, uint64_t n, uint32_t loss_ppb) {
+bool draw_lost(uint64_t seed, bool probe, uint64_t n, uint32_t loss_ppb) {
     if (loss_ppb == 0) {
         return false;
     }
-    u128 scaled = (u128)draw_bits(seed ^ KEY_LOSS, n) * PPB;
+    u128 scaled = (u128)draw_bits(seed ^ (probe ? KEY_PROBE : KEY_LOSS), n) * PPB;
     return (uint64_t)(scaled >> 64) < loss_ppb;
 }
 
-/* What from_table() makes of evenly drawn bits: even between each two neighbours. */
+/* What quantile() makes of evenly drawn bits: even between each two neighbours. */
 static void standardise_between(double *point) {
     double sum = 0;
     double squares = 0;
@@ -80,42 +92,71 @@ void draw_init(void) {
         /* The outermost points stand half an interval inside, where the quantile is finite. */
         double p = i == 0 ? 0.5 : i == TABLE_SIZE ? TABLE_SIZE - 0.5 : i;
         p /= TABLE_SIZE;
-        normal_table[i] = (int32_t)lrint(normal_quantile(p) * (1 << FIXED_BITS));
+        normal_table[i] = (int32_t)lrint(normal_quantile(p) * ONE);
+        uniform_table[i] = (2 * i - TABLE_SIZE) * (ONE / TABLE_SIZE);
         pareto[i] = pareto_quantile(p);
     }
     standardise_between(pareto);
     for (int i = 0; i <= TABLE_SIZE; i++) {
-        pareto_table[i] = (int32_t)lrint(pareto[i] * (1 << FIXED_BITS));
+        pareto_table[i] = (int32_t)lrint(pareto[i] * ONE);
     }
 }
 
-static int64_t from_table(const int32_t *table, uint64_t bits) {
-    uint32_t slot = (uint32_t)(bits >> (64 - TABLE_BITS));
-    int64_t part = (int64_t)((bits >> (64 - TABLE_BITS - FIXED_BITS)) & ((1u << FIXED_BITS) - 1));
-    int64_t low = table[slot];
-    int64_t high = table[slot + 1];
-    return low + (high - low) * part / (1 << FIXED_BITS);
+/* Where the part `p` of all, in 2^-32, ends. */
+static int64_t quantile(const int32_t *table, uint64_t p) {
+    const int32_t *slot = table + (p >> FIXED_BITS);
+    return slot[0] + ((slot[1] - slot[0]) * (int64_t)(p & (ONE - 1)) >> FIXED_BITS);
 }
 
-int64_t draw_jitter(uint64_t seed, uint64_t n, enum dist dist, uint64_t jitter_ns) {
-    uint64_t bits = draw_bits(seed ^ KEY_JITTER, n);
+/* The x with F(x) = v F(x + fall), v in 2^-32: by bisection for F(x + fall), without branches that
+ * nobody could foresee. */
+static int64_t risen(const int32_t *table, uint64_t v, int64_t fall) {
+    uint64_t most = 0; /* too little, all the same */
+    for (uint64_t bit = 1ull << 31; bit; bit >>= 1) {
+        uint64_t p = most | bit;
+        int64_t apart = quantile(table, p) - quantile(table, p * v >> 32);
+        most += bit & -(uint64_t)(apart < fall);
+    }
+    return quantile(table, (most + 1) * v >> 32);
+}
+
+/* The process in a cell, `fall` after its beginning (ONE: at its end). */
+static int64_t process(const int32_t *table, uint64_t key, uint64_t cell, int64_t fall) {
+    int64_t highest = risen(table, draw_bits(key, cell) >> 32, fall);
+    for (int64_t fallen = fall; table[TABLE_SIZE] - fallen > highest; fallen += ONE) {
+        uint64_t v = draw_bits(key, --cell) >> 32;
+        if (quantile(table, v) - fallen > highest) { /* it rose no further than that */
+            int64_t there = risen(table, v, ONE) - fallen;
+            highest = there > highest ? there : highest;
+        }
+    }
+    return highest;
+}
+
+int64_t draw_jitter(uint64_t seed, uint64_t at_ns, enum dist dist, uint64_t jitter_ns) {
+    if (jitter_ns == 0) {
+        return 0;
+    }
+    uint64_t cell_ns = 2 * jitter_ns;
+    uint64_t cell = at_ns / cell_ns;
+    int64_t fall = (int64_t)(((u128)(at_ns % cell_ns) << FIXED_BITS) / cell_ns);
     int64_t z;
     switch (dist) {
     case DIST_UNIFORM:
-        z = (int64_t)(bits >> (63 - FIXED_BITS)) - (1 << FIXED_BITS);
+        z = process(uniform_table, seed ^ KEY_JITTER, cell, fall);
         break;
     case DIST_PARETO:
-        z = from_table(pareto_table, bits);
+        z = process(pareto_table, seed ^ KEY_JITTER, cell, fall);
         break;
     case DIST_PARETONORMAL:
         /* Variance 1/16 + 9/16; 1326355 = 2^20 / sqrt(0.625) brings it back to 1. */
-        z = from_table(normal_table, bits) +
-            3 * from_table(pareto_table, draw_bits(seed ^ KEY_SECOND, n));
+        z = process(normal_table, seed ^ KEY_JITTER, cell, fall) +
+            3 * process(pareto_table, seed ^ KEY_SECOND, cell, fall);
         z = z * 1326355 / (4 << FIXED_BITS);
         break;
     default:
-        z = from_table(normal_table, bits);
+        z = process(normal_table, seed ^ KEY_JITTER, cell, fall);
         break;
     }
-    return (int64_t)((i128)z * (int64_t)jitter_ns / (1 << FIXED_BITS));
+    return (int64_t)((i128)z * (int64_t)jitter_ns / ONE);
 }

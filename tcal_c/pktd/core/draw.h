@@ -1,5 +1,5 @@
-/* Counter-based random draws: the n-th draw of a key is a function of (key, n) and of nothing else.
- */
+/* Counter-based random draws: the n-th draw of a key is a function of (key, n) and of nothing else,
+ * and jitter is one of a seed and the time. */
 #ifndef PKTD_DRAW_H
 #define PKTD_DRAW_H
 
@@ -13,11 +13,12 @@ void draw_init(void);
 /* 64 uniform bits. */
 uint64_t draw_bits(uint64_t key, uint64_t n);
 
-/* Whether packet n is lost, with a probability of loss_ppb in 1e9. */
-bool draw_lost(uint64_t seed, uint64_t n, uint32_t loss_ppb);
+/* Whether packet n, or probe n, is lost, with a probability of loss_ppb in 1e9. */
+bool draw_lost(uint64_t seed, bool probe, uint64_t n, uint32_t loss_ppb);
 
-/* Deviation from the delay, in ns, of packet n (may be negative). */
-int64_t draw_jitter(uint64_t seed, uint64_t n, enum dist dist, uint64_t jitter_ns);
+/* Deviation from the delay, in ns (may be negative), of what leaves the queue at `at_ns`. It falls
+ * by less than `at_ns` grows. */
+int64_t draw_jitter(uint64_t seed, uint64_t at_ns, enum dist dist, uint64_t jitter_ns);
 
 /* NULL for a number that is no distribution. */
 const char *dist_name(enum dist dist);

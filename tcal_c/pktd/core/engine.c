@@ -230,6 +230,9 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
         break;
     case VERDICT_UNKNOWN:
         counter_add(&e->count.drop_unknown, frame->info.segments);
+        if (error == PACKET_OK && packet_is_for_many(&frame->info, frame_bytes(frame))) {
+            counter_add(&e->port[port].group, frame->info.segments);
+        }
         break;
     case VERDICT_SPOOFED:
         counter_add(&e->count.drop_spoofed, frame->info.segments);

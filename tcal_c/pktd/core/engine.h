@@ -39,7 +39,9 @@ struct engine_counters {
 /* What there is to tell of a port, beside the packets of its node. */
 struct port_counters {
     counter spoofed;       /* segments from an address that its node does not have, all in all */
+    counter group;         /* to a group or to all, dropped as unknown (packet_is_for_many) */
     uint64_t told_spoofed; /* control thread: what was last told */
+    uint64_t told_group;
     bool told_gone;
 };
 

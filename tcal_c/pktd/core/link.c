@@ -18,23 +18,24 @@
 
 #include <limits.h>
 
-static uint64_t deviated(const struct link *link, uint64_t nth) {
-    if (link->jitter_ns == 0) {
-        return link->delay_ns;
-    }
-    int64_t delay =
-        (int64_t)link->delay_ns + draw_jitter(link->seed, nth, link->dist, link->jitter_ns);
+/* Of what leaves the queue at `at_ns`. */
+static uint64_t deviated(const struct transit *t, const struct link *link, uint64_t at_ns) {
+    uint64_t since = at_ns - counter_get(&t->epoch_ns);
+    int64_t by = draw_jitter(link->seed, since, link->dist, link->jitter_ns);
+    int64_t delay = (int64_t)link->delay_ns + by;
     return delay > 0 ? (uint64_t)delay : 0;
 }
 
-static void set_due(struct link *link, struct piece *piece, uint64_t after_ns) {
-    uint64_t due = max_u64(piece->served_ns, after_ns) + deviated(link, piece->nth);
-    piece->due_ns = max_u64(due, link->last_due_ns);
+static void set_due(const struct transit *t, struct link *link, struct piece *piece,
+                    uint64_t after_ns) {
+    uint64_t leaves = max_u64(piece->served_ns, after_ns);
+    /* What came before a change may still be on its way. */
+    piece->due_ns = max_u64(leaves + deviated(t, link, leaves), link->last_due_ns);
     link->last_due_ns = piece->due_ns;
 }
 
 static void append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
-    set_due(link, piece, at_ns);
+    set_due(t, link, piece, at_ns);
     piece->seq = t->seq++;
     piece->next = NULL;
     if (link->head) {
@@ -102,7 +103,6 @@ static void drop_piece(struct transit *t, struct link *link, struct piece *piece
 struct run {
     uint32_t first;
     uint32_t count;
-    uint64_t nth;
     uint64_t start_ns; /* service of the first begins */
     uint64_t first_ns; /* first is through */
     uint64_t last_ns;  /* last is through */
@@ -122,7 +122,6 @@ static void close_run(struct transit *t, struct link *link, struct piece *origin
     piece->first = run->first;
     piece->count = run->count;
     piece->hops = origin->hops;
-    piece->nth = run->nth;
     piece->served_ns = run->last_ns;
     uint64_t through = max_u64(run->last_ns, at_ns);
     piece->span_ns = (uint32_t)min_u64(through - min_u64(run->first_ns, through), UINT32_MAX);
@@ -144,11 +143,11 @@ static void count_accepted(struct link *link, uint64_t packets, uint64_t bytes) 
     counter_add(&link->count.accepted_bytes, bytes);
 }
 
-/* Draws and queues one segment; true when it goes on. */
+/* Draws and queues one segment, the nth of its kind; true when it goes on. */
 static bool offer_segment(struct transit *t, struct link *link, struct frame *frame,
                           uint32_t segment, uint64_t nth, uint64_t at_ns, struct service *service) {
     uint32_t bytes = packet_segment_bytes(&frame->info, segment);
-    if (draw_lost(link->seed, nth, link->loss_ppb)) {
+    if (draw_lost(link->seed, frame->info.probe, nth, link->loss_ppb)) {
         record_segment(t, link, frame, segment, FATE_LOSS, at_ns);
         counter_add(&link->count.drop_loss, 1);
         pair_drop(frame->pair, DROP_LOSS, 1);
@@ -195,10 +194,8 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
             close_run(t, link, piece, &run, at_ns);
         }
         if (run.count == 0) {
-            run = (struct run){.first = segment,
-                               .nth = nth + i,
-                               .start_ns = service.start_ns,
-                               .first_ns = service.end_ns};
+            run = (struct run){
+                .first = segment, .start_ns = service.start_ns, .first_ns = service.end_ns};
         }
         run.count++;
         run.last_ns = service.end_ns;
@@ -207,16 +204,26 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
     pool_piece_release(&t->pool, piece);
 }
 
+/* Of the first of `count` segments that are offered: probes have numbers of their own, so that
+ * those of programs are the same with and without them. */
+static uint64_t next_number(struct link *link, bool probe, uint32_t count) {
+    uint64_t probes = counter_get(&link->count.probes);
+    if (!probe) {
+        return counter_get(&link->count.pkts) - probes;
+    }
+    counter_set(&link->count.probes, probes + count);
+    return probes;
+}
+
 void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
-    uint64_t nth = counter_get(&link->count.pkts);
+    uint64_t nth = next_number(link, piece->frame->info.probe, piece->count);
     uint64_t bytes = packet_bytes(&piece->frame->info, piece->first, piece->count);
-    counter_set(&link->count.pkts, nth + piece->count);
+    counter_add(&link->count.pkts, piece->count);
     counter_add(&link->count.bytes, bytes);
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
     } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0) {
         count_accepted(link, piece->count, bytes);
-        piece->nth = nth;
         piece->served_ns = at_ns;
         append(t, link, piece, at_ns);
     } else {
@@ -274,7 +281,7 @@ static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint6
         piece->span_ns = (uint32_t)min_u64(
             (uint64_t)((u128)piece->span_ns * (served - at_ns) / wait), UINT32_MAX);
         piece->served_ns = served;
-        set_due(link, piece, at_ns);
+        set_due(t, link, piece, at_ns);
     }
     if (link->head) {
         heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);

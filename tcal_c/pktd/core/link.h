@@ -36,7 +36,8 @@ struct link_config {
 };
 
 struct link_counters {
-    counter pkts; /* offered, also while down: the number of the next draw */
+    counter pkts;   /* offered, also while down */
+    counter probes; /* of them */
     counter bytes;
     counter out_pkts;
     counter out_bytes;
@@ -88,7 +89,7 @@ enum digests { DIGESTS_OFF, DIGESTS_CONTENTS, DIGESTS_TIMES };
 /* What is on its way over all links, and what it needs. */
 struct transit {
     enum digests digests; /* chosen before the first packet */
-    counter epoch_ns;     /* from which their times count */
+    counter epoch_ns;     /* from which their times and the links' jitter count */
     struct ring *ring;    /* for packets that are captured; NULL: none are */
 
     struct pool pool;

@@ -10,6 +10,8 @@
  */
 #include "packet.h"
 
+#include "probe/wire.h"
+
 #include <string.h>
 
 #include <netinet/in.h>
@@ -21,6 +23,7 @@
 #define TCP_CHECKSUM 16
 #define UDP_CHECKSUM 6
 #define UDP_HEADER 8u
+#define ICMP_HEADER 8u
 
 static uint16_t get16(const uint8_t *p) {
     return (uint16_t)(p[0] << 8 | p[1]);
@@ -148,6 +151,20 @@ static enum packet_error parse_split(struct packet_info *info, const uint8_t *fr
     return PACKET_OK;
 }
 
+static bool is_probe(const struct packet_info *info, const uint8_t *frame, uint8_t protocol,
+                     size_t l4) {
+    uint32_t mark;
+    if (protocol == PROBE_PROTOCOL) {
+        return true;
+    }
+    if (protocol != (info->version == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) ||
+        l4 + ICMP_HEADER + sizeof mark > info->length) {
+        return false;
+    }
+    memcpy(&mark, frame + l4 + ICMP_HEADER, sizeof mark);
+    return mark == PROBE_ECHO;
+}
+
 enum packet_error packet_parse(struct packet_info *info, const struct virtio_net_hdr *vnet,
                                const uint8_t *frame, size_t length) {
     memset(info, 0, sizeof *info);
@@ -171,7 +188,11 @@ enum packet_error packet_parse(struct packet_info *info, const struct virtio_net
     default:
         return PACKET_NOT_IP;
     }
-    return error != PACKET_OK ? error : parse_split(info, frame, protocol, l4);
+    if (error != PACKET_OK) {
+        return error;
+    }
+    info->probe = is_probe(info, frame, protocol, l4);
+    return parse_split(info, frame, protocol, l4);
 }
 
 static uint32_t payload_of(const struct packet_info *info, uint32_t first, uint32_t count) {
@@ -266,4 +287,17 @@ void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t f
     rewrite_vnet(info, &piece->vnet, first, count);
     rewrite_ip(info, piece->header + ETH_BYTES, first, info->header - ETH_BYTES + payload);
     rewrite_transport(info, piece->header, first, count, info->header - info->l4 + payload);
+}
+
+bool packet_is_for_many(const struct packet_info *info, const uint8_t *frame) {
+    enum { IGMP = 2, HOP_BY_HOP = 0, ICMPV6 = 58, FIRST_OF_KERNELS = 130 };
+    const uint8_t *ip = frame + ETH_BYTES, *to = info->dest;
+    if (info->version == 4) {
+        bool all = to[2] == 0xff && to[3] == 0xff;
+        return ip[9] != IGMP && ((to[0] & 0xf0) == 0xe0 || all);
+    }
+    /* MLD comes behind a hop-by-hop header (RFC 3810, section 5). */
+    bool kernels = ip[6] == HOP_BY_HOP ||
+                   (ip[6] == ICMPV6 && info->length > ETH_BYTES + 40 && ip[40] >= FIRST_OF_KERNELS);
+    return to[0] == 0xff && !kernels;
 }

@@ -24,6 +24,7 @@ struct packet_info {
     struct virtio_net_hdr vnet;
     uint8_t version; /* 4 or 6 */
     uint8_t split;   /* enum packet_split */
+    bool probe;      /* of the run itself, no program's */
     uint16_t l4;     /* offset of the transport header in the frame (split packets only) */
     uint16_t header; /* bytes before the payload that every segment repeats (split packets only) */
     uint16_t segment_payload;
@@ -45,6 +46,11 @@ struct packet_piece {
 /* Reads a frame of `length` bytes that came with `vnet`. Never looks beyond `length`. */
 enum packet_error packet_parse(struct packet_info *info, const struct virtio_net_hdr *vnet,
                                const uint8_t *frame, size_t length);
+
+/* Whether an IP packet is for a group or for all: multicast, or broadcast of everything or of a
+ * network of 16 bits. Not those that kernels send by themselves (IGMP, MLD, neighbour discovery).
+ */
+bool packet_is_for_many(const struct packet_info *info, const uint8_t *frame);
 
 /* Layer-3 bytes of one segment, headers included. */
 uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment);

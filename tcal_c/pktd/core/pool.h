@@ -31,7 +31,6 @@ struct piece {
     uint64_t due_ns;    /* leaves the link */
     uint64_t served_ns; /* leaves, or left, the link's queue */
     uint64_t seq;       /* breaks ties of due_ns */
-    uint64_t nth;       /* of all segments offered to this link: keys the jitter draw */
     uint32_t first;
     uint32_t count;
     uint32_t span_ns; /* how long before due_ns the first segment was through */

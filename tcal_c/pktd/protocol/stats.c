@@ -76,13 +76,15 @@ void stats_ports(struct proto *p) {
     struct report report = {.proto = p};
     for (uint32_t i = 0; i < p->stage->port_end; i++) {
         struct port_counters *c = &p->engine->port[i];
-        uint64_t spoofed = counter_get(&c->spoofed);
+        uint64_t spoofed = counter_get(&c->spoofed), group = counter_get(&c->group);
         bool gone = p->host->is_gone(p->host->context, i);
-        if (spoofed != c->told_spoofed || gone != c->told_gone) {
+        if (spoofed != c->told_spoofed || group != c->told_group || gone != c->told_gone) {
             c->told_spoofed = spoofed;
+            c->told_group = group;
             c->told_gone = gone;
             report.count++;
-            text_add(&report.lines, "%u %llu %d\n", i, (unsigned long long)spoofed, gone);
+            text_add(&report.lines, "%u %llu %d %llu\n", i, (unsigned long long)spoofed, gone,
+                     (unsigned long long)group);
         }
     }
     finish(&report);

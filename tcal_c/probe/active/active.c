@@ -8,7 +8,7 @@
 enum { STEPPED_NS = 1000000 };
 
 static const char OPEN_USAGE[] = "open END netns=PATH addr=ADDRESS";
-static const char PAIR_USAGE[] = "pair PAIR FROM TO wait=NS";
+static const char PAIR_USAGE[] = "pair PAIR FROM TO wait=NS [bytes=N]";
 static const char AT_USAGE[] = "at NS PAIR";
 static const char REPORT_USAGE[] = "report NS";
 
@@ -52,7 +52,6 @@ static void encode(const struct proto *p, uint32_t number, uint8_t *bytes) {
 static void send_probe(struct proto *p, uint32_t pair) {
     const struct pair *way = &p->pair[pair];
     const struct active_io *io = p->io;
-    uint8_t bytes[PROBE_BYTES];
     if (!p->end[way->from].open || !p->end[way->to].open) {
         return; /* one of them is not there: nothing was to be measured */
     }
@@ -61,9 +60,9 @@ static void send_probe(struct proto *p, uint32_t pair) {
         return;
     }
     struct flight *flight = flight_of(p, p->next);
-    encode(p, p->next, bytes);
+    encode(p, p->next, p->packet);
     *flight = (struct flight){.sent_ns = io->clock(io->context), .pair = pair, .fate = UNDER_WAY};
-    if (io->send(io->context, way->from, &p->end[way->to].addr, bytes, sizeof bytes)) {
+    if (io->send(io->context, way->from, &p->end[way->to].addr, p->packet, way->bytes)) {
         p->refused++;
         return; /* the number is used again */
     }
@@ -73,7 +72,7 @@ static void send_probe(struct proto *p, uint32_t pair) {
 void active_arrived(struct proto *p, uint32_t end, const struct addr *from, const uint8_t *bytes,
                     size_t size, uint64_t at_ns) {
     uint32_t words[2];
-    if (size != PROBE_BYTES) {
+    if (size < PROBE_BYTES) {
         return;
     }
     memcpy(words, bytes, sizeof words);
@@ -83,7 +82,8 @@ void active_arrived(struct proto *p, uint32_t end, const struct addr *from, cons
     }
     struct flight *flight = flight_of(p, number);
     const struct pair *way = &p->pair[flight->pair];
-    if (flight->fate != UNDER_WAY || way->to != end || !addr_equal(&p->end[way->from].addr, from)) {
+    if (flight->fate != UNDER_WAY || way->to != end || size != way->bytes ||
+        !addr_equal(&p->end[way->from].addr, from)) {
         return;
     }
     flight->delay_ns = at_ns > flight->sent_ns ? at_ns - flight->sent_ns : 0;
@@ -163,19 +163,27 @@ static bool do_close(struct proto *p, struct words *w, struct refusal *r) {
 
 static bool do_pair(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t number;
-    struct pair pair = {.declared = true};
+    struct pair pair = {.declared = true, .bytes = PROBE_BYTES};
     if (!take_index(w, "pair", PAIRS, &number, PAIR_USAGE, r) ||
         !take_index(w, "end", ENDS, &pair.from, PAIR_USAGE, r) ||
         !take_index(w, "end", ENDS, &pair.to, PAIR_USAGE, r)) {
         return false;
     }
     const char *wait = take_value(w, "wait");
-    if (!wait || !take_end(w, PAIR_USAGE, r)) {
+    char *more = wait ? words_next(w) : NULL;
+    const char *bytes = more ? word_value(more) : NULL;
+    if (!wait || (more && (!bytes || strcmp(more, "bytes"))) || !take_end(w, PAIR_USAGE, r)) {
         return syntax(r, PAIR_USAGE);
     }
     if (!word_number(wait, INT64_MAX, &pair.wait_ns)) {
         return refuse(r, "range", "time '%.32s' is not a number of ns", wait);
     }
+    uint64_t size = PROBE_BYTES;
+    if (bytes && (!word_number(bytes, PROBE_MOST_BYTES, &size) || size < PROBE_BYTES)) {
+        return refuse(r, "range", "a probe has %d to %d bytes, not '%.32s'", PROBE_BYTES,
+                      PROBE_MOST_BYTES, bytes);
+    }
+    pair.bytes = (uint32_t)size;
     if (pair.from == pair.to) {
         return refuse(r, "conflict", "pair %u: from end %u to itself", number, pair.from);
     }
@@ -288,13 +296,20 @@ static const struct session_program PROGRAM = {
     .due = due,
 };
 
+/* All of it is used sooner or later: so it is there from the start, and nothing grows while a run
+ * goes on. */
+static void *ring(size_t bytes) {
+    void *found = malloc(bytes);
+    return found ? memset(found, 0xff, bytes) : NULL;
+}
+
 bool active_init(struct proto *p, const struct active_io *io, uint32_t cookie) {
     *p = (struct proto){.session = {.program = &PROGRAM}, .io = io, .cookie = cookie};
     p->session.out = &p->out;
     p->end = calloc(ENDS, sizeof *p->end);
     p->pair = calloc(PAIRS, sizeof *p->pair);
-    p->asked = calloc(WAITING, sizeof *p->asked);
-    p->flight = calloc(FLIGHTS, sizeof *p->flight);
+    p->asked = ring(WAITING * sizeof *p->asked);
+    p->flight = ring(FLIGHTS * sizeof *p->flight);
     return p->end && p->pair && p->asked && p->flight;
 }
 

@@ -15,7 +15,7 @@ enum {
     WAITING = 65536,             /* probes that were asked for and are not due */
     FLIGHTS = 65536,             /* probes that were sent and not reported; a power of two */
     PROBE_BYTES = 8,             /* behind the IP header: cookie and number, in network order */
-    PROBE_PROTOCOL = 253,        /* for experiments (RFC 3692) */
+    PROBE_MOST_BYTES = 9000,     /* of which the rest is 0 */
     SKIPPED_AFTER_NS = 100000000 /* a probe that is so late is not sent: it would come in a crowd */
 };
 
@@ -28,6 +28,7 @@ struct pair {
     bool declared;
     uint32_t from, to;
     uint64_t wait_ns; /* the longest that a probe is planned to take */
+    uint32_t bytes;   /* of a probe, behind the IP header */
 };
 
 enum fate { REPORTED, UNDER_WAY, ARRIVED }; /* or nobody waits for it any more */
@@ -65,6 +66,7 @@ struct proto {
     struct text out;
     const struct active_io *io;
     uint32_t cookie; /* of this process: packets of others are not taken for ours */
+    uint8_t packet[PROBE_MOST_BYTES];
     struct end *end;
     struct pair *pair;
     struct asked *asked; /* a ring: of `asked_count`, from `asked_first` on */
@@ -79,8 +81,9 @@ struct proto {
 bool active_init(struct proto *p, const struct active_io *io, uint32_t cookie);
 void active_free(struct proto *p);
 
-/* A packet of the probes' protocol has come to an end, without its IP header. What is no probe of
- * ours that is under way from this address to this end is left alone. */
+/* A packet of the probes' protocol has come to an end, without its IP header: `size` bytes, of
+ * which PROBE_BYTES have to be at `bytes`. What is no probe of ours that is under way from this
+ * address to this end is left alone. */
 void active_arrived(struct proto *p, uint32_t end, const struct addr *from, const uint8_t *bytes,
                     size_t size, uint64_t at_ns);
 

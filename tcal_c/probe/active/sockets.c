@@ -6,10 +6,12 @@
  * they were read last, or within a second before, the time of reading counts instead.
  */
 #include "active.h"
+
 #include "common/clock.h"
 #include "common/netlink/netns.h"
 #include "common/server.h"
 #include "common/startup.h"
+#include "probe/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +27,7 @@
 
 enum {
     EVENTS = 64,
-    ROOM = 256,          /* of a packet: probes are smaller, others are no probes */
+    ROOM = 256,          /* of a packet: its headers, and what a probe is told apart by */
     TOGETHER_NS = 20000, /* two clocks that took longer to read are read again */
     READINGS = 3
 };
@@ -186,8 +188,8 @@ static void receive(struct sockets *s, uint32_t end) {
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
-    ssize_t got = recvmsg(s->fd[end], &message, MSG_DONTWAIT);
-    if (got <= 0 || (message.msg_flags & MSG_TRUNC)) {
+    ssize_t got = recvmsg(s->fd[end], &message, MSG_DONTWAIT | MSG_TRUNC); /* its whole length */
+    if (got <= 0) {
         return;
     }
     struct moment moment = look();

@@ -18,14 +18,15 @@ static int fake_open(void *context, uint32_t end, const char *netns, const struc
 static int fake_send(void *context, uint32_t end, const struct addr *to, const uint8_t *bytes,
                      size_t size) {
     struct fake *f = context;
-    CHECK(size == PROBE_BYTES);
+    CHECK(size >= PROBE_BYTES);
     if (f->refuse_send) {
         return f->refuse_send;
     }
     uint32_t slot = f->sent++ % FAKE_SENDS;
     f->sends[slot].end = end;
     f->sends[slot].to = *to;
-    memcpy(f->sends[slot].bytes, bytes, size);
+    f->sends[slot].size = size;
+    memcpy(f->sends[slot].bytes, bytes, PROBE_BYTES);
     return 0;
 }
 
@@ -76,5 +77,6 @@ void fake_until(struct fake *f, uint64_t now_ns) {
 void fake_deliver(struct fake *f, uint32_t n, uint32_t to, const char *from, uint64_t at_ns) {
     struct addr source;
     CHECK(word_ipv4(from, &source) || word_ipv6(from, &source));
-    active_arrived(&f->proto, to, &source, f->sends[n % FAKE_SENDS].bytes, PROBE_BYTES, at_ns);
+    active_arrived(&f->proto, to, &source, f->sends[n % FAKE_SENDS].bytes,
+                   f->sends[n % FAKE_SENDS].size, at_ns);
 }

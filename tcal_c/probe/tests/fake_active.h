@@ -15,8 +15,9 @@ struct fake {
     struct {
         uint32_t end;
         struct addr to;
-        uint8_t bytes[PROBE_BYTES];
-    } sends[FAKE_SENDS]; /* the last ones, by number */
+        size_t size;
+        uint8_t bytes[PROBE_BYTES]; /* the first ones */
+    } sends[FAKE_SENDS];            /* the last ones, by number */
     char answer[4096];
 };
 

@@ -4,6 +4,10 @@
 #include "suites.h"
 
 #include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define ONE "10.77.0.1"
 #define TWO "10.77.0.2"
@@ -32,6 +36,8 @@ static void commands_are_strict(void) {
                                         "pair 3 1 2 5",
                                         "pair 3 1 2 wait=",
                                         "pair 3 1 2 wait=1 2",
+                                        "pair 3 1 2 wait=1 bytes=",
+                                        "pair 3 1 2 wait=1 bytes=9 9",
                                         "at",
                                         "at 5",
                                         "at 5 0 0",
@@ -43,6 +49,8 @@ static void commands_are_strict(void) {
                                       "pair 4096 1 2 wait=1",
                                       "pair 3 1 2 wait=1s",
                                       "pair 3 65535 2 wait=1",
+                                      "pair 3 1 2 wait=1 bytes=7",
+                                      "pair 3 1 2 wait=1 bytes=9001",
                                       "at -1 0",
                                       "at 9223372036854775808 0",
                                       "at 1 4096",
@@ -83,6 +91,21 @@ static void probes_are_timed(void) {
     CHECK_TEXT(fake_ask(f, "report 1000"), "ok 2 skipped=0 refused=0\n0 100 190\n1 200 60");
     CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=0 refused=0");
     CHECK_EQ(f->proto.first, f->proto.next);
+    fake_free(f);
+}
+
+static void large_ones_are_told_apart_by_their_size(void) {
+    struct fake *f = two_ends();
+    struct addr one;
+    word_ipv4(ONE, &one);
+    CHECK_TEXT(fake_ask(f, "pair 2 1 2 wait=4000 bytes=1480"), "ok");
+    fake_ask(f, "at 100 2");
+    fake_until(f, 200);
+    CHECK_EQ(f->sends[0].size, 1480);
+    active_arrived(&f->proto, 2, &one, f->sends[0].bytes, PROBE_BYTES, 150); /* it was cut */
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=0 refused=0");
+    fake_deliver(f, 0, 2, ONE, 170);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 1 skipped=0 refused=0\n2 100 70");
     fake_free(f);
 }
 
@@ -174,6 +197,27 @@ static void rings_are_bounded(void) {
     fake_free(f);
 }
 
+/* All pages of it are in memory. */
+static bool is_there(void *begin, size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *first = (char *)begin - (uintptr_t)begin % page;
+    size_t count = (bytes + (uintptr_t)begin % page + page - 1) / page;
+    unsigned char *found = calloc(count, 1);
+    bool whole = found && !mincore(first, count * page, found);
+    for (size_t i = 0; whole && i < count; i++) {
+        whole = found[i] & 1;
+    }
+    free(found);
+    return whole;
+}
+
+static void nothing_grows_while_probes_go_on(void) {
+    struct fake *f = fake_new();
+    CHECK(is_there(f->proto.flight, FLIGHTS * sizeof *f->proto.flight));
+    CHECK(is_there(f->proto.asked, WAITING * sizeof *f->proto.asked));
+    fake_free(f);
+}
+
 static void a_stepped_wall_clock_is_doubted_for_a_while(void) {
     const uint64_t day = 1700000000 * NS_PER_S, now = 50 * NS_PER_S;
     const int64_t steps[] = {60 * (int64_t)NS_PER_S, -60 * (int64_t)NS_PER_S, 2000000};
@@ -197,10 +241,12 @@ static void a_stepped_wall_clock_is_doubted_for_a_while(void) {
 void test_active(void) {
     commands_are_strict();
     probes_are_timed();
+    large_ones_are_told_apart_by_their_size();
     what_does_not_come_is_lost();
     foreign_packets_are_left_alone();
     ends_come_and_go();
     late_ones_are_not_sent();
     rings_are_bounded();
+    nothing_grows_while_probes_go_on();
     a_stepped_wall_clock_is_doubted_for_a_while();
 }

@@ -115,7 +115,8 @@ static bool usable(const struct brute *net, uint32_t link, uint32_t root) {
 }
 
 static wide length(const struct brute *net, uint32_t link) {
-    return net->by_hops ? 1 : ((wide)net->delays_ns[link] << 20) + 1;
+    wide delay_ns = net->delays_ns[link];
+    return net->by_hops ? ((wide)1 << 90) + delay_ns : (delay_ns << 20) + 1;
 }
 
 static void relax(const struct brute *net, uint32_t root, wide *far) {

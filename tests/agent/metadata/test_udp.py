@@ -12,6 +12,7 @@ from runtime.agent.clock import SystemClock
 from runtime.agent.metadata import udp
 from runtime.agent.metadata.udp import Mailbox
 from runtime.errors import RunError
+from tests.doubles.clock import FakeClock
 
 HERE = "127.0.0.1"
 PREFIX = b"TM\x01abcd"
@@ -94,20 +95,8 @@ def test_a_flood_of_garbage_leaves_room_for_the_rest(
     assert mailbox.counters()["kernel_drops"] == 20_000
 
 
-class SlowClock(SystemClock):
-    """A millisecond passes whenever somebody looks."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0
-
-    def now_ns(self) -> int:
-        self.now += 1_000_000
-        return self.now
-
-
 def test_a_drain_ends_when_its_time_is_over(sender: socket.socket) -> None:
-    mailbox = Mailbox(SlowClock(), (HERE, 0))
+    mailbox = Mailbox(FakeClock(step_ns=1_000_000), (HERE, 0))
     for _ in range(udp.CHECK_EVERY * 6):
         sender.sendto(b"x", (HERE, mailbox.port))
     looks = udp.DRAIN_NS // 1_000_000 + 1

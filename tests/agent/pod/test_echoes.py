@@ -73,6 +73,16 @@ def test_what_cannot_be_sent_is_a_notice(script: str, words: str) -> None:
     assert words in notice["text"]
 
 
+def test_a_tprobe_that_is_killed_is_a_notice_although_it_has_told() -> None:
+    told = asyncio.run(said(f"printf '%s' '{LINES}'; kill -9 $$", _has_notice))
+    [notice] = [message for message in told if message["say"] == "notice"]
+    assert notice["text"].endswith("tprobe has ended with status -9, without a word")
+
+
+def _has_notice(found: list[Mapping[str, Any]]) -> bool:
+    return any(message["say"] == "notice" for message in found)
+
+
 def test_an_order_that_makes_no_sense_is_refused() -> None:
     [found] = orders.echoes([GOOD], 2)
     assert (found.pair, found.probe.count) == (3, 100)

@@ -43,21 +43,38 @@ def opened(node: Planted) -> Reports:
     return reports
 
 
+def now() -> int:
+    return NOW_NS
+
+
 def everything(reports: Reports, now_ns: int = NOW_NS) -> list[Report]:
     found: list[Report] = []
     for _ in range(2 * MAX_BYTES // PART_BYTES):
-        found += reports.read(now_ns)
+        found += reports.read(lambda: now_ns)
     return found
+
+
+def test_what_is_written_before_it_is_read_keeps_its_time(node: Planted, file: Path) -> None:
+    """Whoever reads may be held up between the file and the clock: the clock comes last."""
+    reports = opened(node)
+
+    def writes_meanwhile() -> int:
+        file.write_bytes(line("held", NOW_NS + 5))
+        return NOW_NS
+
+    assert reports.read(writes_meanwhile) == []
+    assert [report.at_ns for report in reports.read(lambda: NOW_NS + 10)] == [NOW_NS + 5]
+    reports.close()
 
 
 def test_lines_are_numbered_and_come_when_they_are_whole(node: Planted, file: Path) -> None:
     reports = opened(node)
-    assert reports.read(NOW_NS) == []
+    assert reports.read(now) == []
     whole = line("held", 10, unix_ns=3) + line("started", 20, pid=7)
     file.write_bytes(whole[:-5])
-    assert reports.read(NOW_NS) == [Report(0, "held", 10, {})]
+    assert reports.read(now) == [Report(0, "held", 10, {})]
     file.write_bytes(whole + line("failed", 30, program="p", error="no"))
-    assert reports.read(NOW_NS) == [
+    assert reports.read(now) == [
         Report(1, "started", 20, {"pid": 7}),
         Report(2, "failed", 30, {"program": "p", "error": "no"}),
     ]
@@ -68,25 +85,25 @@ def test_lines_are_numbered_and_come_when_they_are_whole(node: Planted, file: Pa
 def test_the_next_container_goes_on_with_the_file(node: Planted, file: Path) -> None:
     reports = opened(node)
     file.write_bytes(line("held", 10))
-    assert [report.line for report in reports.read(NOW_NS)] == [0]
+    assert [report.line for report in reports.read(now)] == [0]
     reports.open(30, node.proc)
     with file.open("ab") as appending:
         appending.write(line("held", 20))
-    assert [report.line for report in reports.read(NOW_NS)] == [1]
+    assert [report.line for report in reports.read(now)] == [1]
     file.unlink()
     file.write_bytes(line("started", 30))  # another file
     reports.open(30, node.proc)
-    assert reports.read(NOW_NS) == [Report(2, "started", 30, {})]
+    assert reports.read(now) == [Report(2, "started", 30, {})]
     reports.close()
 
 
 def test_no_report_is_of_a_time_to_come_or_goes_back(node: Planted, file: Path) -> None:
     file.write_bytes(line("held", 50) + line("started", 10**30) + line("ended", 3))
     reports = opened(node)
-    assert [report.at_ns for report in reports.read(NOW_NS)] == [50, 50]
+    assert [report.at_ns for report in reports.read(now)] == [50, 50]
     assert reports.odd == 1  # a number that no clock has
     file.write_bytes(file.read_bytes() + line("left", 2 * NOW_NS))
-    assert [report.at_ns for report in reports.read(NOW_NS)] == [NOW_NS]
+    assert [report.at_ns for report in reports.read(now)] == [NOW_NS]
     reports.close()
 
 
@@ -130,10 +147,10 @@ def test_an_endless_file_is_read_no_further_than_a_bound(node: Planted, file: Pa
     one = line("ignored", 5, order="join")
     file.write_bytes(one * (2 * MAX_BYTES // len(one)))
     reports = opened(node)
-    assert len(reports.read(NOW_NS)) <= PART_BYTES // len(one) + 1
+    assert len(reports.read(now)) <= PART_BYTES // len(one) + 1
     assert len(everything(reports)) <= MAX_BYTES // len(one) + 1
     assert reports.over
-    assert reports.read(NOW_NS) == []
+    assert reports.read(now) == []
     reports.close()
 
 
@@ -164,7 +181,7 @@ def test_what_is_planted_is_neither_followed_nor_waited_for(
     reports = Reports()
     with pytest.raises(OSError, match=r"."):
         reports.open(30, node.proc)
-    assert reports.read(NOW_NS) == []
+    assert reports.read(now) == []
 
 
 def test_a_lease_is_not_waited_for(node: Planted, file: Path) -> None:
@@ -205,7 +222,7 @@ def test_whatever_is_written_becomes_reports_that_a_coordinator_believes(
         with file.open("ab") as appending:
             appending.write(part)
         if data.draw(st.booleans()):
-            found += reports.read(NOW_NS)
+            found += reports.read(now)
     found += everything(reports)
     reports.close()
     assert [report.line for report in found] == list(range(len(found)))

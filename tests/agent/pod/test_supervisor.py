@@ -14,7 +14,7 @@ from tests.agent.pod.node import ROOT
 from tests.agent.pod.scenes import SCENES
 from tests.pktd.harness import ENVIRONMENT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once]
+pytestmark = pytest.mark.e2e
 
 ORDINARY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 SETTINGS = [

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,39 +23,12 @@ from runtime.agent.share.loop import GAP_NS, LEAD_NS, Loop
 from runtime.agent.vocabulary import LocalFlow, Moved, PathChange, RemoteFlow, Usage, View
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
+from tests.doubles.clock import FakeClock
 from tests.plan.networks import PLAIN, build, contents, timeline
 
 MS = 1_000_000
 PERIOD = 25 * MS
 T0 = 1_000 * MS
-
-
-class FakeClock:
-    """Time passes while somebody sleeps, and by `work`."""
-
-    def __init__(self) -> None:
-        self.now = T0
-
-    def now_ns(self) -> int:
-        return self.now
-
-    def machine_ns(self, at_ns: int) -> int:
-        return at_ns
-
-    def agent_ns(self, machine_ns: int) -> int:
-        return machine_ns
-
-    def cpu_ns(self) -> int:
-        return 7
-
-    async def sleep_until(self, at_ns: int) -> None:
-        self.now = max(self.now, at_ns)
-        await asyncio.sleep(0)
-
-    async def sleep_until_or(self, at_ns: int, event: asyncio.Event) -> bool:
-        if not event.is_set():
-            await self.sleep_until(at_ns)
-        return event.is_set()
 
 
 @dataclass
@@ -68,7 +42,7 @@ class Result:
 class World:
     """All parts around a loop, in one: notes what is asked of them, with the time."""
 
-    clock: FakeClock = field(default_factory=FakeClock)
+    clock: FakeClock = field(default_factory=partial(FakeClock, T0))
     log: list[tuple[int, str, Any]] = field(default_factory=list)
     usage_now: list[Usage] = field(default_factory=list)
     pairs: list[bytes] = field(default_factory=list)

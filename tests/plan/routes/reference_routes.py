@@ -29,6 +29,7 @@ from compiler.plan.types import Topology
 
 _HOP = 1
 _DELAY_SHIFT = 20  # more hops than 2^20 cannot be: a path visits each of 65,535 nodes once
+_HOPS_SHIFT = 90  # a delay has 63 bits, and so many of them have 80
 _ROW_BITS = 16
 _ROW_MASK = (1 << _ROW_BITS) - 1
 _FAR = 1 << 120  # larger than any sum of lengths
@@ -124,7 +125,9 @@ class Routes:
                 continue
             new = 0
             if state.up:
-                new = _HOP if self._by_hops else (state.delay_ns << _DELAY_SHIFT) + _HOP
+                new = (state.delay_ns << _DELAY_SHIFT) + _HOP
+                if self._by_hops:
+                    new = (_HOP << _HOPS_SHIFT) + state.delay_ns
             if new != old:
                 self._length[link] = new
                 ends = self._topology.links[link]

@@ -177,6 +177,19 @@ def test_metric_is_delay_or_hops() -> None:
     assert route_names(ring("hops"))[1] == "m->north"
 
 
+@pytest.mark.parametrize("slow", ["east", "north"])
+def test_as_many_hops_go_by_delay_before_names(slow: str) -> None:
+    """The one whose name came first was taken, whatever its delay."""
+    links = []
+    for name in ("east", "north"):
+        state = PLAIN._replace(delay_ns=100 * MS if name == slow else MS)
+        links += [("m", name, state, state), (name, "n", state, state)]
+    links += [("a", "m", PLAIN, PLAIN), ("z", "n", PLAIN, PLAIN)]
+    net = build([("a", 1), ("z", 1)], ["m", "n", "north", "east"], links, "hops")
+    quick = "north" if slow == "east" else "east"
+    assert route_names(net)[1] == f"m->{quick}"
+
+
 def test_a_direction_fails_alone() -> None:
     names = route_names(ring(), (SECOND, "link_down", "west->n"))
     assert names[1] == "m->north"

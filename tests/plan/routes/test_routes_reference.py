@@ -90,7 +90,8 @@ def cells_by_networkx(routes: Routes, topology: Topology, now: dict[int, LinkSta
             for link in links:
                 src, dst = topology.links[link].src, topology.links[link].dst
                 if now[link].up and (dst == root or dst >= core.instances):
-                    weight = 1 if topology.routing == "hops" else now[link].delay_ns * 10**9 + 1
+                    delay_ns, by_hops = now[link].delay_ns, topology.routing == "hops"
+                    weight = 10**30 + delay_ns if by_hops else delay_ns * 10**9 + 1
                     towards.add_edge(dst, src, weight=weight)
         far = nx.single_source_dijkstra_path_length(towards, root)
         for row, links in enumerate(core.out):

@@ -18,6 +18,7 @@ PLAN = (
 )
 
 
+@pytest.mark.ordinary
 def test_files_belong_to_root_inside_and_to_who_runs_it_outside(
     plan_of: Compile, someone: User
 ) -> None:
@@ -31,6 +32,7 @@ def test_files_belong_to_root_inside_and_to_who_runs_it_outside(
         assert (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid()), name
 
 
+@pytest.mark.ordinary
 def test_the_line_to_the_host_is_nobody_elses(plan_of: Compile, someone: User) -> None:
     """A program that looks for serial lines would end the run, and another could speak for it."""
     script = "ls /dev/ttyS0; echo { > /dev/ttyS0; sleep 1; echo on"

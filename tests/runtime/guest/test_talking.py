@@ -44,6 +44,7 @@ def manifest(someone: User) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.ordinary
 def test_a_run_is_entered_and_inspected_and_says_that_it_was(begin: Begin, someone: User) -> None:
     run = begin()
     done = entered(someone, "sh", "-c", "hostname; pwd; echo no >&2; exit 3")

@@ -1,7 +1,7 @@
 """Run in an instance: `evade.py KIND SECONDS DESTINATION…`: sends what should not get through.
 
 Datagrams to port 9 hold KIND and the time at which they were sent; `listen` writes down for each
-how long it was on its way. Kinds: see KINDS.
+how long it was on its way, and is ready when that port accepts connections. Kinds: see KINDS.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
@@ -28,8 +29,13 @@ _CLSACT = 0xFFFF_FFF1
 
 
 def listen() -> None:
-    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as own:
+    with (
+        socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as own,
+        socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as ready,
+    ):
         own.bind(("::", PORT))
+        ready.bind(("::", PORT))
+        ready.listen()
         print("ready", flush=True)
         while True:
             data, _ = own.recvfrom(2000)
@@ -110,6 +116,11 @@ def without_filters(kind: str, seconds: float, to: Sequence[str]) -> None:
     plain(kind, seconds, to)
 
 
+def end() -> NoReturn:
+    """Instead of staying, which is for kinds that somebody looks at afterwards."""
+    raise SystemExit(0)
+
+
 def cut() -> None:
     index = socket.if_nametoindex("eth0")
     _kernel(_RTM_DELLINK, struct.pack("=BxHiII", 0, 0, index, 0, 0))
@@ -124,6 +135,7 @@ KINDS: dict[str, Callable[[str, float, Sequence[str]], None]] = {
     "no-filters": without_filters,
     "claim": lambda _kind, seconds, _to: claim(seconds),
     "cut": lambda _kind, _seconds, _to: cut(),
+    "end": lambda _kind, _seconds, _to: end(),
 }
 
 

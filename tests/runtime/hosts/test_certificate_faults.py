@@ -107,9 +107,12 @@ def test_links_with_other_values_than_the_plans_are_found(plan_of: Compile, user
     assert "by 3.00 s, at" in found["clock_step", "the machine"]["text"]
     late = found["path_late", "a.0 to b.0"]
     assert late["state"] == found["path_rate", "client.0 to server.0"]["state"] == "invalid"
-    assert late["figure_ns"] > 184_000_000
+    # 185 ms, less what the run's own large probes may wait for each other: 0.24 ms each at 50 Mb/s.
+    assert 182_000_000 < late["figure_ns"] < 186_000_000
     assert late["at_ns"] >= 2_900_000_000
-    assert late["text"].startswith("a.0 to b.0: packets came 185 ms later than planned (10 ms)")
+    shown = round(late["figure_ns"] / 1e6)
+    begins = f"a.0 to b.0: packets came {shown} ms later than planned (10 ms)"
+    assert late["text"].startswith(begins)
     assert late["text"].endswith("; the bound is 1 ms")
     late_ones = {subject for what, subject in found if what == "path_late"}
     assert late_ones == {"a.0 to b.0", "server.0 to b.0", "client.0 to b.0"}

@@ -27,6 +27,7 @@ from runtime.errors import MachineError, RunError
 from runtime.options import RunOptions
 from runtime.rundir.etchosts import hostname
 from runtime.system import namespaces, programs
+from tests.doubles.hosts import FakeHost
 from tests.runtime.support import ROOT
 
 # -- options --------------------------------------------------------------------------------------
@@ -268,27 +269,6 @@ def test_counters_of_hosts_are_added_up() -> None:
 # -- supervision ----------------------------------------------------------------------------------
 
 
-class FakeProcess:
-    def __init__(self) -> None:
-        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def kill(self) -> None:
-        if not self.ended.done():
-            self.ended.set_result(-9)
-
-
-class FakeHost:
-    def __init__(self) -> None:
-        self.name = localhosts.host_name(0)
-        self.datapath = FakeProcess()
-        self.agent = FakeProcess()
-        self.starts = 0
-
-    def restart_agent(self) -> None:
-        self.starts += 1
-        self.agent = FakeProcess()
-
-
 class FakeCoordinator:
     """Agents come back at once, unless `refuse` says why not."""
 
@@ -306,7 +286,8 @@ class FakeCoordinator:
 
 class Watched:
     def __init__(self) -> None:
-        self.host, self.coordinator = FakeHost(), FakeCoordinator()
+        self.host = FakeHost(localhosts.host_name(0))
+        self.coordinator = FakeCoordinator()
         self.changes: list[str] = []
         self.errors: list[RunError] = []
         self.supervisor = AgentRestarts(
@@ -334,13 +315,13 @@ def test_an_agent_that_dies_is_started_again_once() -> None:
         found.host.agent.ended.set_result(-9)
         await found.settle(2)
         assert found.changes == ["its process ended with signal 9", ""]
-        assert (found.host.starts, found.coordinator.resumed) == (1, [{"host": 0}])
+        assert (found.host.restarts, found.coordinator.resumed) == (1, [{"host": 0}])
         await found.supervisor.there(0)
         found.host.agent.ended.set_result(1)
         await found.settle(4)
         assert "the agent of host0 was lost again" in found.errors[0].message
         assert "status 1" in found.errors[0].message
-        assert found.host.starts == 1
+        assert found.host.restarts == 1
 
     run(go())
 
@@ -356,7 +337,7 @@ def test_an_agent_that_stays_up_may_die_any_number_of_times(
             found.host.agent.ended.set_result(1)
             await found.settle(2 * number + 2)
         assert found.errors == []
-        assert found.host.starts == 3
+        assert found.host.restarts == 3
 
     run(go())
 
@@ -369,7 +350,7 @@ def test_a_connection_that_is_cut_is_taken_up_again(monkeypatch: pytest.MonkeyPa
         found.supervisor.lost(0, "the connection was cut")
         await found.settle(2)
         assert found.changes == ["the connection was cut", ""]
-        assert found.host.starts == 0
+        assert found.host.restarts == 0
         assert found.errors == []
 
     run(go())
@@ -385,7 +366,7 @@ def test_an_agent_that_does_not_come_back_ends_the_run(monkeypatch: pytest.Monke
         found.supervisor.lost(0, "silent")
         await found.settle(99)
         assert found.errors[0].message == "the agent of host0 did not come back: no answer in time"
-        assert found.host.starts == 1
+        assert found.host.restarts == 1
 
     run(go())
 
@@ -447,6 +428,7 @@ def in_a_sandbox(script: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.ordinary
 @pytest.mark.e2e
 def test_hosts_reach_each_other_and_their_instances() -> None:
     assert in_a_sandbox(ROOT / "tests/runtime/hosts/make_hosts.py") == {
@@ -500,6 +482,7 @@ SENT = {
 }
 
 
+@pytest.mark.ordinary
 @pytest.mark.e2e
 def test_a_port_lets_through_what_an_honest_instance_sends_and_counts_the_rest() -> None:
     """Frames of each kind, sent round the queueing disciplines of the instance itself."""

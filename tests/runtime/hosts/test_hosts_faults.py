@@ -17,7 +17,7 @@ import pytest
 from tests.runtime.support import DEADLINE_SECONDS, Compile, User, processes_with, records
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once]
+pytestmark = pytest.mark.e2e
 
 PLAN = """
 service server img=x replicas=4 exec="sh -c 'sleep 61 & sleep 62'"

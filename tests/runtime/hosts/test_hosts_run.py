@@ -18,7 +18,7 @@ from tests.intime import Attempt, in_time
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, written
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.once]
+pytestmark = pytest.mark.e2e
 
 STAR = """
 bridge s1
@@ -80,6 +80,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as source:
 """
 
 
+@pytest.mark.long
 def test_every_datagram_is_received_or_counted_where_it_was_lost(
     plan_of: Compile, user: User, workspace: Path
 ) -> None:
@@ -300,6 +301,8 @@ def test_a_replay_over_hosts_has_the_same_events(plan_of: Compile, user: User) -
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs_over_four_hosts(example: Path, workspace: Path, user: User) -> None:
     plan = workspace / "example.plan"
+    if example.with_suffix("").is_dir():  # its programs
+        shutil.copytree(example.with_suffix(""), workspace / example.stem)
     source = example.read_text()
     write(compile_source(source, filename=example.name, seed=None), plan)
     result = user.run(plan, hosts=4, until_ns=2_000_000_000, images="never")

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 
 # What an ordinary user may not do is no matter here; test_hosts_faults.py is run as both.
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
-pytestmark = [pytest.mark.e2e, pytest.mark.once, ONE]
+pytestmark = [pytest.mark.e2e, ONE]
 
 MS = 1_000_000
 LINKS = """bridge s1

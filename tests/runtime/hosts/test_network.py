@@ -20,8 +20,8 @@ from runtime.coordinator.link import Host, LostError
 from runtime.coordinator.placement import NO_HOST, Placement
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from tests.coordinator.fakes import DEADLINE_SECONDS, FakeAgent, refuse
-from tests.runtime.hosts.elsewhere import Nodes
+from tests.doubles.agent import DEADLINE_SECONDS, FakeAgent, refuse
+from tests.doubles.hosts import FakeHosts
 from tests.waiting import until
 
 TEXT = (
@@ -57,8 +57,9 @@ class Run:
             on_effect=lambda number, effect: self.effects.append((number, effect)),
             on_ended=lambda _instance, _ended, _asked, _help: None,
             on_killed=lambda _instance, _what: None,
+            on_overdue=lambda _instance, _grace_ns: None,
         )
-        self.hosts = Nodes(
+        self.hosts = FakeHosts(
             [Host(f"node-{one.number}", one.host.address, one.port) for one in agents], PLACED
         )
         self.network = AgentNetwork(context, self.hosts)
@@ -142,7 +143,7 @@ def test_an_agent_that_is_gone_is_waited_for_where_its_host_restarts_it() -> Non
         assert (resume["applied"], resume["held"]) == (1, [])
         await until(lambda: [e for e in run.events if e["kind"] == "agent_back"], "its return")
         assert [event["target"] for event in run.events] == ["node-0", "node-0"]
-        assert run.hosts.parts[0].starts == 1
+        assert run.hosts.parts[0].restarts == 0
         assert not run.network.closed.done()
         await run.network.end()
 

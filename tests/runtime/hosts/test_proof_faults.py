@@ -24,7 +24,7 @@ from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
 from tests.waiting import wait_until
 
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
-pytestmark = [pytest.mark.e2e, pytest.mark.once, pytest.mark.alone, ONE]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, ONE]
 
 MBIT = 1e6
 SETTLED = 0.05

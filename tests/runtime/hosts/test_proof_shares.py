@@ -25,7 +25,7 @@ from tests.runs.stages import Stage, dumbbell, sixclients
 from tests.runtime.support import ROOT, Compile, User
 
 ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
-pytestmark = [pytest.mark.e2e, pytest.mark.once, ONE]
+pytestmark = [pytest.mark.e2e, ONE]
 
 BOUND = 0.05
 MBIT = 1e6

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -18,40 +18,14 @@ from runtime.backend.k8s import pods
 from runtime.backend.k8s.backend import ClusterBackend, make
 from runtime.driver import driver
 from runtime.driver.config import DriverConfig
-from runtime.driver.messages import REPORT_SECONDS
 from runtime.options import RunOptions
-from tests.coordinator.fakes import KEY
-from tests.runtime.k8s.fakeapi import FakeApi, shown
-from tests.runtime.k8s.fakenode import UNDERLAY_NS, FakeNode
+from tests.doubles.agent import KEY
+from tests.doubles.api import FakeApi, shown
+from tests.doubles.follower import Followed
+from tests.doubles.node import UNDERLAY_NS, FakeNode
 from tests.waiting import until
 
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
-
-
-class Followed:
-    """Where the driver sends what it says."""
-
-    def __init__(self) -> None:
-        self.stop = asyncio.Event()
-        self.records: list[Mapping[str, Any]] = []
-
-    def report_seconds(self, _planned_seconds: float) -> float:
-        return REPORT_SECONDS
-
-    def send(self, record: Mapping[str, Any]) -> None:
-        self.records.append(record)
-
-    def messages(self) -> list[str]:
-        found = [record["progress"]["message"] for record in self.records if "progress" in record]
-        return [message for message in found if message]
-
-    def warnings(self) -> list[str]:
-        found = [record["progress"] for record in self.records if "progress" in record]
-        return [record["message"] for record in found if record["warning"]]
-
-    @property
-    def started(self) -> bool:
-        return any("started" in record for record in self.records)
 
 
 class Scene:
@@ -93,9 +67,9 @@ class Scene:
     async def fill(self) -> None:
         """All pods of the experiment, as they are when they run."""
         for number in range(len(self.instances)):
-            await self.server.put(self.pod(number))
+            self.server.put_pod(self.pod(number))
         for number in range(len(self.nodes)):
-            await self.server.put(self.agent_pod(number))
+            self.server.put_pod(self.agent_pod(number))
 
     async def run(self) -> dict[str, Any]:
         """How the run ended, as its driver says."""
@@ -118,7 +92,7 @@ class Scene:
 
     async def change(self, pod: dict[str, Any]) -> None:
         """Puts a pod, and waits until the run has heard of it."""
-        await self.server.put(pod)
+        self.server.put_pod(pod)
         watch, told = self.watch, pods.pod(pod)
         await until(lambda: watch.pods.get(told.name) == told, "the watch to tell")
 
@@ -135,7 +109,7 @@ def act(
 ) -> None:
     async def whole() -> None:
         scene = Scene(text, nodes, directory)
-        await scene.server.listen()
+        scene.server.listen()
         for node in scene.nodes:
             await node.listen()
         try:
@@ -143,7 +117,7 @@ def act(
         finally:
             for node in scene.nodes:
                 await node.die()
-            await scene.server.close()
+            scene.server.close()
 
     try:
         asyncio.run(whole())

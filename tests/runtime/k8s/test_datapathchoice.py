@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from runtime.agent.pod.messages import EngineFacts, Facts
-from runtime.backend.k8s.datapathchoice import check, chosen
+from runtime.backend.k8s.datapathchoice import check, chosen, refused_real_time
 from runtime.errors import MachineError, RunError
 
 
 def node(name: str, engine: str = "", digest: str = "d1", **kernel: str) -> Facts:
     return Facts(name, digest, "1.0", kernel, EngineFacts(engine), "b", "Linux", "v2", False)
+
+
+NODES = (("n0", "fifo"), ("n1", "other"))
 
 
 def test_the_kernels_where_every_node_has_it() -> None:
@@ -31,6 +36,14 @@ def test_what_was_asked_for_is_had_or_refused() -> None:
     assert "kernel-modules-extra" in caught.value.remedy
     with pytest.raises(MachineError, match="cannot shape on 1 of 1 nodes: n0: no u32"):
         chosen("auto", [node("n0", engine="no u32", netem="gone")])
+
+
+def test_nodes_without_the_real_time_class_are_told_with_what_helps() -> None:
+    fast, slow = (replace(node(name), user=EngineFacts("", scheduling=how)) for name, how in NODES)
+    assert refused_real_time([fast]) == ""
+    told = refused_real_time([fast, slow])
+    assert "the kernel of n1 refuses pods the real-time class" in told
+    assert "rt_group_sched=0" in told
 
 
 def test_a_long_list_is_cut() -> None:

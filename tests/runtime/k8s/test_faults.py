@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runtime.backend.k8s import hosts, supervisors
-from tests.coordinator.fakes import KEY
+from tests.doubles.agent import KEY
 from tests.runtime.k8s.scene import Scene, act
 from tests.waiting import until
 
@@ -44,10 +44,10 @@ def test_an_agent_that_dies_is_taken_up_again(tmp_path: Path) -> None:
     async def fault(scene: Scene) -> None:
         node = scene.nodes[1]
         await node.agent.die()
-        node.supervisor_says(say="ended", what="agent", status=-9, again=True)
+        node.say(say="ended", what="agent", status=-9, again=True)
         await until(lambda: scene.of("agent_lost"), "the loss")
         await node.agent.listen()
-        node.supervisor_says(say="started", what="agent", pid=200)
+        node.say(say="started", what="agent", pid=200)
         await until(lambda: scene.of("agent_back"), "the return")
 
     def check(scene: Scene, final: Any) -> None:
@@ -116,9 +116,32 @@ def test_a_container_that_does_not_come_back_ends_the_run(
     outcome(tmp_path, LONG, fault, check)
 
 
+@pytest.mark.parametrize("how", ["gone", "silent"])
+def test_a_node_that_is_away_at_the_end_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Its connection is broken, or nobody has noticed yet that it is."""
+    monkeypatch.setattr(supervisors, "END_SECONDS", 0.1)
+
+    async def play(scene: Scene) -> None:
+        node = scene.nodes[0]
+        parts = supervisors.NodeParts(node.name, node.address, KEY, lambda _text: None)
+        await parts.connect(60)
+        await parts.begin("user", 1)
+        node.hangs = {"end"}
+        if how == "gone":
+            await node.die()
+            await until(lambda: parts._asker is None, "the loss")
+        fault = await parts.end()
+        assert fault is not None
+        assert fault.message.startswith("n0 was away at the end of the run: ")
+
+    act(TEXT, 1, tmp_path, play)
+
+
 def test_a_datapath_that_dies_ends_the_run(tmp_path: Path) -> None:
     async def fault(scene: Scene) -> None:
-        scene.nodes[0].supervisor_says(say="ended", what="datapath", status=-11, again=False)
+        scene.nodes[0].say(say="ended", what="datapath", status=-11, again=False)
 
     def check(scene: Scene, final: Any) -> None:
         assert final["outcome"] == "failed"
@@ -131,12 +154,12 @@ def test_a_datapath_that_dies_ends_the_run(tmp_path: Path) -> None:
 def test_an_agents_pod_that_is_another_ends_the_run(tmp_path: Path, how: str) -> None:
     async def fault(scene: Scene) -> None:
         if how == "removed":
-            await scene.server.remove("tstorm-agent-1")
+            scene.server.remove_pod("tstorm-agent-1")
         else:
             pod = scene.agent_pod(1, **({"uid": "other"} if how == "replaced" else {}))
             if how == "leaving":
                 pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            await scene.server.put(pod)
+            scene.server.put_pod(pod)
 
     def check(scene: Scene, final: Any) -> None:
         assert final["outcome"] == "failed"
@@ -148,7 +171,7 @@ def test_an_agents_pod_that_is_another_ends_the_run(tmp_path: Path, how: str) ->
 def test_an_instances_pod_that_is_evicted_ends_the_run(tmp_path: Path) -> None:
     async def fault(scene: Scene) -> None:
         pod = scene.pod(1, phase="Failed", reason="Evicted", message="low on memory")
-        await scene.server.put(pod)
+        scene.server.put_pod(pod)
 
     def check(scene: Scene, final: Any) -> None:
         assert final["outcome"] == "failed"
@@ -163,7 +186,7 @@ def test_a_container_of_an_instance_that_dies_is_an_event(tmp_path: Path) -> Non
         asked = len(node.agent.asked("lives"))
         node.agent.say(say="report", node=1, line=0, event="gone", elapsed_ns=node._elapsed())
         await until(lambda: scene.of("killed"), "the event")
-        await scene.server.put(scene.pod(1, restarts=1, container_id="containerd://another"))
+        scene.server.put_pod(scene.pod(1, restarts=1, container_id="containerd://another"))
         await until(lambda: len(node.agent.asked("lives")) > asked, "who takes orders now")
 
     def check(scene: Scene, final: Any) -> None:
@@ -178,7 +201,7 @@ def test_a_pod_that_moves_out_of_the_runs_networks_ends_it(tmp_path: Path) -> No
     """What is sent there is not shaped, and no agent could be resumed with it."""
 
     async def fault(scene: Scene) -> None:
-        await scene.server.put(scene.pod(1, ips=["10.245.7.9"]))
+        scene.server.put_pod(scene.pod(1, ips=["10.245.7.9"]))
 
     def check(scene: Scene, final: Any) -> None:
         assert final["outcome"] == "failed"
@@ -220,7 +243,7 @@ def test_nobody_joins_again_while_a_run_ends(tmp_path: Path) -> None:
         agent = scene.nodes[1].agent
         agent.behave["pods"] = lambda _request: {"found": [], "missing": [[1, "nothing of it"]]}
         asked = len(agent.asked("pods"))
-        await scene.server.put(scene.pod(1, restarts=1, container_id="containerd://another"))
+        scene.server.put_pod(scene.pod(1, restarts=1, container_id="containerd://another"))
         await until(lambda: len(agent.asked("pods")) > asked, "its container to be looked for")
         agent.delays["finish"] = 2 * hosts.FIND_PAUSE_SECONDS
         scene.channel.stop.set()
@@ -236,7 +259,7 @@ def test_nobody_joins_again_while_a_run_ends(tmp_path: Path) -> None:
 
 def test_an_api_server_that_is_away_costs_the_ends_of_logs_only(tmp_path: Path) -> None:
     async def fault(scene: Scene) -> None:
-        await scene.server.close()
+        scene.server.close()
 
     def check(scene: Scene, final: Any) -> None:
         assert (final["outcome"], final["message"]) == ("completed", "")
@@ -255,9 +278,9 @@ def test_a_supervisor_that_says_nonsense_is_cut_off_and_met_again(
 ) -> None:
     async def fault(scene: Scene) -> None:
         node = scene.nodes[1]
-        channels = len(node._channels)
-        node.supervisor_says(**message)
-        await until(lambda: len(node._channels) > channels, "another connection")
+        channels = len(node.channels)
+        node.say(**message)
+        await until(lambda: len(node.channels) > channels, "another connection")
 
     def check(scene: Scene, final: Any) -> None:
         assert (final["outcome"], final["message"]) == ("completed", "")

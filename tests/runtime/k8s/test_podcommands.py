@@ -13,14 +13,10 @@ from runtime.backend.k8s.podcommands import PodCommands
 from runtime.backend.k8s.podlives import PodLife
 from runtime.backend.lives import Ran, UnreachableError
 from runtime.errors import RunError
-from tests.runtime.k8s import fakeapi, scene
-from tests.runtime.k8s.fakeapi import WELL, FakeApi, Trouble
+from tests.doubles import api
+from tests.doubles.api import FakeApi, Trouble, ended, says
+from tests.runtime.k8s import scene
 from tests.runtime.k8s.scene import Scene
-
-
-def failed(status: int) -> dict[str, Any]:
-    causes = [{"reason": "ExitCode", "message": str(status)}]
-    return {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
 
 
 def ran(server: FakeApi, *argv: str) -> Coroutine[Any, Any, Ran]:
@@ -33,25 +29,24 @@ def test_a_command_runs_to_its_end() -> None:
     long = b"\n".join(b"line %d" % number for number in range(40))
 
     async def play(server: FakeApi) -> None:
-        server.command = lambda _argv: (b"first\n\nlast", WELL)
+        server.on_exec = lambda *_: says(b"first\n\nlast")
         assert await ran(server, "ping", "$TSTORM_IPV4", "$HOME") == Ran(0, ("first", "last"))
-        assert server.ran == [("server-0", ["ping", "10.244.0.2", "$HOME"])]
-        _, query, _ = server.requests[-1]
-        assert query["container"] == "instance"
-        server.command = lambda _argv: (long, failed(3))
+        assert server.execs == [("server-0", ["ping", "10.244.0.2", "$HOME"])]
+        assert server.queries[-1]["container"] == "instance"
+        server.on_exec = lambda *_: says(long, ended(3))
         found = await ran(server, "check")
         assert (found.status, found.said, len(found.lines)) == (3, "line 39", 10)
 
-    fakeapi.act(play)
+    api.act(play)
 
 
 def test_a_command_that_cannot_be_run() -> None:
     missing = 'exec: "pong": executable file not found in $PATH'
 
     async def play(server: FakeApi) -> None:
-        server.command = lambda _argv: (b"", {"status": "Failure", "message": missing})
+        server.on_exec = lambda *_: says(b"", {"status": "Failure", "message": missing})
         assert await ran(server, "pong") == Ran(127, (missing,))
-        server.command = lambda _argv: (b"", {"status": "Failure", "message": "no container"})
+        server.on_exec = lambda *_: says(b"", {"status": "Failure", "message": "no container"})
         with pytest.raises(RunError, match="no container") as refusal:
             await ran(server, "x")
         assert not isinstance(refusal.value, UnreachableError)
@@ -60,7 +55,7 @@ def test_a_command_that_cannot_be_run() -> None:
         with pytest.raises(RunError, match="the instance is dead"):
             await PodCommands(server.api(), "server-0", {}).run(life, ["x"], logged=False)
 
-    fakeapi.act(play)
+    api.act(play)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +72,7 @@ def test_an_api_server_that_is_away_proves_nothing(trouble: Trouble, words: str)
         with pytest.raises(UnreachableError, match=words):
             await ran(server, "x")
 
-    fakeapi.act(play)
+    api.act(play)
 
 
 TEXT = """
@@ -93,12 +88,12 @@ at 2s quit
 
 def test_a_whole_run_runs_them_until_they_end_well(tmp_path: Path) -> None:
     async def play(scene: Scene) -> None:
-        answers = iter([(b"not yet", failed(1)), (b"it is there", WELL)])
-        scene.server.command = lambda _argv: next(answers)
+        answers = iter([says(b"not yet", ended(1)), says(b"it is there")])
+        scene.server.on_exec = lambda *_: next(answers)
         await scene.fill()
         final = await scene.run()
         assert (final["outcome"], final["message"]) == ("completed", "")
-        assert scene.server.ran == [("client-0", ["check", "client.0"])] * 2
+        assert scene.server.execs == [("client-0", ["check", "client.0"])] * 2
         [record] = scene.of("expect_run")
         assert (record["target"], record["status"], record["tries"]) == ("client.0", 0, 2)
         assert record["output"] == ["it is there"]

@@ -17,7 +17,7 @@ from runtime.backend.k8s import podlives
 from runtime.backend.k8s.podlives import LET_GO, Hearers, PodInstance, PodLife
 from runtime.backend.k8s.pods import pod
 from runtime.backend.lives import Ended, Joined, Lives
-from tests.runtime.k8s.fakeapi import shown
+from tests.doubles.api import shown
 from tests.waiting import until
 
 T0 = 1_000_000_000_000
@@ -189,7 +189,7 @@ def test_what_is_not_ready_in_time_is_recorded_and_said() -> None:
         await scene.up()
         scene.report("not_ready", 60_001)
         assert scene.records[0]["kind"] == "not_ready"
-        assert scene.warnings == ["server.0 is not ready: not within 60 s"]
+        assert scene.warnings == ["server.0 is not ready: not within 60 s (ready-timeout=)"]
 
     act(play)
 
@@ -256,7 +256,7 @@ def test_a_gated_program_that_kubelet_does_not_find_ready_is_recorded() -> None:
         scene.instance.changed(container("waiting"), container("running"))
         await until(lambda: scene.records, "the end of patience")
         assert scene.records[0]["kind"] == "not_ready"
-        assert scene.warnings == ["server.0 is not ready: not within 0.05 s"]
+        assert scene.warnings == ["server.0 is not ready: not within 0.05 s (ready-timeout=)"]
 
     act(play, held=False)
 

@@ -15,7 +15,7 @@ from runtime.results.loglines import Merger
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile
 from runtime.rundir.runfiles import LOG_TIMES
-from tests.runtime.k8s.fakeapi import FakeApi, Trouble, act
+from tests.doubles.api import FakeApi, Trouble, act
 from tests.waiting import until
 
 
@@ -37,17 +37,17 @@ def test_every_line_comes_once_whatever_breaks(tmp_path: Path) -> None:
         notices: list[str] = []
         server.trouble.extend([Trouble(status=400), Trouble(status=500), Trouble(cut=True)])
         held = line(0, '{"tstorm_hold":"held","unix_ns":1}')
-        await server.write("server-0", held, line(1, "one"), line(2, "two"))
+        server.write("server-0", held, line(1, "one"), line(2, "two"))
         logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
         logs.begin()
         await until(lambda: file.exists() and file.read_bytes() == b"one\ntwo\n", "two lines")
         server.cut()
-        await server.write("server-0", line(3, "three"), line(4, ""))
+        server.write("server-0", line(3, "three"), line(4, ""))
         await until(
             lambda: file.read_bytes() == b"one\ntwo\nthree\n\n", lambda: f"{file.read_bytes()!r}", 5
         )
         server.log_ends = True  # as when its container ends; the next one goes on
-        await server.write("server-0", line(11, "again"))
+        server.write("server-0", line(11, "again"))
         await until(lambda: file.read_bytes().endswith(b"\nagain\n"), "the container after it")
         await logs.end()
         assert file.read_bytes() == b"one\ntwo\nthree\n\nagain\n"
@@ -65,7 +65,7 @@ def test_marks_say_where_a_setup_begins_and_ends(tmp_path: Path) -> None:
     async def play(server: FakeApi) -> None:
         own = '{"tstorm_hold":"%s","unix_ns":%d,"monotonic_ns":1,%s}'
         ended = own % ("set_up", start_ns + 2_500_000_000, '"status":3')
-        await server.write(
+        server.write(
             "server-0",
             line(0, own % ("setup", start_ns - 1, '"pid":7')),
             line(1, "it says"),
@@ -96,7 +96,7 @@ def test_marks_say_where_a_setup_begins_and_ends(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     async def play(server: FakeApi) -> None:
         notices: list[str] = []
-        await server.write("server-0", line(1, "one"))
+        server.write("server-0", line(1, "one"))
         logs = PodLogs(server.api(), tmp_path / "none", {"server.0": "server-0"}, notices.append)
         logs.begin()
         await until(lambda: notices, "a word")
@@ -121,14 +121,14 @@ def test_where_there_are_many_they_take_turns(
     async def play(server: FakeApi) -> None:
         notices: list[str] = []
         for pod in pods.values():
-            await server.write(pod, line(1, "one"))
+            server.write(pod, line(1, "one"))
         logs = PodLogs(server.api(), tmp_path, pods, notices.append)
         logs.begin()
         await until(lambda: read() == [b"one\n"] * 5, "the first line of all")
-        await server.write("server-3", line(2, "two"))
+        server.write("server-3", line(2, "two"))
         await until(lambda: read()[3] == b"one\ntwo\n", "the second line of one")
         monkeypatch.setattr(podlogs, "LOOK_SECONDS", 60.0)
-        await server.write("server-4", line(3, "three"))
+        server.write("server-4", line(3, "three"))
         await logs.end()
         assert read() == [*[b"one\n"] * 3, b"one\ntwo\n", b"one\nthree\n"]
         assert notices == []
@@ -172,11 +172,11 @@ def test_a_log_whose_server_is_away_at_the_end_is_incomplete(tmp_path: Path) -> 
 
     async def play(server: FakeApi) -> None:
         notices: list[str] = []
-        await server.write("server-0", line(1, "one"))
+        server.write("server-0", line(1, "one"))
         logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
         logs.begin()
         await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
-        await server.close()
+        server.close()
         await until(lambda: notices, "a word")
         await logs.end()
         assert "server.0" in logs.incomplete()
@@ -203,6 +203,28 @@ def test_a_log_that_is_asked_for_in_vain_is_incomplete(
     act(play)
 
 
+def test_a_stream_that_hangs_is_no_silent_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a kubelet that was stopped: it had begun well. The log of the other is whole."""
+    monkeypatch.setattr(podlogs, "LAST_SECONDS", 1.0)
+    (tmp_path / "logs").mkdir()
+    file = tmp_path / "logs/a.0.log"
+    path = "/api/v1/namespaces/tstorm-test/pods/a-0/log"
+
+    async def play(server: FakeApi) -> None:
+        server.write("a-0", line(1, "one"))
+        logs = PodLogs(server.api(), tmp_path, {"a.0": "a-0", "b.0": "b-0"}, lambda _: None)
+        logs.begin()
+        await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
+        await until((tmp_path / "logs/b.0.log").exists, "the other's stream")
+        server.hanging.add(path)  # what was begun says nothing more
+        await logs.end()
+        assert logs.incomplete() == {"a.0": podlogs.UNANSWERED}
+
+    act(play)
+
+
 @pytest.mark.parametrize("ended", [False, True])
 def test_what_went_before_it_was_read_is_missed_but_not_an_older_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool
@@ -215,7 +237,7 @@ def test_what_went_before_it_was_read_is_missed_but_not_an_older_container(
 
     async def play(server: FakeApi) -> None:
         server.log_ends = ended
-        await server.write("server-0", line(1, "one"))
+        server.write("server-0", line(1, "one"))
         logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
         logs.begin()
         await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
@@ -247,7 +269,7 @@ def test_a_last_line_without_an_end_is_there_once(
 
     async def play(server: FakeApi) -> None:
         server.log_ends, server.unfinished = True, {"server-0"}
-        await server.write("server-0", line(1, "one"), line(2, "panic: x"))
+        server.write("server-0", line(1, "one"), line(2, "panic: x"))
         logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
         logs.begin()
         await until(lambda: file.exists() and file.read_bytes() == b"one\npanic: x", "both lines")
@@ -300,7 +322,7 @@ def test_output_that_does_not_end_with_the_run_is_incomplete(
     async def play(server: FakeApi) -> None:
         async def go_on() -> None:
             for second in range(2, 10_000):
-                await server.write("server-0", line(second, "more"))
+                server.write("server-0", line(second, "more"))
                 await asyncio.sleep(0.01)
 
         logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
@@ -322,17 +344,17 @@ def followed(tmp_path: Path, first: list[bytes], then: list[bytes], want: bytes)
     notices: list[str] = []
 
     async def play(server: FakeApi) -> None:
-        await server.write("server-0", *first)
+        server.write("server-0", *first)
         logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
         logs.begin()
         last = first[-1].split(b" ", 1)[1] + b"\n"
         await until(lambda: file.exists() and file.read_bytes().endswith(last), "the first lines")
         server.cut()
-        await server.write("server-0", *then)
+        server.write("server-0", *then)
         await until(lambda: file.read_bytes() == want, lambda: f"{file.read_bytes()!r}", 5)
         await logs.end()
         assert file.read_bytes() == want
-        assert len(server.requests) == 2  # it was one break
+        assert sum("follow" in query for query in server.queries) == 2  # it was one break
 
     act(play)
     return notices
@@ -380,7 +402,7 @@ def test_lines_have_the_times_of_their_node(tmp_path: Path) -> None:
         pods = {"server.0": "server-0"}
         logs = PodLogs(server.api(), tmp_path, pods, lambda _: None, times, moment)
         lines = [line(5, "early"), line(35, "a"), line(35, "b"), line(60, "c"), line(41, "d")]
-        await server.write("server-0", *lines)
+        server.write("server-0", *lines)
         logs.begin()
         file = tmp_path / "logs/server.0.log"
         await until(lambda: file.exists() and file.read_bytes().endswith(b"d\n"), "all lines")

@@ -11,7 +11,7 @@ from runtime.backend.k8s.podplacement import MAX_NETWORKS, addresses_of, network
 from runtime.backend.k8s.pods import Pod, pod
 from runtime.errors import RunError
 from runtime.rundir import etchosts
-from tests.runtime.k8s.fakeapi import shown
+from tests.doubles.api import shown
 
 TEXT = (
     "service server img=x replicas=3\nservice client img=x\nbridge s\n"
@@ -55,5 +55,5 @@ def test_networks_are_few_and_hold_every_address(count: int) -> None:
     few = networks(pairs)
     assert 1 <= len(few) <= MAX_NETWORKS
     known = [ip_network(one) for one in few]
-    for text in (text for pair in pairs for text in pair):
-        assert any(ip_address(text) in one for one in known)
+    for address in (ip_address(text) for pair in pairs for text in pair):
+        assert any(address in one for one in known)

@@ -12,7 +12,7 @@ import pytest
 from runtime.backend.k8s import pods
 from runtime.backend.k8s.api import ApiError
 from runtime.backend.k8s.pods import Pod, PodWatch, pod
-from tests.runtime.k8s.fakeapi import FakeApi, Trouble, act, shown
+from tests.doubles.api import PODS, FakeApi, Trouble, act, shown
 from tests.waiting import until
 
 
@@ -100,14 +100,14 @@ def test_what_is_no_pod_is_refused(shape: object) -> None:
 def test_pods_are_listed_then_followed() -> None:
     async def play(server: FakeApi) -> None:
         for index in range(5):
-            await server.put(shown(f"server-{index}", index=index))
+            server.put_pod(shown(f"server-{index}", index=index))
         server.page = 2
         async with watching(server) as scene:
             await asyncio.wait_for(scene.watch.listed.wait(), 10)
             assert [name for _, name in scene.changes] == [f"server-{n}" for n in range(5)]
-            await server.put(shown("client-0", service="client"))
-            await server.put(shown("server-1", index=1, restarts=1))
-            await server.remove("server-4")
+            server.put_pod(shown("client-0", service="client"))
+            server.put_pod(shown("server-1", index=1, restarts=1))
+            server.remove_pod("server-4")
             await until(lambda: len(scene.changes) == 8, "the changes")
             assert scene.changes[5:] == [
                 ("new", "client-0"),
@@ -122,15 +122,15 @@ def test_pods_are_listed_then_followed() -> None:
 
 def test_a_broken_stream_goes_on_where_it_was() -> None:
     async def play(server: FakeApi) -> None:
-        await server.put(shown("server-0"))
+        server.put_pod(shown("server-0"))
         async with watching(server) as scene:
             await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            await server.put(shown("server-1", index=1))
+            server.put_pod(shown("server-1", index=1))
             await until(lambda: "server-1" in scene.watch.pods, "the first change")
             server.cut()
-            await server.put(shown("server-2", index=2))
+            server.put_pod(shown("server-2", index=2))
             await until(lambda: "server-2" in scene.watch.pods, "what happened meanwhile")
-            lists = [query for _, query, _ in server.requests if not query.get("watch")]
+            lists = [query for query in server.queries if not query.get("watch")]
             assert len(lists) == 1
             assert scene.changes == [("new", f"server-{n}") for n in range(3)]
 
@@ -139,15 +139,15 @@ def test_a_broken_stream_goes_on_where_it_was() -> None:
 
 def test_a_version_that_is_too_old_is_listed_anew() -> None:
     async def play(server: FakeApi) -> None:
-        await server.put(shown("server-0"))
-        await server.put(shown("server-1", index=1))
+        server.put_pod(shown("server-0"))
+        server.put_pod(shown("server-1", index=1))
         async with watching(server) as scene:
             await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            await server.close()
-            server.pods.pop("server-0")
-            await server.put(shown("server-2", index=2))
+            server.close()
+            server.objects.pop(f"{PODS}/server-0")
+            server.put_pod(shown("server-2", index=2))
             server.oldest = server.version
-            await server.listen()
+            server.listen()
             await until(lambda: "server-2" in scene.watch.pods, "the second list")
             assert ("gone", "server-0") in scene.changes
             assert "server-0" not in scene.watch.pods
@@ -178,12 +178,12 @@ def test_no_answer_stops_the_watch(number: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(pods, "LAST_PAUSE_SECONDS", 0.2)
 
     async def play(server: FakeApi) -> None:
-        await server.put(shown("server-0"))
+        server.put_pod(shown("server-0"))
         server.trouble.extend([GARBAGE[number], None, GARBAGE[number], GARBAGE[number]])
         async with watching(server) as scene:
             await asyncio.wait_for(scene.watch.listed.wait(), 10)
             await until(lambda: not server.trouble, "the troubles")
-            await server.put(shown("server-1", index=1))
+            server.put_pod(shown("server-1", index=1))
             await until(lambda: "server-1" in scene.watch.pods, "the change")
             assert scene.changes == [("new", "server-0"), ("new", "server-1")]
 
@@ -202,14 +202,14 @@ def test_no_answer_stops_the_watch(number: int, monkeypatch: pytest.MonkeyPatch)
 )
 def test_a_change_of_nothing_changes_nothing(change: dict[str, object]) -> None:
     async def play(server: FakeApi) -> None:
-        await server.put(shown("server-0"))
+        server.put_pod(shown("server-0"))
         async with watching(server) as scene:
             await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            await server.say(change)
+            server.say(change)
             asked = len(server.requests)
             await until(lambda: len(server.requests) > asked, "another attempt")
-            server._history.pop()
-            await server.put(shown("server-1", index=1))
+            server.history.pop()
+            server.put_pod(shown("server-1", index=1))
             await until(lambda: "server-1" in scene.watch.pods, "the change after it")
 
     act(play)
@@ -222,15 +222,15 @@ def test_an_api_server_that_is_away_is_told_once_and_changes_nothing(
     monkeypatch.setattr(pods, "LAST_PAUSE_SECONDS", 0.2)
 
     async def play(server: FakeApi) -> None:
-        await server.put(shown("server-0"))
+        server.put_pod(shown("server-0"))
         async with watching(server) as scene:
             await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            await server.close()
+            server.close()
             await until(lambda: bool(scene.notices), "a word")
             assert "the run goes on" in scene.notices[0]
             assert list(scene.watch.pods) == ["server-0"]
-            await server.put(shown("server-1", index=1))
-            await server.listen()
+            server.put_pod(shown("server-1", index=1))
+            server.listen()
             await until(lambda: "server-1" in scene.watch.pods, "the change")
             assert scene.notices[1:] == ["the API server answers again"]
 

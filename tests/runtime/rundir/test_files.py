@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pwd
 import re
 import signal
 import socket
@@ -24,15 +25,18 @@ from runtime.backend.local.nursery import Program
 from runtime.doctor import probing
 from runtime.doctor.checks import parse_kernel
 from runtime.driver import messages, progress
-from runtime.errors import MachineError, RunError
-from runtime.launch import cleanup, registry, userdirs
+from runtime.errors import MachineError, RunError, no_instance
+from runtime.launch import cleanup, lookup, registry, userdirs
 from runtime.page.render import render
 from runtime.results import compare, summary
-from runtime.rundir import etchosts, rundir, runfiles
+from runtime.rundir import directory, discard, etchosts, rundir, runfiles
+from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import LineFile, read_lines
 from runtime.system import addresses, namespaces, netlink, procs, programs
 from tests.runtime.recorded import BEGUN
 from tests.runtime.support import Compile
+
+OTHER_USER = 1  # daemon
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +93,58 @@ def test_runs_are_found_by_name_directory_or_alone(tmp_path: Path) -> None:
     register(record("a", myself(), tmp_path / "one"))
     register(record("gone", dead(), tmp_path / "two"))
     assert registry.find(None) == registry.find("a") == registry.find(str(tmp_path / "one"))
-    with pytest.raises(RunError, match=r"no run 'b' is going on \(name one of: a\)"):
+    missing = r"no run 'b' is going on, and there is no folder 'b' \(name one of: a\)"
+    with pytest.raises(RunError, match=missing):
         registry.find("b")
     register(record("c", myself(), tmp_path / "three"))
     with pytest.raises(RunError, match="more than one"):
         registry.find(None)
+
+
+def test_why_nothing_can_be_asked_of_a_run(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"^there is no folder /nowhere/runs/a$"):
+        registry.find("/nowhere/runs/a")
+    run = tmp_path / "run"
+    run.mkdir()
+    with pytest.raises(RunError, match=r"run is not the directory of a run: no manifest.json$"):
+        registry.find(str(run))
+    manifest = run / runfiles.MANIFEST
+    manifest.write_text(json.dumps(BEGUN))
+    with pytest.raises(RunError, match=r"the run in \S+ does not go on here \(tstorm inspect "):
+        registry.find(str(run))
+    manifest.write_text(json.dumps({**BEGUN, "outcome": "completed"}))
+    with pytest.raises(RunError, match=r"the run in \S+ has ended \(completed\)"):
+        registry.find(str(run))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_of_another_users_run_nobody_says_that_it_has_ended(
+    tmp_path: Path,
+) -> None:
+    """As root sees it, who may read it all."""
+    manifest = tmp_path / runfiles.MANIFEST
+    manifest.write_text(json.dumps(BEGUN))
+    os.chown(manifest, OTHER_USER, -1)
+    owner = pwd.getpwuid(OTHER_USER).pw_name
+    for asked in (lookup.inspect, registry.find):
+        with pytest.raises(RunError) as refusal:
+            asked(str(tmp_path))
+        said = f"{tmp_path} is a run of {owner}: whether it goes on only {owner} can see"
+        assert refusal.value.message == said
+        assert refusal.value.remedy == f"sudo -u {owner} tstorm inspect {tmp_path}"
+    assert registry.is_elsewhere(str(tmp_path))
+    manifest.write_text(json.dumps({**BEGUN, "outcome": "completed"}))
+    with pytest.raises(RunError, match="has ended"):
+        registry.find(str(tmp_path))
+
+
+def test_an_instance_may_be_meant_by_its_service() -> None:
+    known = ["a.0", "b.0", "b.1"]
+    assert str(no_instance("a", known)) == "'a' is a service, not an instance (write a.0)"
+    assert no_instance("b", known).remedy == "name one of its instances, such as b.0"
+    assert str(no_instance("a.1", known)) == (
+        "the run has no instance 'a.1' (there are: a.0, b.0, b.1)"
+    )
 
 
 def test_a_reused_number_is_not_killed(tmp_path: Path) -> None:
@@ -409,6 +460,43 @@ def test_hosts_name_instances_services_and_host_names(plan_of: Compile) -> None:
     assert "10.77.0.2 a.1 a-1 a" in lines
     assert "10.77.0.3 a-0.0 a-0-0 a-0" in lines
     assert lines[0].startswith("127.0.0.1 localhost")
+
+
+def test_each_instance_has_a_hosts_file_and_those_it_changed_stay(
+    tmp_path: Path, plan_of: Compile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "service a img=x replicas=2\nbridge s1\nlink a--s1\nat 1s quit\n"
+    topology = read_plan(plan_of(text)).topology
+    (tmp_path / "instances").mkdir()
+    run = rundir.RunDirectory.hold(tmp_path)
+    homes = run.enter("instances")
+    (tmp_path / "hosts").write_text(etchosts.text(topology))
+    files = etchosts.OwnHosts(homes, topology, ["a.0", "a.1"])
+    own = tmp_path / "instances/.fs"
+    assert files.paths == {name: f"{own}/{name}/hosts" for name in ("a.0", "a.1")}
+    assert {Path(path).read_text() for path in files.paths.values()} == {etchosts.text(topology)}
+    with Path(files.paths["a.1"]).open("a") as changed:
+        changed.write("10.9.9.9 mine\n")
+    assert discard.discard(run, []) == []
+    assert [str(path.relative_to(own)) for path in own.rglob("*")] == ["a.1", "a.1/hosts"]
+    (own / "a.1/hosts").write_text(etchosts.text(topology))
+    assert discard.discard(run, []) == []
+    assert not own.exists()
+    monkeypatch.setattr(etchosts, "MOST_BYTES", 2 * len(etchosts.text(topology)) - 1)
+    assert etchosts.OwnHosts(homes, topology, ["a.0", "a.1"]).paths == {}
+    assert etchosts.OwnHosts(homes, topology, ["a.0"]).paths == {"a.0": f"{own}/a.0/hosts"}
+
+
+def test_a_file_has_no_name_before_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a writer that is killed leaves nothing."""
+    seen: list[list[str]] = []
+    folder = HeldDirectory.hold(tmp_path)
+    monkeypatch.setattr(directory, "write_all", lambda *_: seen.append(folder.names()))
+    folder.write("summary.json", b"{}")
+    assert seen == [[]]
+    assert folder.names() == ["summary.json"]
 
 
 def test_host_names_fit_into_the_kernels_room() -> None:

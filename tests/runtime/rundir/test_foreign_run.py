@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 
 from runtime.errors import RunError
+from runtime.judge.verdict import Judge
 from runtime.launch import registry
+from runtime.rundir import rundir
 from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.records import read_lines
-from runtime.rundir.runfiles import SAMPLES
+from runtime.rundir.runfiles import CERTIFICATE_FORMAT, CERTIFICATE_VERSION, SAMPLES
 from runtime.system import procs
 from tests.fuzz.fuzz_rundir import attempt
 from tests.runtime import recorded
@@ -222,6 +224,21 @@ def test_an_event_of_another_shape_is_refused_before_anything_starts(
     assert not (run.parent / "runs").exists()
 
 
+def test_a_verdict_that_was_edited_is_refused(run: Path) -> None:
+    """In whichever of the two files, and by whoever reads a summary."""
+    summary = json.loads((run / "summary.json").read_text())
+    verdict = Judge().verdict()
+    told = {**verdict, "state": "degraded", "reasons": [{"what": "path_late", "text": "late"}]}
+    certificate = {"format": CERTIFICATE_FORMAT, "version": CERTIFICATE_VERSION, "verdict": told}
+    certificate |= {"pairs": [], "events": [], "not_measured": []}
+    (run / "summary.json").write_text(json.dumps({**summary, "verdict": told}))
+    (run / "certificate.json").write_text(json.dumps(certificate))
+    assert rundir.recorded(run).summary()["verdict"] == told
+    (run / "summary.json").write_text(json.dumps({**summary, "verdict": verdict}))
+    with pytest.raises(RunError, match=r"summary\.json and certificate\.json do not agree"):
+        rundir.recorded(run).summary()
+
+
 def test_keys_that_a_later_release_adds_are_tolerated(run: Path) -> None:
     set_in(run / "manifest.json", start_unix_ns=10**18, verdict={"is": "degraded"})
     set_in(run / "summary.json", verdict={"reasons": [1]})
@@ -349,11 +366,12 @@ def test_a_manifest_that_cannot_be_closed_is_told(unfinished: Path) -> None:
 
 
 def test_drafts_of_killed_writers_are_removed(unfinished: Path) -> None:
-    draft = unfinished / ".summary.json.0123456789abcdef.new"
-    draft.write_text("{")
+    places = (unfinished, unfinished / "plan")
+    for place in places:
+        (place / ".summary.json.0123456789abcdef.new").write_text("{")
     killed(unfinished)
     assert tstorm(unfinished.parent, "destroy", "--all").returncode == 0
-    assert not draft.exists()
+    assert [path for place in places for path in place.glob(".*.new")] == []
     assert not (unfinished / ".manifest.reserve").exists()
 
 

@@ -133,6 +133,26 @@ def test_a_record_is_forgotten_when_asked_unless_its_lock_is_held(tmp_path: Path
     assert cleanup.forget("far") == []
 
 
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_a_record_that_its_writer_did_not_put_in_place_goes_with_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unnamed: bool
+) -> None:
+    """With file systems that have files without a name, and with others."""
+    if not unnamed:
+        monkeypatch.setattr(os, "O_TMPFILE", os.O_CREAT | os.O_EXCL)  # what is there already
+    mine = registry.claim("near", str(tmp_path))
+    assert mine is not None
+    kept, lock = registry._draft(mine.record)[1:]
+    assert registry._decode(kept.read_bytes(), "near").run_id == "near"
+    cleanup.sweep()
+    assert kept.exists(), "its writer lives"
+    os.close(lock)  # as a kill does
+    cleanup.sweep()
+    assert not kept.exists()
+    assert names() == ["near"]
+    mine.remove()
+
+
 def test_a_live_run_is_not_forgotten(tmp_path: Path) -> None:
     mine = registry.claim("near", str(tmp_path))
     assert mine is not None
@@ -285,6 +305,7 @@ def in_namespace(script: str, *options: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.ordinary
 @pytest.mark.e2e
 def test_a_number_in_a_user_namespace_names_nothing_outside(tmp_path: Path) -> None:
     (tmp_path / "tstorm-0").mkdir(mode=0o700)

@@ -140,8 +140,44 @@ def test_compiler_that_fails(folder: Path, tmp_path: Path) -> None:
     (tree / "main.c").write_text(fake.MAIN.replace("puts(VERSION)", "puts(UNKNOWN)"))
     with pytest.raises(RunError, match=r"make .* failed: main\.c:.* error: .*UNKNOWN"):
         build.build(tree, fake.heard()[1])
-    assert sorted(path.name for path in folder.iterdir()) == ["build.log", "lock"]
+    assert sorted(path.name for path in folder.iterdir()) == ["build.log", "building", "lock"]
     assert "UNKNOWN" in (folder / "build.log").read_text()
+
+
+def test_a_build_that_failed_goes_on_where_it_stopped(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What of it was compiled is not compiled again; other changes begin anew."""
+    stops = fake.MAKEFILE.replace("linux:\n", "linux: first\n\t@test -e ../../room\n")
+    tree = fake.write_tree(tmp_path / "tree", makefile=f"{stops}first:\n\tdate +%N > first\n")
+    with pytest.raises(RunError) as caught:
+        build.build(tree, fake.heard()[1])
+    assert "goes on where this one stopped" in caught.value.remedy
+    first = (folder / "building/tree/first").read_text()
+    (folder / "room").mkdir()
+    seen: list[str] = []
+    monkeypatch.setattr(build, "_stripped", lambda tree: _noting(tree / "first", seen, tree))
+    words, steps = fake.heard()
+    build.build(tree, steps)
+    assert seen == [first]
+    assert "unpacked already: it goes on where the build before this stopped" in words
+    assert not (folder / "building").exists()
+    (folder / "room").rmdir()
+    with (changes.DATA / "config").open("a") as file:
+        file.write("CONFIG_THREE=y\n")
+    with pytest.raises(RunError):
+        build.build(tree, fake.heard()[1])
+    with (changes.DATA / "config").open("a") as file:
+        file.write("CONFIG_FOUR=y\n")
+    with pytest.raises(RunError):
+        words, steps = fake.heard()
+        build.build(tree, steps)
+    assert not [word for word in words if word.startswith("unpacked already")]
+
+
+def _noting(file: Path, seen: list[str], tree: Path) -> Path:
+    seen.append(file.read_text())
+    return tree / "linux"
 
 
 def test_old_archive_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -219,12 +255,13 @@ def endless(tmp_path: Path) -> tuple[subprocess.Popen[bytes], procs.Process]:
     return process, shell
 
 
-def test_ctrl_c_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_process_and_where_it_stopped(folder: Path, tmp_path: Path) -> None:
     process, shell = endless(tmp_path)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) != 0
     wait_until(lambda: not procs.alive(shell), "make went on")
-    assert sorted(path.name for path in folder.iterdir()) == ["lock", "pid"]
+    assert sorted(path.name for path in folder.iterdir()) == ["building", "lock", "pid"]
+    assert cache.remove() == ["building"]
 
 
 def test_kill_leaves_no_process_and_the_next_clears_the_rest(folder: Path, tmp_path: Path) -> None:

@@ -180,7 +180,6 @@ def test_who_is_refused_leaves_what_others_do_alone(keep: Keep, folder: Path) ->
 
 def test_leftovers_of_those_who_were_killed_go(keep: Keep, folder: Path) -> None:
     kernel = keep()
-    (folder / "building/tree").mkdir(parents=True)
     (folder / "new-12").mkdir()
     assert cache.kernels() == [kernel]
     with cache.held():

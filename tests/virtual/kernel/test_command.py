@@ -150,6 +150,22 @@ def test_import_of_what_has_no_end(folder: Path, tmp_path: Path, kind: str) -> N
     assert "is no ordinary file" in result.exception.message
 
 
+def test_a_file_that_is_no_kernel_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "staged", lambda _file: pytest.fail("it was copied"))
+    file = tmp_path / "linux"
+    file.touch()
+    for size, why in (
+        (3 << 40, "this file has 3,298,534,883,328 bytes"),
+        (5, "this is no program"),
+    ):
+        os.truncate(file, size)
+        result = tstorm("kernel", "import", str(file))
+        assert status(result) == 1
+        assert why in result.exception.message
+
+
 def test_import_that_is_refused_leaves_nothing(folder: Path) -> None:
     tstorm("kernel", "import", "/bin/true")
     assert [path.name for path in folder.iterdir()] == ["lock"]

@@ -37,6 +37,33 @@ static void strangers_are_counted(void) {
     sim_free(sim);
 }
 
+/* They are unknown like all that no node has, and told apart from it. What kernels send by
+ * themselves is not. */
+static void packets_for_many_are_counted(void) {
+    static const uint8_t to[][4] = {{224, 0, 0, 251}, {255, 255, 255, 255}, {10, 77, 255, 255}};
+    struct sim *sim = sim_new(64 << 20);
+    sim_pair(sim, PLAIN);
+    for (size_t i = 0; i < 3; i++) {
+        make_packet(&frame, 0, 77, 100);
+        memcpy(frame.data + 14 + 16, to[i], 4);
+        sim_send(sim, 0, &frame);
+    }
+    frame.data[14 + 9] = 2; /* IGMP */
+    sim_send(sim, 0, &frame);
+    make_packet(&frame, 0, 77, 100);
+    sim_send(sim, 0, &frame);
+    for (int header = 0; header < 2; header++) {
+        make_frame(&frame, 6, TEST_UDP, 0, 77, 100, 0);
+        frame.data[14 + 24] = 0xff;
+        frame.data[14 + 6] = header ? 0 : frame.data[14 + 6]; /* as MLD has it */
+        sim_send(sim, 0, &frame);
+    }
+    CHECK_EQ(engine_stat(sim, "drop_unknown="), 7);
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 1\n0 0 0 4");
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 0");
+    sim_free(sim);
+}
+
 /* From another node's address, or from one of a family that the node does not have. */
 static void spoofed_sources_are_dropped_and_counted(void) {
     struct sim *sim = sim_new(64 << 20);
@@ -55,7 +82,7 @@ static void spoofed_sources_are_dropped_and_counted(void) {
     CHECK_EQ(engine_stat(sim, "drop_spoofed="), 3);
     CHECK_EQ(engine_stat(sim, "drop_unknown="), 1);
     CHECK_TEXT(sim_ask(sim, "stats pairs"), "ok 0");
-    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 1\n0 3 0");
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 1\n0 3 0 0");
     CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 0");
     engine_take_any_source(sim->engine);
     make_packet(&frame, 5, 1, 100);
@@ -65,7 +92,7 @@ static void spoofed_sources_are_dropped_and_counted(void) {
     CHECK_EQ(engine_stat(sim, "drop_spoofed="), 3);
     CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 0");
     sim->gone = 2;
-    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 1\n1 0 1");
+    CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 1\n1 0 1 0");
     CHECK_TEXT(sim_ask(sim, "stats ports"), "ok 0");
     sim_free(sim);
 }
@@ -320,6 +347,7 @@ void test_engine(void) {
     what_was_handed_over_is_in_flight_until_it_is_written();
     strangers_are_counted();
     spoofed_sources_are_dropped_and_counted();
+    packets_for_many_are_counted();
     no_route_is_counted();
     loops_end();
     others_go_on_when_a_path_changes();

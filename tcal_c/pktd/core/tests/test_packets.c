@@ -1,6 +1,9 @@
 /* Parsing and cutting frames. */
 #include "common/tests/check.h"
 #include "pktd/tests/frames.h"
+#include "probe/wire.h"
+
+#include <netinet/in.h>
 
 static struct test_frame frame;
 
@@ -24,6 +27,31 @@ static void ordinary_packets(void) {
     CHECK_EQ(info.version, 6);
     CHECK_EQ(packet_segment_bytes(&info, 0), 148);
     CHECK_EQ(info.dest[15], 2);
+}
+
+static bool is_probe(int version, uint8_t protocol, const uint32_t *mark) {
+    struct packet_info info;
+    size_t l4 = version == 4 ? 14 + 20 : 14 + 40;
+    make_frame(&frame, version, TEST_UDP, 0, 1, mark ? 4 : 0, 0);
+    frame.data[version == 4 ? 14 + 9 : 14 + 6] = protocol;
+    if (mark) {
+        memcpy(frame.data + l4 + 8, mark, sizeof *mark);
+    }
+    CHECK_EQ(parse(&info), PACKET_OK);
+    return info.probe;
+}
+
+static void probes_are_known(void) {
+    const uint32_t mark = PROBE_ECHO;
+    const uint32_t other = PROBE_ECHO + 1;
+    for (int version = 4; version <= 6; version += 2) {
+        uint8_t icmp = version == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
+        CHECK(is_probe(version, PROBE_PROTOCOL, NULL));
+        CHECK(is_probe(version, icmp, &mark));
+        CHECK(!is_probe(version, icmp, &other));
+        CHECK(!is_probe(version, icmp, NULL)); /* too short */
+        CHECK(!is_probe(version, IPPROTO_UDP, &mark));
+    }
 }
 
 static void refused_packets(void) {
@@ -128,6 +156,7 @@ static void cut_all(int version, int protocol, size_t payload, unsigned segment)
 
 void test_packets(void) {
     ordinary_packets();
+    probes_are_known();
     refused_packets();
     extension_headers_are_walked();
     cut_all(4, TEST_TCP, 64000, 1448);

@@ -13,18 +13,14 @@
  * Each turn of a program costs the host some work of its own. What it costs without a program is measured first
  * ("turn", written some hundred times), and taken off.
  */
-#include <linux/hrtimer.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
-#include <linux/kernel_stat.h>
 #include <linux/math64.h>
 #include <linux/nsproxy.h>
 #include <linux/pid.h>
 #include <linux/proc_fs.h>
 #include <linux/sched.h>
-#include <linux/sched/cputime.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/stat.h>
 #include <linux/sched/task.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -37,6 +33,7 @@
 #include <os.h>
 #include <tstorm/clockpage.h>
 #include <tstorm/cpu.h>
+#include <tstorm/taking.h>
 
 #define SAMPLES 256
 #define SLICE_NS (4 * NSEC_PER_MSEC)	/* of the host's time */
@@ -148,32 +145,6 @@ static u64 reserve(struct account *account, u64 ns)
 	return max(*chosen, account->within_ns);
 }
 
-/* What programs ask for with times(2), and see in /proc. */
-static void tell_program(u64 ns)
-{
-	unsigned long flags;
-
-	local_irq_save(flags);
-	current->se.sum_exec_runtime += ns;
-	account_group_exec_runtime(current, ns);
-	account_user_time(current, ns);
-	local_irq_restore(flags);
-}
-
-static void wait_until(u64 end_ns)
-{
-	u64 now_ns;
-
-	if (single_task_running() && time_travel_pass(end_ns))
-		return;
-	while ((now_ns = time_travel_now()) < end_ns && !fatal_signal_pending(current)) {
-		ktime_t time = ns_to_ktime(end_ns - now_ns);
-
-		set_current_state(TASK_KILLABLE);
-		schedule_hrtimeout_range(&time, 0, HRTIMER_MODE_REL);
-	}
-}
-
 static void settle(s64 least_ns)
 {
 	struct account *account;
@@ -190,8 +161,8 @@ static void settle(s64 least_ns)
 	account->used_ns += used_ns;
 	all_used_ns += used_ns;
 	all_charged_ns += ns;
-	tell_program(ns);
-	wait_until(reserve(account, ns));
+	tstorm_account(ns);
+	tstorm_wait_until(reserve(account, ns));
 }
 
 int tstorm_cpu_settle(void)

@@ -19,6 +19,7 @@
 #include <tstorm/cycles.h>
 #include <tstorm/host.h>
 #include <tstorm/seed.h>
+#include <tstorm/taking.h>
 
 #define LONGEST_INSTRUCTION 15
 
@@ -123,6 +124,7 @@ int tstorm_emulate(struct uml_pt_regs *regs)
 		fallthrough;
 	case RDTSC:
 		tstorm_cpu_now();
+		tstorm_look();
 		cycles = ktime_get_raw_ns();
 		gp[HOST_AX] = lower_32_bits(cycles);
 		gp[HOST_DX] = upper_32_bits(cycles);

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <init.h>
 #include <os.h>
@@ -59,6 +61,58 @@ void tstorm_end_with_kernel(void)
 	if (kernel_pid && syscall(SYS_getppid) != kernel_pid)
 		syscall(SYS_exit_group, 1);
 }
+
+static int number_of(const siginfo_t *found)
+{
+	return found->si_pid && found->si_code != CLD_EXITED ? found->si_status : 0;
+}
+
+int tstorm_ended_by(int pid, int patience)
+{
+	static const struct timespec pause = { .tv_nsec = 1000000 };
+	siginfo_t found = { .si_pid = 0 };
+
+	while (1) {
+		/* Who is not there any more was waited for a moment ago: nothing but SIGKILL ends these. */
+		if (waitid(P_PID, pid, &found, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+			return errno == ECHILD ? SIGKILL : 0;
+		if (found.si_pid || !patience--)
+			return number_of(&found);
+		nanosleep(&pause, NULL);
+	}
+}
+
+static volatile sig_atomic_t some_ended;
+
+static void note_end(int number)
+{
+	some_ended = 1;
+}
+
+/* Those that the kernel has killed itself it has waited for. */
+int tstorm_one_ended(int *pid)
+{
+	siginfo_t found = { .si_pid = 0 };
+
+	if (!some_ended)
+		return 0;
+	some_ended = 0;
+	if (waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+		return 0;
+	*pid = found.si_pid;
+	return number_of(&found);
+}
+
+/* Newer kernels hear of it themselves where they have to (seccomp). */
+static int __init hear_of_ends(void)
+{
+	struct sigaction now, ours = { .sa_handler = note_end, .sa_flags = SA_NOCLDSTOP | SA_RESTART };
+
+	if (sigaction(SIGCHLD, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+		sigaction(SIGCHLD, &ours, NULL);
+	return 0;
+}
+__initcall(hear_of_ends);
 
 static int __init parent_setup(char *argument, int *add)
 {

@@ -15,4 +15,17 @@ int tstorm_memory(void);
  */
 void tstorm_end_with_kernel(void);
 
+/*
+ * The signal that ended a process that the kernel has started; 0: it lives, or has ended by itself. Looks for so many
+ * milliseconds of the host.
+ */
+int tstorm_ended_by(int pid, int patience);
+
+/* The same of any of them, which is told once. */
+int tstorm_one_ended(int *pid);
+
+/* The end of the guest if it, or any of them, was killed. FAILED: it does not do what it is told. */
+void tstorm_demand_alive(int pid, int failed);
+void tstorm_demand_all_alive(void);
+
 #endif

@@ -11,29 +11,32 @@ from runtime.coordinator.link import Host
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.system.procs import status_text
-from tests.coordinator.fakes import DEADLINE_SECONDS, KEY
+from tests.doubles.agent import DEADLINE_SECONDS, KEY
 
 
-class Elsewhere:
-    """A process of another machine: nobody here hears of its end."""
+class FakeProcess:
+    """Of a host; it ends when a test says so."""
 
     def __init__(self) -> None:
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def kill(self) -> None:
-        self.ended.set_result(-9)
+        if not self.ended.done():
+            self.ended.set_result(-9)
 
 
-class Parts:
+class FakeHost:
+    """`restarts` counts the agents after the first."""
+
     def __init__(self, name: str) -> None:
         self.name = name
-        self.datapath, self.agent = Elsewhere(), Elsewhere()
+        self.datapath, self.agent = FakeProcess(), FakeProcess()
         self.pids: list[int] = []
-        self.starts = 1
+        self.restarts = 0
 
     def restart_agent(self) -> None:
-        self.starts += 1
-        self.agent = Elsewhere()
+        self.restarts += 1
+        self.agent = FakeProcess()
 
     def ended(self, *, agent: bool = True) -> RunError | None:
         if not self.datapath.ended.done():
@@ -42,13 +45,13 @@ class Parts:
         return RunError(f"the datapath of {self.name} ended with {status}")
 
 
-class Ports:
+class FakePorts:
     """Nothing is attached here."""
 
     more = ()
 
 
-class Nodes:
+class FakeHosts:
     """Hosts (runtime.backend.hosts.hosts) of which only the agents are there, wherever they are."""
 
     connect_seconds = DEADLINE_SECONDS / 4
@@ -57,7 +60,7 @@ class Nodes:
         self.key = key
         self.placement = placement
         self.agents = agents
-        self.parts = [Parts(host.name) for host in agents]
+        self.parts = [FakeHost(host.name) for host in agents]
         self.wired: list[Mapping[int, int]] = []
         self.told: Collection[int] = ()
         self.lives: list[tuple[int, AgentLife]] = []
@@ -65,7 +68,7 @@ class Nodes:
 
     def attaching(self, ties: Ties) -> Any:
         self.ties = ties
-        return Ports()
+        return FakePorts()
 
     async def wire(self, bound: Mapping[int, int]) -> None:
         self.wired.append(bound)

@@ -12,7 +12,7 @@ import socket
 import time
 from dataclasses import dataclass, field
 
-from tests.agent.told import Pair, Told
+from tests.doubles.told import Pair, Told
 
 STAGED = {"node", "bind", "unbind", "path"}
 

@@ -14,18 +14,16 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.agent.pod.messages import SUPERVISOR_PORT
+from runtime.agent.process.commandline import CONTROL_PORT
 from runtime.options import decode
-from runtime.rpc.calls import answer
-from runtime.rpc.secure import Channel, Server
 from runtime.schedule import Schedule
-from tests.coordinator.fakes import KEY, FakeAgent
+from tests.doubles.agent import FakeAgent, FakePeer
 
-AGENT_PORT = 7474
 UNDERLAY_NS = 200_000
 VERSION = "0.1.0"
 
 
-class FakeNode:
+class FakeNode(FakePeer):
     """`rtt_ns` is what an echo takes between two instances (nodes of the plan) over the emulated
     network; `bypasses`: its packets pass by the hook. `supervised` are the requests to its
     supervisor."""
@@ -33,8 +31,9 @@ class FakeNode:
     def __init__(self, number: int, plan: Plan, name: str = "", address: str = "") -> None:
         pid = os.getpid()
         self.name = name or f"n{number}"
-        self.address = address or f"127.{64 + pid % 150}.{pid // 150 % 250}.{number + 1}"
-        self.agent = FakeAgent(number, address=self.address, port=AGENT_PORT)
+        own = f"127.{64 + pid % 150}.{pid // 150 % 250}.{number + 1}"
+        super().__init__(address or own, SUPERVISOR_PORT)
+        self.agent = FakeAgent(number, address=self.address, port=CONTROL_PORT)
         self.plan = plan
         self.kernel: dict[str, str] = {"netem": "No such file or directory"}
         self.version, self.digest = VERSION, plan.digest
@@ -43,6 +42,7 @@ class FakeNode:
         self._open = False
         self.fails: dict[str, str] = {}  # instance -> why its program does not start
         self.supervised: list[dict[str, Any]] = []
+        self.hangs: set[str] = set()  # what its supervisor never answers
         self.may_begin = asyncio.Event()  # until then `begin` is not answered
         self.may_begin.set()
         self.attached: set[int] = set()
@@ -51,9 +51,6 @@ class FakeNode:
         self.drops = 0
         self._options = decode({}, "options")
         self._t0_ns = 0
-        self._server: Server | None = None
-        self._channels: list[Channel] = []
-        self._tasks: set[asyncio.Task[None]] = set()
         self.agent.behave.update(
             prepare=self._prepare,
             pods=self._pods,
@@ -69,18 +66,11 @@ class FakeNode:
 
     # -- the supervisor -------------------------------------------------------------------------
 
-    async def listen(self) -> None:
-        """As a container that was started: another process than before."""
-        self._server = Server(KEY, self._accept)
-        await self._server.listen(self.address, SUPERVISOR_PORT)
-
-    def _accept(self, channel: Channel) -> None:
-        self._channels.append(channel)
-        self._do(answer(channel, self._supervise))
-
-    async def _supervise(self, request: dict[str, Any], _now: int) -> Mapping[str, object]:
+    async def _handle(self, request: dict[str, Any], _now: int) -> Mapping[str, object]:
         self.supervised.append(request)
         do = request["do"]
+        if do in self.hangs:
+            await asyncio.Event().wait()
         if do == "facts":
             engine = {"why": "", "ports": "tap", "stamp": "bpf", "scheduling": "fifo"}
             return {
@@ -103,24 +93,10 @@ class FakeNode:
             return {"left": ""}
         return {}
 
-    def supervisor_says(self, **message: object) -> None:
-        self._channels[-1].send(message)
-
     async def die(self) -> None:
-        """The whole container, as by SIGKILL."""
+        """The whole container, as by SIGKILL; one that listens again is another one's process."""
         await self.agent.die()
-        for channel in self._channels:
-            channel.give_up("killed", "unread")
-        for task in list(self._tasks):
-            task.cancel()
-        if self._server is not None:
-            await self._server.close()
-            self._server = None
-
-    def _do(self, action: Any) -> None:
-        task = asyncio.ensure_future(action)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await super().die()
 
     # -- the agent ------------------------------------------------------------------------------
 
@@ -131,7 +107,7 @@ class FakeNode:
         if "resume" in request:
             self._t0_ns = request["resume"]["t0_ns"]
             self.attached = {port[0] for port in request["resume"]["ports"]}
-            self._do(self._carry_out(request["resume"]["applied"]))
+            self.do(self._carry_out(request["resume"]["applied"]))
         return {"digest": request["digest"], "datapath": "fake"}
 
     def _pods(self, request: dict[str, Any]) -> Mapping[str, object]:
@@ -149,7 +125,7 @@ class FakeNode:
         return {"answers": answers}
 
     def _echo(self, request: dict[str, Any]) -> Mapping[str, object]:
-        self._do(self._echoes(request["echoes"]))
+        self.do(self._echoes(request["echoes"]))
         return {}
 
     async def _echoes(self, wanted: list[list[Any]]) -> None:
@@ -181,7 +157,7 @@ class FakeNode:
 
     def _start(self, request: dict[str, Any]) -> Mapping[str, object]:
         self._t0_ns = request["t0_ns"]
-        self._do(self._carry_out(0))
+        self.do(self._carry_out(0))
         return {}
 
     async def _carry_out(self, first: int) -> None:

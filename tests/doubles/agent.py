@@ -7,29 +7,68 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from runtime.coordinator.coordinator import Coordinator, Experiment
 from runtime.coordinator.link import Host
-from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
-from runtime.options import RunOptions
 from runtime.rpc.calls import answer
 from runtime.rpc.secure import Channel, Server
 
 KEY = bytes(range(32))
 HERE = "127.0.0.1"
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
-PLACED = Placement(
-    (0, 1, 0, -1),
-    (("10.1.0.1", ""), ("", "fd01::1"), ("10.1.0.2", "")),
-    ("10.1.0.0/24", "fd01::/64"),
-)
-EXPERIMENT = Experiment("run1", "d1", PLACED, RunOptions())
 
 Behaviour = Callable[[dict[str, Any]], Mapping[str, object]]
 
 
-class FakeAgent:
-    """One agent's process after the other on one port.
+class FakePeer:
+    """Whoever a coordinator connects to: one process after the other on one port."""
+
+    def __init__(self, address: str = HERE, port: int = 0) -> None:
+        self.address = address
+        self.port = port
+        self.channels: list[Channel] = []
+        self._server: Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listen(self, key: bytes = KEY) -> None:
+        self._server = Server(key, self._accept)
+        self.port = await self._server.listen(self.address, self.port)
+
+    def _accept(self, channel: Channel) -> None:
+        self.channels.append(channel)
+        self.do(answer(channel, self._handle, self._stopped))
+
+    def do(self, action: Coroutine[Any, Any, None]) -> None:
+        """Goes on until it dies."""
+        task = asyncio.ensure_future(action)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _stopped(self) -> bool:
+        return False
+
+    async def _handle(self, request: dict[str, Any], now: int) -> Mapping[str, object]:
+        raise NotImplementedError
+
+    def say(self, **message: object) -> None:
+        self.channels[-1].send(message)
+
+    def cut(self) -> None:
+        """Only the connection."""
+        self.channels[-1].give_up("test", "unread")
+
+    async def die(self) -> None:
+        """As SIGKILL: no goodbye, nobody listens any more."""
+        for channel in self.channels:
+            channel.give_up("killed", "unread")
+        for task in list(self._tasks):
+            task.cancel()
+        if self._server is not None:
+            await self._server.close()
+            self._server = None
+
+
+class FakeAgent(FakePeer):
+    """Answers as an agent does, as far as a coordinator can tell.
 
     behave   answers by `do` instead of the usual ones
     hangs    what is never answered
@@ -38,19 +77,15 @@ class FakeAgent:
     """
 
     def __init__(self, number: int, offset_ns: int = 0, address: str = HERE, port: int = 0) -> None:
+        super().__init__(address, port)
         self.number = number
         self.offset_ns = offset_ns
-        self.address = address
-        self.port = port
         self.behave: dict[str, Behaviour] = {}
         self.hangs: set[str] = set()
         self.delays: dict[str, float] = {}
         self.gates: dict[str, asyncio.Event] = {}
         self.requests: list[dict[str, Any]] = []  # all but `time`
-        self.channels: list[Channel] = []
         self.times = 0
-        self._server: Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def host(self) -> Host:
@@ -58,16 +93,6 @@ class FakeAgent:
 
     def clock(self) -> int:
         return time.monotonic_ns() + self.offset_ns
-
-    async def listen(self, key: bytes = KEY) -> None:
-        self._server = Server(key, self._accept)
-        self.port = await self._server.listen(self.address, self.port)
-
-    def _accept(self, channel: Channel) -> None:
-        self.channels.append(channel)
-        task = asyncio.ensure_future(answer(channel, self._handle, self._stopped))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _stopped(self) -> bool:
         return bool(self.requests) and self.requests[-1]["do"] == "stop"
@@ -91,82 +116,8 @@ class FakeAgent:
             return {"digest": request["digest"], "datapath": "fake"}
         return {"did": do}
 
-    def say(self, **message: object) -> None:
-        self.channels[-1].send(message)
-
     def asked(self, do: str) -> list[dict[str, Any]]:
         return [request for request in self.requests if request["do"] == do]
-
-    def cut(self) -> None:
-        """Only the connection."""
-        self.channels[-1].give_up("test", "unread")
-
-    async def die(self) -> None:
-        """As SIGKILL: no goodbye, nobody listens any more."""
-        for channel in self.channels:
-            channel.give_up("killed", "unread")
-        for task in list(self._tasks):
-            task.cancel()
-        if self._server is not None:
-            await self._server.close()
-            self._server = None
-
-
-class Stage:
-    """Agents, a coordinator, and what it was told."""
-
-    def __init__(self, agents: list[FakeAgent]) -> None:
-        self.agents = agents
-        self.said: list[tuple[int, dict[str, Any]]] = []
-        self.lost: list[tuple[int, str]] = []
-        self.notices: list[tuple[int, str]] = []
-        self.coordinators: list[Coordinator] = []
-
-    def coordinator(
-        self, key: bytes = KEY, hosts: list[Host] | None = None, **options: Any
-    ) -> Coordinator:
-        found = Coordinator(
-            hosts or [agent.host for agent in self.agents],
-            key,
-            lambda host, message: self.said.append((host, message)),
-            lambda host, reason: self.lost.append((host, reason)),
-            lambda host, text: self.notices.append((host, text)),
-            **options,
-        )
-        self.coordinators.append(found)
-        return found
-
-    async def ready(self, **options: Any) -> Coordinator:
-        found = self.coordinator(**options)
-        await found.connect(DEADLINE_SECONDS / 4)
-        await found.prepare(EXPERIMENT)
-        return found
-
-    async def running(self, **options: Any) -> Coordinator:
-        found = await self.ready(**options)
-        await found.start(lead_ns=30_000_000_000)  # nobody waits for it
-        return found
-
-
-def act(
-    play: Callable[[Stage], Coroutine[Any, Any, None]], agents: list[FakeAgent] | int = 2
-) -> None:
-    """Plays with listening agents; ends everything."""
-    made = [FakeAgent(n) for n in range(agents)] if isinstance(agents, int) else agents
-
-    async def whole() -> None:
-        stage = Stage(made)
-        for agent in made:
-            await agent.listen()
-        try:
-            await asyncio.wait_for(play(stage), DEADLINE_SECONDS)
-        finally:
-            for coordinator in stage.coordinators:
-                await coordinator.close()
-            for agent in made:
-                await agent.die()
-
-    asyncio.run(whole())
 
 
 class SlowLink:

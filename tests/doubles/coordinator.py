@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.k8s.apiserver import SUCCESS, ApiServer
+from tests.doubles.api import SUCCESS, FakeApi
 
 FACTS = {"start_monotonic_ns": 0, "start_unix_ns": 10**18}
 SERVICE = {"name": "c", "joined": 1, "cut": 0, "down": 0, "done": 0, "failed": 0, "not_started": 0}
@@ -41,7 +41,7 @@ class Coordinator:
     """`files` and `messages` are all there is to say; `breaks` ends so many streams in the middle
     of the files. `stays` keeps the stream open until somebody says stop."""
 
-    server: ApiServer
+    server: FakeApi
     namespace: str
     files: dict[str, bytes] = field(default_factory=dict)
     messages: list[dict[str, Any]] = field(default_factory=list)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from compiler.plan.types import Node
-from runtime.backend.base import Attaching, Change, Counters, Effect, Entrance, RunContext
+from runtime.backend.base import (
+    Attaching,
+    Change,
+    Counters,
+    Effect,
+    Entrance,
+    OnEffect,
+    RunContext,
+)
 from runtime.backend.hosts.samples import HostSamples
 from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
 from runtime.datapath.sampler import PAIR_COLUMNS
@@ -18,14 +27,18 @@ from runtime.judge.pulse import Pulse
 from runtime.probing.echoes import Echo, Heard
 from runtime.rundir.directory import append, write_all
 from runtime.rundir.records import LineFile
+from runtime.schedule import PlanClock
 
-MARGIN_NS = 50_000_000
+MS = 1_000_000
+MARGIN_NS = 50 * MS
 LOG_SECONDS = 0.02
 # What a log may hold: bytes that are no text, and lines that look like headers of the stream.
 NOISE = b'\x00\xff\r\n{"end": true}\n{"file": "events.jsonl", "offset": 0, "bytes": 9}\n'
 
 
 class FakeLife:
+    """Somewhere else. It is over as soon as it has left."""
+
     def __init__(self, port: int) -> None:
         self.port = port
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -33,7 +46,13 @@ class FakeLife:
 
 
 class FakeInstance:
-    def __init__(self, node: Node, port: int) -> None:
+    """Somewhere else: it starts its program by itself. `asked` is what it was told to do, and it
+    says that it did that `lag_ns` later. `refuses`: why its program does not start, `unheard`: that
+    it has not said so itself."""
+
+    def __init__(
+        self, node: Node, port: int, asked: list[str] | None = None, lag_ns: int = 0
+    ) -> None:
         self.node, self.state, self.start_error = node, "down", ""
         self.ended: Ended | None = None
         self.started = self.killed = self.paused = False
@@ -41,22 +60,30 @@ class FakeInstance:
         self.present: Life | None = None
         self.commands: Commands | None = None
         self.runner: Runner | None = None
-        self._life = FakeLife(port)
+        self.refuses, self.unheard = "", False
+        self.gates: list[int] = []
+        self.asked = [] if asked is None else asked
+        self._lag_ns = lag_ns
+        self._ports = itertools.count(port)
 
     def prepare(self) -> asyncio.Future[Any]:
+        """It is there already."""
         found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         found.set_result(None)
         return found
 
     async def next_life(self) -> FakeLife:
-        return self._life
+        return FakeLife(next(self._ports))
 
     def hold(self, life: Life, gate: int) -> None:
-        """Its program needs no pipe."""
+        self.asked.append(f"hold {self.node.name} at {life.port}")
+        self.gates.append(os.dup(gate))
 
     async def join(self, life: Life, opened_ns: int) -> Joined:
-        self.present, self.started = life, True
-        return Joined(time.monotonic_ns(), time.monotonic_ns())
+        self.asked.append(f"join {self.node.name} at {life.port}")
+        self.present, self.started, at_ns = life, True, self._now()
+        ran_ns = None if self.refuses else at_ns + MS
+        return Joined(at_ns, ran_ns, self.refuses, unheard=self.unheard)
 
     async def arrive(self, life: Life) -> int:
         raise AssertionError("it starts its program by itself")
@@ -71,12 +98,23 @@ class FakeInstance:
         raise AssertionError("nothing pauses it")
 
     async def leave(self) -> Left:
+        self.asked.append(f"leave {self.node.name}")
         life, self.present = self.present, None
-        return Left(time.monotonic_ns(), life)
+        assert isinstance(life, FakeLife)
+        asyncio.get_running_loop().call_later(0.02, life.gone.set_result, None)
+        return Left(self._now(), life)
 
     async def crash(self) -> int:
+        self.asked.append(f"crash {self.node.name}")
         self.present = None
-        return time.monotonic_ns()
+        return self._now()
+
+    def _now(self) -> int:
+        return time.monotonic_ns() + self._lag_ns
+
+    def close(self) -> None:
+        for gate in self.gates:
+            os.close(gate)
 
 
 class FakePorts:
@@ -96,9 +134,15 @@ class FakeSamples(HostSamples):
 
 
 class FakeNetwork:
-    def __init__(self, context: RunContext) -> None:
-        self._context = context
+    """Every step takes effect when it is due. `bound` is what the steps bind, `cuts` whom it cut
+    off."""
+
+    def __init__(self, on_effect: OnEffect, clock: PlanClock) -> None:
+        self._on_effect = on_effect
+        self._clock = clock
         self._t0_ns = 0
+        self.bound: list[Mapping[int, int]] = []
+        self.cuts: list[int] = []
         self.facts: dict[str, Any] = {"datapath": "none"}
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.fault: RunError | None = None
@@ -110,24 +154,27 @@ class FakeNetwork:
 
     def _effect(self, number: int, due_ns: int) -> None:
         at = (self._t0_ns + due_ns) / 1e9
-        asyncio.get_running_loop().call_at(at, self._context.on_effect, number, Effect(due_ns))
+        asyncio.get_running_loop().call_at(at, self._on_effect, number, Effect(due_ns))
 
     async def put_in_force(self, bound: Mapping[int, int]) -> None:
         """Nothing passes anyway."""
 
     async def begin(self, bound: Mapping[int, int]) -> int:
+        self.bound.append(bound)
         self._t0_ns = time.monotonic_ns() + MARGIN_NS
         self._effect(0, 0)
         return self._t0_ns
 
     def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
-        return FakeSamples(file, self._context.timeline.clock, ["host0"])
+        return FakeSamples(file, self._clock, ["host0"])
 
     async def stage(self, change: Change) -> Mapping[int, frozenset[int]]:
+        self.bound.append(change.bound)
         self._effect(change.number, change.step.due_ns)
-        return {}
+        return {node: frozenset() for node in change.leaving}
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
+        self.cuts.append(node)
         return True
 
     def waiting_for(self) -> list[str]:
@@ -135,6 +182,9 @@ class FakeNetwork:
 
     async def why(self) -> RunError:
         return RunError("nothing has failed")
+
+    async def lost(self) -> dict[str, str]:
+        return {}
 
     async def end(self) -> dict[str, Any]:
         return {"totals": {}}
@@ -154,10 +204,10 @@ class FakeBackend:
         self._logging: asyncio.Task[None] | None = None
 
     async def start(self) -> FakeNetwork:
-        self.network = FakeNetwork(self._context)
+        self.network = FakeNetwork(self._context.on_effect, self._context.timeline.clock)
         for index, node in enumerate(self._context.plan.topology.nodes):
             if node.service >= 0:
-                self.instances[node.name] = FakeInstance(node, index)
+                self.instances[node.name] = FakeInstance(node, 10 * index)
         self._logging = asyncio.create_task(self._write_logs(sorted(self.instances)))
         os.close(append(self._context.directory / "logs/quiet.log"))
         self._context.log.write("begun ✓\n".encode())
@@ -197,4 +247,5 @@ class FakeBackend:
         return {}
 
     def close(self) -> None:
-        """It holds nothing."""
+        for instance in self.instances.values():
+            instance.close()

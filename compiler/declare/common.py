@@ -1,0 +1,61 @@
+"""`share` of the public dialect: all instances of a service stand behind one common link.
+
+Input: the tree. Output: the tree in which a bridge NAME-share stands in front of such a service,
+has the service's links, and is linked to it without delay and limit; events that name a link of the
+service mean that of the bridge. A link of a single instance (`link server.0--s1`) stays its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tdl import ast
+
+
+def with_common_links(file: ast.File) -> ast.File:
+    services = (s for s in file.statements if isinstance(s, ast.ServiceStatement))
+    shared = {service.name.text: service for service in services if _shares(service)}
+    linked = {name.text for name in _whole_ends(file.statements)} & shared.keys()
+    if not linked:
+        return file
+    bridges = {name: _bridge(shared[name]) for name in shared if name in linked}
+    statements = [_behind(statement, bridges) for statement in file.statements]
+    for name, bridge in bridges.items():
+        service = shared[name]
+        statements.append(ast.Bridges((bridge,), bridge.span))
+        statements.append(ast.LinkStatement(service.name, bridge, bridge.span))
+    return ast.File(tuple(statements))
+
+
+def _shares(service: ast.ServiceStatement) -> bool:
+    return any(word.text == "share" for word, _ in service.options)
+
+
+def _whole_ends(statements: Iterable[ast.Statement]) -> Iterable[ast.Name]:
+    for link in statements:
+        if isinstance(link, ast.LinkStatement):
+            ends = ((link.a, link.a_index), (link.b, link.b_index))
+            yield from (name for name, index in ends if index is None)
+
+
+def _bridge(service: ast.ServiceStatement) -> ast.Name:
+    (span,) = (word.span for word, _ in service.options if word.text == "share")
+    return ast.Name(f"{service.name.text}-share", span)
+
+
+def _behind(statement: ast.Statement, bridges: dict[str, ast.Name]) -> ast.Statement:
+    """The same with bridges where it names links of services that share one."""
+
+    def at(name: ast.Name, index: int | None) -> ast.Name:
+        known = bridges.get(name.text) if index is None else None
+        return name if known is None else ast.Name(known.text, name.span)
+
+    if isinstance(statement, ast.LinkStatement):
+        a, b = at(statement.a, statement.a_index), at(statement.b, statement.b_index)
+        return replace(statement, a=a, b=b)
+    if isinstance(statement, ast.Dynamic) and isinstance(statement.selector, ast.LinkSelector):
+        link = statement.selector
+        first, second = (replace(end, name=at(end.name, end.index)) for end in (link.a, link.b))
+        return replace(statement, selector=replace(link, a=first, b=second))
+    return statement

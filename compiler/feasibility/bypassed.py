@@ -1,0 +1,203 @@
+"""TS0925: links that no path between two instances ever leads over.
+
+Input: the next hops of every epoch, as they pass on their way into the plan. Where instances are,
+each next hop is taken. That of a bridge without instances is taken where the way of an instance
+leads to the bridge, which is looked up against the direction of the way. All ends when every
+declared link has been met or `WORK` is used up (the warning then says so). Links of instances that
+are behind one bridge are what all their packets take, and not looked at.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from compiler.declare.model import Model
+from compiler.feasibility.places import Places
+from compiler.plan.routes.core import Core
+from compiler.plan.routes.table import RouteDelta
+from compiler.plan.types import Epoch
+from compiler.say import link_name, moment, number
+from tdl.diagnostics import Sink
+
+WORK = 4_000_000  # steps along ways, about a second
+MOST = 10  # warnings; the others are counted
+
+
+class Bypassed:
+    """One use: `through` first, all of it, then `warn`.
+
+    unused    links that nobody has taken so far: number of the declaration, one of its directions
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model, self._topology = model, model.topology
+        self._places = Places(model)
+        self._core = core = Core(self._topology)
+        self._width = len(core.columns)
+        self._table = array("H", bytes(2 * core.cells))
+        self._first = array("H")  # the table at 0 s
+        self._sources = {core.row_of[core.anchor[i]] for i in range(core.instances)}
+        enough = core.instances > 1
+        links = range(0, len(self._topology.links) if enough else 0, 2)
+        core_links = [d for d in links if core.is_core_link(self._topology, d)]
+        self._links = {self._places.link_number(d): d for d in core_links}
+        self.unused = dict(self._links)
+        self._ends_of = [  # of each row where its choices lead; 0 is none
+            [row, *(core.row_of[self._topology.links[link].dst] for link in out)]
+            for row, out in enumerate(core.out)
+        ]
+        self._into = self._next_hops()
+        self._hops = {hop: self._places.link_number(d) for d in core_links for hop in self._both(d)}
+        self._work, self._states, self._looked = WORK, 0, 0
+
+    def through(
+        self, snapshots: Iterable[tuple[Epoch, RouteDelta]]
+    ) -> Iterator[tuple[Epoch, RouteDelta]]:
+        for epoch, delta in snapshots:
+            self._states += 1
+            if self.unused and self._work > 0:
+                for cell, value in zip(delta.cells, delta.values, strict=True):
+                    self._table[cell] = value
+                if self._looked:
+                    self._go_on(delta.cells)
+                else:
+                    self._begin()
+                self._looked += 1
+            yield epoch, delta
+
+    def _both(self, direction: int) -> Iterator[tuple[int, int]]:
+        """A link as a next hop: (row, choice) at either end."""
+        for link in (direction, direction + 1):
+            row = self._core.row_of[self._topology.links[link].src]
+            yield row, self._core.out[row].index(link) + 1
+
+    def _next_hops(self) -> dict[int, list[tuple[int, int]]]:
+        """Of each row the next hops (row, choice) that lead to it."""
+        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for row, ends in enumerate(self._ends_of):
+            for choice, end in enumerate(ends[1:], start=1):
+                found[end].append((row, choice))
+        return found
+
+    def _begin(self) -> None:
+        """All next hops of the state at 0 s."""
+        width, entered = self._width, set()
+        for row, ends in enumerate(self._ends_of):
+            for choice in {*self._table[row * width : (row + 1) * width]} - {0}:
+                entered.add(ends[choice])
+                if row in self._sources:
+                    self._meet((row, choice))
+        inner = entered - self._sources
+        far = [hop for hop in self._hops if hop[0] in inner]
+        for column in range(width):
+            for hop in far:
+                if self._chosen(hop, column) and self._passed(hop[0], column):
+                    self._meet(hop)
+        self._work -= width * len(far)
+        self._first = self._table[:]
+
+    def _go_on(self, cells: Iterable[int]) -> None:
+        """What has become the way of somebody leads over a next hop that has changed."""
+        table, width, ends_of, hops = self._table, self._width, self._ends_of, self._hops
+        for cell in cells:
+            start, column = divmod(cell, width)
+            root = self._core.row_of[self._core.columns[column]]
+            found, row = [], start
+            while row != root and (choice := table[row * width + column]):
+                if (row, choice) in hops:
+                    found.append((row, choice))
+                row = ends_of[row][choice]
+                self._work -= 1
+            if found and self._passed(start, column):
+                for hop in found:
+                    self._meet(hop)
+
+    def _meet(self, hop: tuple[int, int]) -> None:
+        """Somebody's packets take it."""
+        link = self._hops.get(hop, -1)
+        if link in self.unused:
+            for one in self._both(self.unused.pop(link)):
+                self._hops.pop(one, None)
+
+    def _chosen(self, hop: tuple[int, int], column: int) -> bool:
+        row, choice = hop
+        return self._table[row * self._width + column] == choice
+
+    def _passed(self, row: int, column: int) -> bool:
+        """Whether a place of instances is on a way that leads to the row."""
+        before = [row]
+        while before:
+            row = before.pop()
+            if row in self._sources:
+                return True
+            before += [hop[0] for hop in self._into[row] if self._chosen(hop, column)]
+            self._work -= 1
+        return False
+
+    def _way(self, table: array[int], row: int, column: int) -> Iterator[tuple[int, int]]:
+        """The links from a row to a destination, and the rows that they lead to."""
+        core = self._core
+        root = core.row_of[core.columns[column]]
+        while row != root and (choice := table[row * self._width + column]):
+            link = core.out[row][choice - 1]
+            row = core.row_of[self._topology.links[link].dst]
+            yield link, row
+
+    def empty(self) -> dict[int, str]:
+        """Bridges with several links at which no instance is and that no packet passes, with their
+        names: nobody is there yet, and no link of theirs is warned of."""
+        pairs = [self._ends(direction) for direction in self._links.values()]
+        count = Counter(node for pair in pairs for node in pair)
+        taken = (d for link, d in self._links.items() if link not in self.unused)
+        busy = {node for direction in taken for node in self._ends(direction)}
+        busy |= {node for pair in pairs if min(pair) < self._core.instances for node in pair}
+
+        def awaits_somebody(node: int) -> bool:
+            return self._core.column_of[node] < 0 and node not in busy and count[node] > 1
+
+        names = self._topology.nodes
+        return {node: names[node].name for node in sorted(count) if awaits_somebody(node)}
+
+    def _worth_telling(self) -> list[tuple[int, int]]:
+        empty = self.empty().keys()
+        found = sorted(self.unused.items())
+        return [one for one in found if empty.isdisjoint(self._ends(one[1]))]
+
+    def _ends(self, direction: int) -> tuple[int, int]:
+        link = self._topology.links[direction]
+        return link.src, link.dst
+
+    def warn(self, sink: Sink) -> None:
+        left = self._worth_telling()
+        for link, direction in left[:MOST]:
+            statement = self._model.declared.links[link]
+            message = f"no packet ever takes {link_name(statement)!r}"
+            message += self._instead(direction)
+            hint = "leave it out"
+            if self._topology.routing == "delay":
+                hint = "`routing hops` takes the way of fewest links; or leave it out"
+            sink.warning("TS0925", statement.span, message, hint)
+        if len(left) > MOST:
+            after, _ = left[MOST]
+            message = f"no packet ever takes {number(len(left) - MOST, 'more link')}"
+            sink.warning("TS0925", self._model.declared.links[after].span, message)
+
+    def _instead(self, direction: int) -> str:
+        """Why, where that is easily seen, and how far was looked."""
+        topology, core = self._topology, self._core
+        ends = topology.links[direction]
+        said, column = "", core.column_of[ends.dst]
+        if column >= 0 and self._first:
+            way = [link for link, _ in self._way(self._first, core.row_of[ends.src], column)]
+            nodes = [topology.nodes[topology.links[link].dst].name for link in way[:-1]]
+            takes = moment(sum(topology.links[link].state.delay_ns for link in way))
+            own = moment(ends.state.delay_ns)
+            if nodes:
+                names = topology.nodes[ends.src].name, topology.nodes[ends.dst].name
+                said = f": from {names[0]} to {names[1]} they go by {', '.join(nodes)}"
+                said += f" in {takes}, not {own}"
+        if self._looked < self._states and self._work <= 0:
+            said += f" (looked at {self._looked:,} of {self._states:,} states of the network)"
+        return said

@@ -1,0 +1,38 @@
+"""What was lost beside the plan by what carries packets: engines, and the devices around them.
+
+Input: the driver's last words, and what instances' stacks have counted (runtime.stacks.told). No
+clock: these counters are read at the end, `lost` of the words before anything of the run is ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.judge.verdict import Judge
+from runtime.stacks.counters import TAKEN
+
+CAUSES: Mapping[str, str] = {  # see docs/pktd.md, Counters
+    "drop_nobuf": "the engine had no memory left for them",
+    "drop_input": "they came faster than the engine read them, and their port had no more room",
+    "drop_write": "the device at which they were due refused them: it was down, gone or full",
+    "drop_device": "a device between the hosts had no room for them",
+    TAKEN: "eth0 was given them, and the device that carries them on did not take them",
+}
+MOST_NAMED = 3  # instances
+
+
+def look_at_drops(
+    judge: Judge, facts: Mapping[str, Any], stacks: Mapping[str, Mapping[str, int]]
+) -> None:
+    """`stacks`: counters by instance."""
+    totals = {**facts.get("totals", {}), **facts.get("lost", {})}
+    counts = {name: int(totals[name]) for name in CAUSES if str(totals.get(name, "")).isdecimal()}
+    found = {name: one[TAKEN] for name, one in stacks.items() if one.get(TAKEN)}
+    if found and facts.get("ports") != ["tap"]:  # those the engine has counted: drop_input
+        counts[TAKEN] = sum(found.values())
+    packets = int(totals.get("rx", 0))
+    for name, count in counts.items():
+        who = f" of {', '.join(sorted(found)[:MOST_NAMED])}" if name == TAKEN else ""
+        text = f"{count:,} packets{who} were lost beside the plan ({name}): {CAUSES[name]}"
+        judge.measure("drops", name, count * 10**9 // max(packets + count, 1), None, text)

@@ -1,0 +1,188 @@
+"""What a run probes, how often and when: one way on this machine, in a cluster echoes.
+
+Input: the plan and what is to be carried out of it. Pure, so that who judges a plan before its run
+knows of the same probes as the prober.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.plan.reader import Plan
+from runtime.options import K8S, VIRTUAL
+from runtime.probing import budget, draws, timetable
+from runtime.probing.pairs import Choice, choose, most_pairs, wanted
+from runtime.probing.record import EACH_CLOCK, ONE_CLOCK, ONE_WAY, ROUND_TRIP, Header
+from runtime.probing.ways import Pair, Way, Ways
+from runtime.schedule import Schedule
+
+ECHO_BITS = 84 * 8  # an IP packet of tprobe rtt
+VIRTUAL_SPREAD_NS = 100_000_000  # to wake up is what takes this machine's time: all at once
+_KEY = 0x6563686F  # `echo`
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """`ways`, in the order of the header, are probed every `intervals_ns`, and those at the
+    positions `large` with large probes, too; `back`: of round trips the ways back. `of`, `sampled`:
+    see Choice. `seed`: of the moments."""
+
+    seed: int = 0
+    ways: tuple[Way, ...] = ()
+    back: tuple[Way, ...] = ()
+    intervals_ns: tuple[int, ...] = ()
+    large: tuple[int, ...] = ()
+    large_intervals_ns: tuple[int, ...] = ()
+    not_probed: tuple[Way, ...] = ()
+    of: int = 0
+    sampled: bool = False
+    both: bool = False
+    spread_ns: int | None = None
+
+    def header(self, plan: Plan, t0_ns: int) -> Header:
+        """`t0_ns`: time 0 (CLOCK_MONOTONIC)."""
+        return Header(
+            start_monotonic_ns=t0_ns,
+            clock=EACH_CLOCK if self.both else ONE_CLOCK,
+            measure=ROUND_TRIP if self.both else ONE_WAY,
+            pairs=_names(plan, self.ways),
+            interval_ns=min(self.intervals_ns, default=0),
+            intervals_ns=self.intervals_ns,
+            of=self.of,
+            not_probed=_names(plan, self.not_probed),
+            large=self.large,
+        )
+
+    def left_out(self, plan: Plan) -> Iterator[str]:
+        """What is said of pairs that are not probed."""
+        if self.sampled:
+            yield f"{len(self.ways):,} of {self.of:,} pairs of instances are probed"
+        if self.not_probed:
+            first = " to ".join(_names(plan, self.not_probed[:1])[0])
+            yield (
+                f"{len(self.not_probed):,} pairs of instances ({first} …) are not probed: a"
+                f" {budget.PART:,}th of the rate of their links is too little for a probe in"
+                f" {budget.SLOWEST_NS // 10**9} s"
+            )
+
+    def moments(self, from_ns: int, to_ns: int) -> list[tuple[int, int]]:
+        """When a probe is sent, in [from_ns, to_ns) since time 0, and the number of its pair: large
+        ones come after the others, in the order of `large`. Ascending."""
+        if not self.both:
+            intervals = [*self.intervals_ns, *self.large_intervals_ns]
+            return timetable.between(self.seed, intervals, from_ns, to_ns, self.spread_ns)
+        found = [
+            (at_ns, pair)
+            for pair, interval_ns in enumerate(self.intervals_ns)
+            for at_ns in range(self.first_ns(pair), to_ns, interval_ns)
+            if at_ns >= from_ns
+        ]
+        return sorted(found)
+
+    def first_ns(self, pair: int) -> int:
+        """When its echoes begin: they come at equal distances."""
+        return draws.below(self.seed ^ _KEY, pair, self.intervals_ns[pair])
+
+
+def _names(plan: Plan, ways: Sequence[Way]) -> tuple[tuple[str, str], ...]:
+    nodes = plan.topology.nodes
+    return tuple((nodes[way.src].name, nodes[way.dst].name) for way in ways)
+
+
+def chosen(plan: Plan, timeline: Schedule) -> Chosen:
+    """PlanError."""
+    choice = choose(plan, timeline, most_pairs(timeline))
+    if timeline.options.backend == K8S:
+        return _round_trips(plan, timeline, choice)
+    return _one_way(plan, timeline, choice)
+
+
+def _base_ns(timeline: Schedule, pairs: int, rounds: int = budget.ROUNDS) -> int:
+    virtual, least = timeline.options.time == VIRTUAL, budget.least(timeline.link_states())
+    return budget.base_ns(pairs, timeline.end_due_ns, virtual=virtual, rounds=rounds, least=least)
+
+
+# --- one way --------------------------------------------------------------------------------------
+
+
+def _one_way(plan: Plan, timeline: Schedule, choice: Choice) -> Chosen:
+    virtual = timeline.options.time == VIRTUAL
+    rounds = budget.FEW_ROUNDS if _has_no_chance(plan, timeline) else budget.ROUNDS
+    base = _base_ns(timeline, len(choice.ways), rounds)
+    bits = budget.PROBE_BITS[6 if plan.topology.network == "ipv6" else 4]
+    found = budget.intervals(choice.ways, choice.least_bps, bits, base)
+    both = sorted(zip(choice.ways, found, strict=True), key=lambda one: (one[0].src, one[0].dst))
+    probed = [(way, interval) for way, interval in both if interval is not None]
+    ways = [way for way, _ in probed]
+    large = {} if virtual else _large(ways, choice.least_bps, base)
+    return Chosen(
+        seed=plan.seed,
+        ways=tuple(ways),
+        intervals_ns=tuple(interval for _, interval in probed),
+        large=tuple(large),
+        large_intervals_ns=tuple(large.values()),
+        not_probed=tuple(way for way, interval in both if interval is None),
+        of=choice.of,
+        sampled=choice.sampled,
+        spread_ns=VIRTUAL_SPREAD_NS if virtual else None,
+    )
+
+
+def _large(ways: Sequence[Way], least_bps: Mapping[int, int], base: int) -> dict[int, int]:
+    """Of those whose links have room for large probes, by position, how often."""
+    found = budget.intervals(ways, least_bps, 8 * budget.LARGE_BYTES, budget.RARER * base)
+    return {number: interval for number, interval in enumerate(found) if interval is not None}
+
+
+def _has_no_chance(plan: Plan, timeline: Schedule) -> bool:
+    """Whether all probes of a pair tell the same, and nothing asks what each of them told."""
+    states = timeline.link_states()
+    return not any(state.jitter_ns or state.loss_ppb for state in states) and not wanted(plan)
+
+
+# --- there and back -------------------------------------------------------------------------------
+
+
+def _round_trips(plan: Plan, timeline: Schedule, choice: Choice) -> Chosen:
+    """A pair is probed as often as both of its ways allow."""
+    ways = Ways(plan, timeline)
+    pairs = _each_once(choice, wanted(plan))
+    both = dict.fromkeys(way for src, dst in pairs for way in ((src, dst), (dst, src)))
+    found = {(way.src, way.dst): way for way in ways.follow(both)}
+    base = _base_ns(timeline, len(pairs))
+    # An echo of (a, b) and the answer to one of (b, a) take the same links.
+    bits = ECHO_BITS * (2 if any((dst, src) in pairs for src, dst in pairs) else 1)
+    spans = budget.intervals(list(found.values()), ways.least_bps, bits, base)
+    intervals = dict(zip(found, spans, strict=True))
+    probed: list[tuple[Way, Way, int]] = []
+    not_probed: list[Way] = []
+    for src, dst in sorted(pairs):
+        there, back = found.get((src, dst)), found.get((dst, src))
+        if there is None or back is None:
+            continue
+        first, second = intervals[src, dst], intervals[dst, src]
+        if first is None or second is None:
+            not_probed.append(there)
+        else:
+            probed.append((there, back, max(first, second)))
+    return Chosen(
+        seed=plan.seed,
+        ways=tuple(there for there, _, _ in probed),
+        back=tuple(back for _, back, _ in probed),
+        intervals_ns=tuple(interval for _, _, interval in probed),
+        not_probed=tuple(not_probed),
+        of=choice.of,
+        sampled=choice.sampled,
+        both=True,
+    )
+
+
+def _each_once(choice: Choice, expected: Sequence[Pair]) -> dict[Pair, None]:
+    """Ordered pairs: those of expectations as they are there, of the others one of both."""
+    known = {(way.src, way.dst) for way in choice.ways}
+    found = dict.fromkeys(pair for pair in expected if pair in known)
+    for way in choice.ways:
+        if (way.dst, way.src) not in found:
+            found[way.src, way.dst] = None
+    return found

@@ -1,0 +1,97 @@
+"""Whether a run failed, and by what: what is said of it before anything else.
+
+Input: summary.json, perhaps out of a file of somebody else, and the options of the run. Failures
+are listed in this order: the run itself, programs, expectations, and then programs of which nobody
+has said what is right; at most MOST of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runtime.judge import outcomes, programs
+from runtime.options import FAILED, INTERRUPTED, RunOptions
+from runtime.results.eventwords import how_failed
+from runtime.results.summary import programs_failed
+from runtime.schedule import PlanClock
+
+MOST = 200
+MOST_CHARACTERS = 500  # of a line of a log
+End = tuple[str, int]  # of a program: its instance, and when
+
+
+def ends(summary: Mapping[str, Any]) -> frozenset[End] | None:
+    """The ends of programs that are failures; None if nobody has judged them."""
+    told = summary.get("failures")
+    if not isinstance(told, list):
+        return None
+    found = [one for one in told if isinstance(one, dict)]
+    return frozenset((str(one.get("target", "")), one.get("applied_ns", -1)) for one in found)
+
+
+def record(summary: Mapping[str, Any], options: RunOptions, end_ns: int) -> dict[str, Any]:
+    """`state`: failed, interrupted, or what the verdict is; `failures` with `what` failed, in which
+    `words`, the `last` line of a log, `at_ns` (plan time; null where none is known), and whether it
+    `counts`: whether somebody has said what is right. `end_ns`: plan time of the run's end."""
+    found = list(_run(summary, end_ns))
+    found += _programs(summary, options, end_ns)
+    found += _expectations(summary)
+    found.sort(key=lambda one: not one["counts"])
+    outcome = summary.get("outcome")
+    if outcome == FAILED or programs_failed(summary, {}, options):
+        state = FAILED
+    elif outcome == INTERRUPTED:
+        state = INTERRUPTED
+    else:
+        verdict = summary.get("verdict")
+        state = str(verdict.get("state", "unknown")) if isinstance(verdict, dict) else "unknown"
+    return {"state": state, "failures": found}
+
+
+def told(failure: Mapping[str, Any]) -> str:
+    """Of one of `failures`, on a line."""
+    last = f"; last log line: {failure['last']}" if failure["last"] else ""
+    return f"{failure['what']}: {failure['words']}{last}"
+
+
+def _run(summary: Mapping[str, Any], end_ns: int) -> Iterator[dict[str, Any]]:
+    if summary.get("outcome") == FAILED:
+        yield _failure("the run", str(summary.get("message") or "failed"), "", end_ns)
+
+
+def _programs(summary: Mapping[str, Any], options: RunOptions, end_ns: int) -> list[dict[str, Any]]:
+    clock = PlanClock(options.start_at_ns, options.pace)
+    asked = options.fail_on_exit or options.fail_fast
+    found = []
+    for one in summary.get("failures", ())[:MOST]:
+        applied = one.get("applied_ns")
+        at_ns = clock.plan_time(applied) if type(applied) is int else end_ns
+        what, last = str(one.get("target", "")), str(one.get("last_log_line", ""))
+        counts = programs.counts(one, fail_on_exit=asked)
+        found.append(_failure(what, how_failed(one), last, at_ns, counts=counts))
+    return found
+
+
+def _expectations(summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for one in outcomes.in_state(summary, outcomes.FAILED)[:MOST]:
+        at_ns = one["at_ns"] if type(one.get("at_ns")) is int else None
+        what, words = str(one.get("text", "")), str(one.get("message", ""))
+        yield _failure(what, words, _last_line(one, at_ns), at_ns)
+
+
+def _last_line(one: Mapping[str, Any], at_ns: int | None) -> str:
+    """Of the log beside an expectation; none that was written after it had failed."""
+    log = [
+        line
+        for line in one.get("log", ())
+        if at_ns is None or line.get("at_ns") is None or line["at_ns"] <= at_ns
+    ]
+    return next(outcomes.lines_of_log({"log": log[-1:]}), "")
+
+
+def _failure(
+    what: str, words: str, last: str, at_ns: int | None, *, counts: bool = True
+) -> dict[str, Any]:
+    last = last[:MOST_CHARACTERS]
+    return {"what": what, "words": words, "last": last, "at_ns": at_ns, "counts": counts}

@@ -1,0 +1,48 @@
+"""What engines and devices have lost beside the plan is a reason, with its counter and cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runtime.certify.drops import CAUSES, look_at_drops
+from runtime.judge.verdict import Judge
+
+
+def judged(facts: dict[str, Any], stacks: dict[str, dict[str, int]]) -> dict[str, Any]:
+    judge = Judge()
+    look_at_drops(judge, facts, stacks)
+    return judge.verdict()
+
+
+def totals(**more: int) -> dict[str, str]:
+    zero = dict.fromkeys([name for name in CAUSES if name.startswith("drop_")], 0)
+    return {name: str(count) for name, count in {"rx": 100_000, **zero, **more}.items()}
+
+
+@pytest.mark.parametrize("name", [name for name in CAUSES if name.startswith("drop_")])
+def test_what_an_engine_lost_is_told_with_its_counter_and_cause(name: str) -> None:
+    """One of a million is within the bound, three of 100,000 are not."""
+    assert judged({"totals": totals(rx=1_000_000, **{name: 1})}, {})["reasons"] == []
+    found = judged({"totals": totals(**{name: 3})}, {})
+    assert found["state"] == "degraded"
+    [reason] = found["reasons"]
+    assert (reason["what"], reason["subject"]) == ("drops", name)
+    said = f"3 packets were lost beside the plan ({name}): {CAUSES[name]}; the bound is 0.001 %"
+    assert reason["text"] == said
+
+
+def test_what_was_lost_while_the_run_was_ended_does_not_count() -> None:
+    facts = {"totals": totals(drop_write=40), "lost": {"drop_write": "0"}}
+    assert judged(facts, {})["reasons"] == []
+
+
+@pytest.mark.parametrize(("ports", "whats"), [(["tap"], []), (["packet"], ["drops"])])
+def test_what_a_device_did_not_take_is_the_boundarys(ports: list[str], whats: list[str]) -> None:
+    """A TAP's is in drop_input already."""
+    stacks = {"a.0": {"eth0_tx_dropped": 1493}, "b.0": {"UdpRcvbufErrors": 5}}
+    found = judged({"totals": totals(), "ports": ports}, stacks)
+    assert [reason["what"] for reason in found["reasons"]] == whats
+    for reason in found["reasons"]:
+        assert "1,493 packets of a.0 were lost beside the plan (eth0_tx_dropped)" in reason["text"]

@@ -1,0 +1,76 @@
+"""What can never be VALID is said before it runs, by the certificate's own rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.pipeline import compile_source
+from runtime.certify.foreseen import why_never
+from runtime.options import K8S, VIRTUAL, RunOptions
+from runtime.schedule import Schedule
+from tests.certify.scene import TDL, Scene
+
+JITTER = TDL.replace("latency=5ms", "latency=5ms jitter=1ms")
+LONG_TAIL = JITTER.replace("jitter=1ms", "jitter=1ms dist=pareto")
+MANY = "service c img=x replicas=20\nbridge s\nlink c--s latency=1ms\nat 60s quit\n"
+
+
+def foreseen(text: str, **options: object) -> str:
+    plan = compile_source(text).plan
+    return why_never(plan, Schedule(plan, RunOptions(**options)))  # type: ignore[arg-type]
+
+
+def until(text: str, end: str) -> str:
+    return text.replace("at 60s", f"at {end}")
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [(TDL, "1s"), (TDL, "1500ms"), (TDL, "4s"), (JITTER, "2s"), (JITTER, "8s"), (LONG_TAIL, "4s")],
+)
+def test_what_is_said_is_what_the_certificate_finds(tmp_path: Path, text: str, ends: str) -> None:
+    """Of a run with as many probes that all come, at the same distances."""
+    scene = Scene(tmp_path, until(text, ends))
+    scene.probe()
+    found = scene.judged()
+    assert bool(foreseen(scene.text)) == (found["state"] == "unknown"), found
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "helps"),
+    [
+        (until(TDL, "1s"), "of 10 probes that met one network 10 arrived; it takes 12", "longer"),
+        (until(MANY, "1s"), "it takes 14; make it longer", "or run it with --time virtual"),
+        (TDL.replace("5ms", "40s"), "no probes that meet one network", "longer"),
+        (TDL.replace("latency=5ms", "latency=5ms jitter=4ms"), "no number of", "less jitter"),
+        (TDL.replace("100Mb", "10Kb"), "are not probed", "links of a higher rate"),
+        (until(LONG_TAIL, "4s"), "of them 24 jitters apart; it takes 100 of these", "longer"),
+    ],
+)
+def test_what_can_never_be_valid_is_said_with_what_helps(text: str, why: str, helps: str) -> None:
+    found = foreseen(text)
+    assert found.startswith("no run of this can be VALID, however good the machine is: ")
+    assert why in found, found
+    assert helps in found, found
+
+
+def test_virtual_time_helps_where_nothing_is_drawn_only() -> None:
+    assert foreseen(until(TDL, "1s"), time=VIRTUAL) == ""
+    assert "virtual" not in foreseen(until(JITTER, "1s"))
+    assert "virtual" not in foreseen(until(TDL, "1s"), backend=K8S)
+
+
+def test_nothing_is_said_of_what_can_be_valid() -> None:
+    assert [foreseen(until(text, "20s")) for text in (TDL, JITTER, MANY)] == [""] * 3
+    assert foreseen(until(TDL, "1s"), probes=False) == ""  # that is said in other words
+
+
+def test_what_would_take_long_to_find_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = until(TDL, "1s")
+    for name in ("LONG_NS", "MOST_PROBES", "MOST_STATES"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"runtime.certify.foreseen.{name}", 1)
+            assert foreseen(short) == "", name
+    assert foreseen(short)

@@ -1,0 +1,165 @@
+"""How a whole test run is carried out, counted and shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from scripts import run_tests, slowest
+from scripts.phases import PHASES, Lane, Record, beside
+
+SUITE = """
+import pytest, time
+
+@pytest.fixture(scope="module")
+def ready():
+    time.sleep(0.2)
+
+def test_passes(ready):
+    began = time.process_time()
+    while time.process_time() < began + 0.1: pass
+
+def test_fails(): assert False
+@pytest.mark.skip(reason="not here")
+def test_skipped(): pass
+"""
+CONFTEST = "from tests.setuptimes import pytest_runtest_logstart, pytest_runtest_makereport\n"
+
+
+def run(record: Record, folder: Path, *words: str) -> None:
+    """A suite of a folder of its own, as one of the project's."""
+    (folder / "test_it.py").write_text(SUITE)
+    (folder / "conftest.py").write_text(CONFTEST)
+    options = ["-p", "no:cacheprovider", "-c", "pyproject.toml", "--rootdir", str(folder)]
+    with (folder / "said").open("w") as output:
+        Lane(record, output).suite("own tests", [*options, str(folder), *words])
+
+
+def test_a_suite_is_counted_and_kept(tmp_path: Path) -> None:
+    place = tmp_path / "kept"
+    place.mkdir()
+    record = Record(place)
+    run(record, tmp_path)
+    assert (record.passed, record.failed, record.skipped) == (1, 1, 1)
+    [entry] = json.loads((place / PHASES).read_text())
+    assert entry["name"] == "own tests"
+    assert entry["seconds"] >= 0.2
+    assert entry["processor_seconds"] > 0
+    shown = slowest.main(place)
+    file, *tests = [line for line in shown.splitlines() if "test_it.py" in line]
+    assert float(file.split()[1]) >= 0.2, "what its set-ups took"
+    assert float(file.split()[2]) >= 0.1, "what they took of processors"
+    assert file.split()[3] == "3"
+    assert "test_passes (own tests)" in tests[0], "the slowest first"
+
+
+def test_a_suite_that_dies_without_a_report_is_a_failure(tmp_path: Path) -> None:
+    record = Record(None)
+    run(record, tmp_path, "--no-such-option")
+    assert (record.passed, record.failed) == (0, 1)
+
+
+def test_an_empty_selection_is_none(tmp_path: Path) -> None:
+    record = Record(None)
+    run(record, tmp_path, "-k", "nothing")
+    assert (record.passed, record.failed, record.skipped) == (0, 0, 0)
+
+
+def test_steps_count_as_one_test_each(tmp_path: Path) -> None:
+    record = Record(None)
+    with (tmp_path / "said").open("w+") as output:
+        lane = Lane(record, output)
+        lane.step("good", [sys.executable, "-c", ""])
+        lane.step("bad", [sys.executable, "-c", "raise SystemExit(3)"])
+        lane.skip("absent", "nobody has it")
+        lane.skip("wanted", "nobody has it", fails=True)
+        output.seek(0)
+        said = output.read()
+    assert (record.passed, record.failed, record.skipped) == (1, 2, 1)
+    assert "FAILED: bad\n" in said
+    assert "== wanted: FAILED: nobody has it\n" in said
+
+
+def test_what_a_lane_beside_says_comes_whole_at_the_end(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    record, first = Record(None), threading.Event()
+
+    def other(lane: Lane) -> None:
+        lane.step("other", [sys.executable, "-c", "print('from the other')"])
+        first.set()
+
+    with beside(record, other):
+        assert first.wait(60)
+        print("from the first", flush=True)
+    out = capfd.readouterr().out
+    assert out.index("from the first") < out.index("from the other")
+    assert record.passed == 1
+
+
+def test_a_failure_of_either_lane_ends_both() -> None:
+    record = Record(None)
+
+    def broken(lane: Lane) -> None:
+        raise OSError("no disk")
+
+    with pytest.raises(OSError, match="no disk"), beside(record, broken):
+        pass
+    begun, over = threading.Event(), threading.Event()
+
+    def long(lane: Lane) -> None:
+        begun.set()
+        over.wait(60)
+        lane.step("another", [sys.executable, "-c", ""])
+
+    def stops() -> None:
+        with beside(record, long):
+            begun.wait(60)
+            over.set() if record.stopped else threading.Timer(0.1, over.set).start()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stops()
+    assert record.passed == 0, "no phase begins after the end was asked for"
+
+
+def test_a_phase_that_does_not_fit_is_named_in_the_last_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those that are short enough are carried out nevertheless."""
+    carried = []
+    for name in ("checks", "cluster", "end_to_end", "virtual", "netem", "ordinary", "alone"):
+        monkeypatch.setattr(run_tests, name, lambda lane, *more, name=name: carried.append(name))
+    monkeypatch.setattr(run_tests, "why_no_cluster", lambda: "")
+    monkeypatch.setattr(Lane, "step", lambda lane, name, argv: None)
+    monkeypatch.setattr(Lane, "suite", lambda lane, name, words: None)
+    monkeypatch.setenv("TSTORM_TEST_MINUTES", "13")
+    record = Record(None)
+    run_tests.everything(record)
+    assert {*carried} - {"netem"} == {"checks", "cluster", "virtual", "alone"}
+    assert record.skipped == 3
+    left_out = "LEFT OUT: end to end, netem, ordinary"
+    assert record.closing() == f"0 passed, 0 failed, 3 skipped in 0m00s; {left_out}"
+
+
+def test_what_is_out_of_the_way_has_half_of_the_processors(tmp_path: Path) -> None:
+    """And only that: neither whoever started it nor what runs beside it."""
+    record, here = Record(None), sorted(os.sched_getaffinity(0))
+    asked = "import os; print(sorted(os.sched_getaffinity(0)), os.getpriority(os.PRIO_PROCESS, 0))"
+    told = tmp_path / "told"
+
+    def other(lane: Lane) -> None:
+        with told.open("w") as output:
+            Lane(lane.record, output).step("other", [sys.executable, "-c", asked])
+
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    with beside(record, other, out_of_the_way=True):
+        pass
+    assert f"{here[len(here) // 2 :]} 19\n" in told.read_text()
+    assert sorted(os.sched_getaffinity(0)) == here
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
